@@ -62,7 +62,7 @@ struct Compared {
 /// `headroom compare`.
 pub fn run(args: &CompareArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let rules = Rules { margin: args.margin, ..Rules::default() };
-    if args.interleave.is_asked() {
+    if args.interleave.is_requested() {
         let (Some(a), Some(b)) = (&args.a, &args.b) else {
             return Err(Failure::usage("--interleave runs two workloads")
                 .with_remedy("headroom compare --interleave -- 'FLAGS OF A' 'FLAGS OF B'"));

@@ -1,4 +1,4 @@
-//! `headroom diskspd`: takes diskspd command lines as they stand.
+//! `headroom diskspd`: runs diskspd command lines unchanged.
 
 mod options;
 mod system;
@@ -73,7 +73,7 @@ pub fn run(args: &DiskspdArgs, history: Option<&Path>, out: &mut Output) -> Done
         out.answer(|_| text, || serde_json::json!({"plan": planned.plan, "notes": planned.notes}));
         return Ok(FINE);
     }
-    let form = Form::of(options.text_form, checked.profile.result_format)?;
+    let form = Form::new(options.text_form, checked.profile.result_format)?;
     let history = options.history.as_deref().or(history);
     load(&line, &checked, planned, form, &options, history, out).map_err(|why| why.with_option_names(&WORDS))
 }
@@ -124,8 +124,8 @@ enum Form {
 }
 
 impl Form {
-    fn of(text: TextForm, asked: ResultFormat) -> Result<Form, Failure> {
-        match (text, asked) {
+    fn new(text: TextForm, requested: ResultFormat) -> Result<Form, Failure> {
+        match (text, requested) {
             (TextForm::Current, ResultFormat::Text) => Ok(Form::Text),
             (TextForm::Of2016, ResultFormat::Text) => Ok(Form::Text2016),
             (TextForm::Current, ResultFormat::Xml) => Ok(Form::Xml),
@@ -153,10 +153,12 @@ fn refuse_directories(plan: &Plan) -> Result<(), Failure> {
     Err(Failure::new(what).with_remedy(format_args!("-c1G {path}/test.dat, which makes a file in it")))
 }
 
-/// A CPU that is not to be had would leave its threads wherever the scheduler puts them.
+/// Refuses CPUs that this process may not use: the scheduler would place their threads anywhere.
 fn check_cpus(affinity: &Affinity) -> Result<(), Failure> {
-    let (Affinity::Cores(asked), Some(allowed)) = (affinity, system::allowed_cpus()) else { return Ok(()) };
-    let Some(lacking) = asked.iter().find(|cpu| !allowed.contains(cpu)) else { return Ok(()) };
+    let (Affinity::Cores(requested), Some(allowed)) = (affinity, system::allowed_cpus()) else {
+        return Ok(());
+    };
+    let Some(lacking) = requested.iter().find(|cpu| !allowed.contains(cpu)) else { return Ok(()) };
     let allowed: Vec<String> = allowed.iter().map(u32::to_string).collect();
     Err(Failure::usage(format_args!("-a{lacking}: this program may not run on CPU {lacking}"))
         .with_fact(format_args!("it may run on {}", allowed.join(", ")))

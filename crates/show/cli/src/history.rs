@@ -66,8 +66,8 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
             };
             let text = |style: &report::text::Style| match &run {
                 Some(run) => {
-                    let around = crate::surroundings::of(run, None, &history);
-                    report::text::run(run, &findings::findings(run, &around), style)
+                    let conditions = crate::run_conditions::run_conditions(run, None, &history);
+                    report::text::run(run, &findings::findings(run, &conditions), style)
                 }
                 None => serde_json::to_string_pretty(&value).unwrap_or_default(),
             };

@@ -55,7 +55,7 @@ struct Source {
     written_unix_ns: Option<u64>,
 }
 
-/// A document that was read, and what became of it.
+/// A document and the outcome of its import.
 struct Item {
     file: String,
     format: Format,
@@ -174,7 +174,7 @@ fn items(source: &Source, imported: ::import::Imported) -> Vec<Item> {
     imported.documents.into_iter().map(item).collect()
 }
 
-/// Old diskspd does not tell when it ran: the time of its file is the nearest there is, and is told.
+/// Old diskspd does not report when it ran. The time of the file is used instead, with a note.
 fn date(document: &mut Document, written_unix_ns: Option<u64>) {
     let results = document.phases.iter_mut().flat_map(|phase| &mut phase.results);
     let mut undated: Vec<&mut RunResult> = results.filter(|result| result.started_unix_ns == 0).collect();
@@ -191,7 +191,7 @@ fn date(document: &mut Document, written_unix_ns: Option<u64>) {
     document.notes.push(Note { line: None, text: text.into() });
 }
 
-/// JSON is read as bench_fio names it, other files as their content says; what is no result is told.
+/// JSON files are read by bench_fio's names, other files by their content. Files without a result are reported.
 fn read_folder(
     folder: &Path,
     format: Option<Format>,

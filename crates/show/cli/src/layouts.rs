@@ -91,7 +91,7 @@ pub fn together(region: &Region, members: Vec<TargetFacts>) -> TargetFacts {
     }
     all.path = region.name();
     if let Some(first) = top.first() {
-        // The layout itself: nobody must take what it gives for what its first member gives.
+        // The layout gets a device of its own, so that its results are not taken for those of its first member.
         let numbers: Vec<&str> = top.iter().map(|device| device.number.as_str()).collect();
         let layout = region.volume.as_ref().map(|laid| laid.layout.to_string()).unwrap_or_default();
         let sum = |of: fn(&DeviceFacts) -> Option<u32>| top.iter().map(of).sum::<Option<u32>>();

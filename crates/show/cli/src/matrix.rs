@@ -41,7 +41,7 @@ pub struct MatrixArgs {
     /// List the matrices that were started
     #[arg(long, conflicts_with_all = ["resume", "anew", "dry_run", "emit"])]
     list: bool,
-    /// Only print the runs in their order, with their seeds, and the time foretold
+    /// Only print the runs in their order, with their seeds, and the estimated time
     #[arg(long, conflicts_with_all = ["resume", "emit"])]
     dry_run: bool,
     /// Print a script that does the runs where Headroom is not installed: diskspd, fio (a job file) or sh (fio)
@@ -196,7 +196,7 @@ fn work(id: MatrixId, destroy_data: bool, history: &mut History, out: &mut Outpu
     }
     let planner = Planner::new(&matrix);
     let began = Instant::now();
-    let places = Places::look(&matrix, &planner, &progress, destroy_data)?;
+    let places = Places::check(&matrix, &planner, &progress, destroy_data)?;
     let foretold = planner.forecast(&progress, places.bytes_to_write());
     out.note(format_args!("matrix {id}: {}", report::text::forecast(&matrix, &foretold)));
     let prepared = places.prepare(id, history, out)?;
@@ -275,18 +275,18 @@ impl Work<'_> {
     }
 
     fn tell_skipped(&self, skipped: &[(RunKey, String)], out: &mut Output) {
-        for (key, reason) in skipped.iter().take(SKIPPED_TOLD_MAX) {
+        for (key, reason) in skipped.iter().take(SKIPPED_SHOWN_MAX) {
             let label = self.matrix.label(&self.planner.points()[key.point]);
             out.note(format_args!("skipped {label}: {reason}"));
         }
-        if skipped.len() > SKIPPED_TOLD_MAX {
-            out.note(format_args!("and {} runs more", skipped.len() - SKIPPED_TOLD_MAX));
+        if skipped.len() > SKIPPED_SHOWN_MAX {
+            out.note(format_args!("and {} runs more", skipped.len() - SKIPPED_SHOWN_MAX));
         }
     }
 }
 
-/// Lines about skipped runs that are told at once; all are in the table.
-const SKIPPED_TOLD_MAX: usize = 8;
+/// The most skipped runs that are reported immediately; the table has all.
+const SKIPPED_SHOWN_MAX: usize = 8;
 
 /// What is kept of a matrix.
 fn summary(id: MatrixId, history: &History) -> Result<Summary, Failure> {

@@ -48,7 +48,7 @@ pub struct How {
     /// Size of the test file in a directory [default: 1G, less where little is free]
     #[arg(long, value_name = "SIZE", value_parser = some_bytes)]
     size: Option<u64>,
-    /// Through the page cache, where direct I/O is not to be had; results are labelled so
+    /// Through the page cache, where direct I/O is unavailable; results are labelled so
     #[arg(long)]
     buffered: bool,
     /// Seed of the random offsets

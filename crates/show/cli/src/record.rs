@@ -54,31 +54,20 @@ pub struct RecordArgs {
     reserve: u64,
 }
 
-/// Sampling more often is `watch`'s work.
+/// The shortest interval; `watch` samples more often.
 const EVERY_MIN: Duration = Duration::from_secs(1);
 const SOURCES_MAX: usize = 1000;
-/// Beyond three missed ticks, before a source is said to hang.
+/// A source hangs if it is silent for three ticks and this time.
 const SILENCE_MIN: Duration = Duration::from_secs(30);
 
-/// `headroom record`: the counters of many sources into the history, for weeks.
+/// `headroom record`: records the counters of many sources in the history, for weeks.
 pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done {
     if args.every < EVERY_MIN {
         return Err(Failure::usage("--every is at least 1s"));
     }
-    let mut sources = args.source.clone();
-    if let Some(file) = &args.sources {
-        sources.extend(read_sources(file)?);
-    }
-    if sources.is_empty() || sources.len() > SOURCES_MAX {
-        return Err(Failure::usage(format_args!("{} sources: give 1 to {SOURCES_MAX}", sources.len())));
-    }
+    let sources = sources(args)?;
     let destinations = push::destinations(args)?;
-    let counted = args.metrics.is_some() || !destinations.is_empty();
-    let mut names: Vec<String> = sources.iter().map(ToString::to_string).collect();
-    names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Failure::usage(format_args!("{} is given twice", twice[0])));
-    }
+    let exported = args.metrics.is_some() || !destinations.is_empty();
     let history = kept::open_to_write(history)?;
     interrupt::install();
     let settings = Settings {
@@ -89,14 +78,7 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
         silence: args.every.saturating_mul(3).saturating_add(SILENCE_MIN),
     };
     let began = Instant::now();
-    let stop = Arc::new(AtomicBool::new(false));
-    let watching = stop.clone();
-    std::thread::spawn(move || {
-        while !interrupt::requested() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        watching.store(true, Relaxed);
-    });
+    let stop = stop_on_interrupt();
     let totals = Arc::new(Mutex::new(Totals::default()));
     if let Some(address) = args.metrics {
         let bound = serve::metrics(address, totals.clone()).map_err(|error| {
@@ -106,47 +88,94 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
         log(6, &format!("metrics at http://{bound}/metrics"));
     }
     let pushing = push::start(destinations, &totals, args)?;
-    let mut before: HashMap<String, Snapshot> = HashMap::new();
     let (path, count) = (history.path().display().to_string(), sources.len());
     log(6, &format!("recording {count} sources every {} s into {path}", args.every.as_secs()));
     let names = collect::FileNames::default();
     let recorded = sources.into_iter().map(|name| recorded(name, names.clone())).collect();
-    let (mut captures_thinned, mut failures) = (0, 0);
-    Recorder::new(recorded, history, settings).run(&stop, &mut |event| {
-        let totals = || totals.lock().unwrap_or_else(PoisonError::into_inner);
-        match &event {
+    let mut tally = Tally { totals: exported.then_some(totals), ..Tally::default() };
+    Recorder::new(recorded, history, settings).run(&stop, &mut |event| tally.add(&event));
+    ::push::finish(pushing, push::END_WITHIN);
+    let took_s = began.elapsed().as_secs_f64();
+    let Tally { failures, thinned, .. } = tally;
+    out.answer(
+        |_| format!("recorded {count} sources for {took_s:.0} s into {path}"),
+        || serde_json::json!({"sources": count, "elapsed_s": took_s, "failures": failures, "thinned": thinned}),
+    );
+    Ok(FINE)
+}
+
+/// What the events of a recording add up to.
+#[derive(Default)]
+struct Tally {
+    /// The exported totals; `None` where nothing is exported.
+    totals: Option<Arc<Mutex<Totals>>>,
+    /// The last snapshot of each source.
+    last: HashMap<String, Snapshot>,
+    failures: u64,
+    thinned: usize,
+}
+
+impl Tally {
+    fn add(&mut self, event: &Event<'_>) {
+        let totals = self.totals.as_ref();
+        let totals = totals.map(|totals| totals.lock().unwrap_or_else(PoisonError::into_inner));
+        match event {
             Event::Snapshot { source, snapshot } => {
-                if counted {
-                    match before.insert((*source).to_owned(), (*snapshot).clone()) {
-                        Some(earlier) => totals().add(source, &earlier, snapshot),
-                        None => totals().began(source),
-                    }
+                let Some(mut totals) = totals else { return };
+                match self.last.insert((*source).to_owned(), (*snapshot).clone()) {
+                    Some(earlier) => totals.add(source, &earlier, snapshot),
+                    None => totals.began(source),
                 }
                 return;
             }
             Event::Failed { source, .. } => {
-                totals().failed(source);
-                failures += 1;
+                if let Some(mut totals) = totals {
+                    totals.failed(source);
+                }
+                self.failures += 1;
             }
-            Event::Thinned { captures } => captures_thinned += captures,
+            Event::Thinned { captures } => self.thinned += captures,
             _ => {}
         }
         log(event.priority(), &event.to_string());
+    }
+}
+
+/// The sources of the arguments and of the file, each once.
+fn sources(args: &RecordArgs) -> Result<Vec<SourceName>, Failure> {
+    let mut sources = args.source.clone();
+    if let Some(file) = &args.sources {
+        sources.extend(read_sources(file)?);
+    }
+    if sources.is_empty() || sources.len() > SOURCES_MAX {
+        return Err(Failure::usage(format_args!("{} sources: give 1 to {SOURCES_MAX}", sources.len())));
+    }
+    let mut names: Vec<String> = sources.iter().map(ToString::to_string).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => Err(Failure::usage(format_args!("{} is given twice", twice[0]))),
+        None => Ok(sources),
+    }
+}
+
+/// A flag that Ctrl-C sets.
+fn stop_on_interrupt() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let set = stop.clone();
+    std::thread::spawn(move || {
+        while !interrupt::requested() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        set.store(true, Relaxed);
     });
-    ::push::finish(pushing, push::END_WITHIN);
-    let took_s = began.elapsed().as_secs_f64();
-    out.answer(
-        |_| format!("recorded {count} sources for {took_s:.0} s into {path}"),
-        || serde_json::json!({"sources": count, "elapsed_s": took_s, "failures": failures, "thinned": captures_thinned}),
-    );
-    Ok(FINE)
+    stop
 }
 
 fn recorded(name: SourceName, names: collect::FileNames) -> RecordedSource {
     RecordedSource { name: name.to_string(), open: Box::new(move || name.open(&[], &names)) }
 }
 
-/// A line a source; credentials in it are nobody else's business.
+/// Reads a file with a source in each line. Other users must not be able to read credentials in it.
 fn read_sources(path: &Path) -> Result<Vec<SourceName>, Failure> {
     let text = text_file::read(path, "list of sources", "a file with a source a line (docs/record.md)")?;
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
@@ -162,21 +191,22 @@ fn read_sources(path: &Path) -> Result<Vec<SourceName>, Failure> {
     Ok(sources)
 }
 
-/// Whether anybody but its owner may read a file.
+/// Whether users other than the owner may read a file.
 fn others_can_read(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
 }
 
-/// A line of the log on stderr. Under systemd the priority leads, as sd-daemon(3) has it, and the journal has the time.
+/// Writes a line of the log to stderr. Under systemd the line begins with the priority by sd-daemon(3), and the journal adds
+/// the time.
 fn log(priority: u8, text: &str) {
-    // What a server says may hold anything; a terminal would act on it.
+    // A server's text may contain control characters, which a terminal would interpret.
     let text = text.replace(char::is_control, " ");
     let line = if std::env::var_os("JOURNAL_STREAM").is_some() {
         format!("<{priority}>{text}\n")
     } else {
         format!("{} {text}\n", jiff::Zoned::now().strftime("%F %T"))
     };
-    // Nobody is left to tell that stderr is closed.
+    // A closed stderr cannot be reported.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -1,8 +1,8 @@
 mod flags;
 
 use crate::layouts::LayoutFlags;
-use crate::live::Line;
-use crate::surroundings;
+use crate::progress_line::ProgressLine;
+use crate::run_conditions::run_conditions;
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
 use charts::NamedRun;
@@ -86,7 +86,7 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
     run.conduct(&mut history, out)
 }
 
-/// One run load from opening to answer, for all commands that run a plan as it stands.
+/// A plan run from opening its targets to the answer, for all commands that run a plan unchanged.
 pub struct Run<'a> {
     pub plan: &'a Plan,
     /// Named by the person as what may be written over.
@@ -110,7 +110,7 @@ pub struct Measured<'a> {
 impl Measured<'_> {
     /// What a result means.
     pub fn findings(&self, result: &RunResult) -> Vec<findings::Finding> {
-        findings::findings(result, &surroundings::of(result, self.facts.get(&result.target), self.history))
+        findings::findings(result, &run_conditions(result, self.facts.get(&result.target), self.history))
     }
 
     /// All of it: `{"phases", "session"}`.
@@ -179,9 +179,9 @@ impl Run<'_> {
             let after =
                 later.iter().map(|phase| phase.length.ios_max.is_none().then(|| phase.length.total()));
             let after: Option<Duration> = after.sum();
-            let mut line = Line::new(phase);
+            let mut line = ProgressLine::new(phase);
             let mut watch = |live: &load::LiveStats| {
-                line.look(live);
+                line.update(live);
                 out.progress(&line, line.left().zip(after).map(|(left, after)| left + after));
                 if interrupt::requested() { RunControl::Interrupt } else { RunControl::Continue }
             };
@@ -210,7 +210,7 @@ impl Run<'_> {
                 region: opened.region(placed.target, placed.workload.shape.caching),
                 workload: &placed.workload,
                 weight: placed.weight,
-                trace: self.traces.of(placed),
+                trace: self.traces.replayed_by(placed),
             });
         }
         let how = (self.how)(at, phase, opened)?;

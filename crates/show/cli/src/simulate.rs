@@ -40,7 +40,7 @@ pub struct SimulateArgs {
     html: Option<PathBuf>,
 }
 
-/// I/Os of each point of a foretold curve.
+/// I/Os of each point of a simulated curve.
 const IOS_A_POINT: u64 = 20_000;
 
 /// `headroom simulate`.
@@ -140,7 +140,7 @@ fn simulated(
         );
         !interrupt::requested()
     };
-    let simulated = simulate::simulate(plan, storage, &|placed| traces.of(placed), &mut watch);
+    let simulated = simulate::simulate(plan, storage, &|placed| traces.replayed_by(placed), &mut watch);
     let simulated = simulated.map_err(|error| Failure::usage(&error.what).with_remedy(error.remedy))?;
     if simulated.phases.iter().flat_map(|phase| &phase.results).any(|result| result.interrupted) {
         out.warn("ended early: what was simulated until then is printed");

@@ -94,7 +94,7 @@ pub fn run(args: &SweepArgs, history: Option<&Path>, out: &mut Output) -> Done {
     interrupt::install();
     let mut sweeps = Vec::new();
     let mut done = Ok(());
-    // One after the other, and each opened anew: a device written to is opened by one only.
+    // Sequentially, each with its own open: a device that is written is opened exclusively.
     for target in 0..plan.targets.len() {
         let one = Plan { targets: vec![plan.targets[target].clone()], phases: plan.phases.clone() };
         let opened = targets::open(&one, &traces, &args.destroy_data, &mut history, out)?;
@@ -237,7 +237,7 @@ fn step(
     let mut queue = QueueWatch::new(region, args.sample);
     let all = workload.outstanding_total();
     let mut watch = |live: &load::LiveStats| {
-        queue.look(live);
+        queue.sample(live);
         let iops = live.ios as f64 / live.elapsed.as_secs_f64().max(1e-3);
         let each = args.warm_up + args.duration;
         let left = steps_left.map(|steps| (each * steps as u32).saturating_sub(live.elapsed));
@@ -250,7 +250,7 @@ fn step(
     let how = load::RunOptions { slice, ..load::RunOptions::from(length) };
     let mut results = load::run_jobs(&[job], &how, &mut watch)?;
     let result = results.pop().ok_or_else(|| Failure::new("a step gave no result"))?;
-    Ok(SweepStep { point: Point::from_result(&result), result, queue: queue.seen() })
+    Ok(SweepStep { point: Point::from_result(&result), result, queue: queue.finish() })
 }
 
 /// Each sweep is a session of the history: its runs are found by `history`, `chart` and `compare`.

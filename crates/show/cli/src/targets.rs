@@ -1,5 +1,5 @@
-//! Opens what a plan runs on, by the rules of `storage`, and takes away afterwards what was made for it:
-//! shared by all commands that run load.
+//! Opens the targets of a plan by the rules of `storage`, and removes the files made for it afterwards. All commands
+//! that run load use it.
 
 use crate::layouts;
 use crate::measure::{making, test_file_bytes};
@@ -21,9 +21,9 @@ pub struct Opened {
     facts: Vec<TargetFacts>,
 }
 
-/// Opens each target of a plan, once for each way of caching that its workloads ask for. In a directory a test
-/// file is made, of `create_bytes` or a size by what is free; at a path with `create_bytes` a lasting file,
-/// unless Headroom made it before. What is written to must be Headroom's own, or named in `destroy`.
+/// Opens each target of a plan, once for each caching mode of its workloads. In a directory a test file is created, of
+/// `create_bytes` or a size by the free space; at a path with `create_bytes` a lasting file, unless Headroom created it
+/// before. A target that is written must be Headroom's own, or named in `destroy`.
 pub fn open(
     plan: &Plan,
     traces: &Traces,
@@ -32,36 +32,37 @@ pub fn open(
     out: &mut Output,
 ) -> Result<Opened, Failure> {
     check_destroy(plan, destroy)?;
-    let mut opened = Opened::default();
+    let mut opening = Opening { opened: Opened::default(), destroy, history, out };
     for (at, target) in plan.targets.iter().enumerate() {
-        let asked = Asked::of(plan, traces, at);
-        if let Err(failure) = opened.add_laid(at, target, &asked, destroy, history, out) {
-            // What was made so far goes again; the first failure is the one to tell.
+        let demand = Demand::on_target(plan, traces, at);
+        if let Err(failure) = opening.add_laid(at, target, &demand) {
+            // Files that were created so far are removed again; the first failure is reported.
+            let Opening { opened, history, out, .. } = opening;
             let _ = opened.remove(history, out);
             return Err(failure);
         }
     }
-    Ok(opened)
+    Ok(opening.opened)
 }
 
-/// What the workloads ask of one target.
-struct Asked {
+/// The access that the workloads need to one target.
+struct Demand {
     writes: bool,
     cachings: Vec<Caching>,
 }
 
-impl Asked {
-    fn of(plan: &Plan, traces: &Traces, target: usize) -> Asked {
-        let mut asked = Asked { writes: false, cachings: Vec::new() };
+impl Demand {
+    fn on_target(plan: &Plan, traces: &Traces, target: usize) -> Demand {
+        let mut demand = Demand { writes: false, cachings: Vec::new() };
         let all = plan.phases.iter().flat_map(|phase| &phase.workloads);
         for placed in all.filter(|placed| placed.target == target) {
-            asked.writes |= traces.of(placed).map_or(placed.workload.shape.writes(), Trace::writes);
+            demand.writes |= traces.replayed_by(placed).map_or(placed.workload.shape.writes(), Trace::writes);
             let caching = placed.workload.shape.caching;
-            if !asked.cachings.contains(&caching) {
-                asked.cachings.push(caching);
+            if !demand.cachings.contains(&caching) {
+                demand.cachings.push(caching);
             }
         }
-        asked
+        demand
     }
 }
 
@@ -87,19 +88,17 @@ fn check_destroy(plan: &Plan, destroy: &[PathBuf]) -> Result<(), Failure> {
 impl Opened {
     /// The region of one of the plan's targets.
     pub fn region(&self, target: usize, caching: Caching) -> &Region {
-        let of_it =
-            |(at, its_caching, _): &&(usize, Caching, Region)| (*at, *its_caching) == (target, caching);
-        let found = self.regions.iter().find(of_it);
-        &found.expect("each target is open in each way that the plan asks for").2
+        let found = self.regions.iter().find(|(at, its_caching, _)| (*at, *its_caching) == (target, caching));
+        &found.expect("each target is open for each caching mode of the plan").2
     }
 
-    /// What is known of the targets, by what load runs on: the name in the results.
+    /// The facts of the targets, by the name of their region in the results.
     pub fn facts(&self) -> HashMap<String, TargetFacts> {
         let named = |(at, _, region): &(usize, Caching, Region)| (region.name(), self.facts[*at].clone());
         self.regions.iter().map(named).collect()
     }
 
-    /// Files that somebody cut while they were open: path, bytes at the opening, bytes now.
+    /// Files that were truncated while they were open: path, bytes at the opening, bytes now.
     pub fn cut(&self) -> Vec<(PathBuf, u64, u64)> {
         let members = self.regions.iter().flat_map(|(_, _, region)| region.members());
         let cut = members.filter_map(|region| {
@@ -112,7 +111,7 @@ impl Opened {
         cut
     }
 
-    /// Takes away what was made for the plan alone, and notes that lasting files are whole again.
+    /// Removes the files made for the plan, and marks lasting files as unchanged by others.
     pub fn remove(self, history: &mut History, out: &mut Output) -> Result<(), Failure> {
         drop(self.regions);
         let mut done = Ok(());
@@ -139,139 +138,128 @@ impl Opened {
         }
         done
     }
+}
 
-    /// A target, of one file or device or of several as one.
-    fn add_laid(
-        &mut self,
-        at: usize,
-        target: &PlanTarget,
-        asked: &Asked,
-        destroy: &[PathBuf],
-        history: &mut History,
-        out: &mut Output,
-    ) -> Result<(), Failure> {
-        let Some(laid) = &target.laid else { return self.add(at, target, asked, destroy, history, out) };
-        let (regions_before, facts_before) = (self.regions.len(), self.facts.len());
+/// Targets while they are opened.
+struct Opening<'a> {
+    opened: Opened,
+    destroy: &'a [PathBuf],
+    history: &'a mut History,
+    out: &'a mut Output,
+}
+
+impl Opening<'_> {
+    /// Adds a target: a file or device, or several laid out as one.
+    fn add_laid(&mut self, at: usize, target: &PlanTarget, demand: &Demand) -> Result<(), Failure> {
+        let Some(laid) = &target.laid else { return self.add(at, target, demand) };
+        let (regions_before, facts_before) = (self.opened.regions.len(), self.opened.facts.len());
         for path in target.members() {
             let member = PlanTarget { path: path.clone(), create_bytes: target.create_bytes, laid: None };
-            self.add(at, &member, asked, destroy, history, out)?;
+            self.add(at, &member, demand)?;
         }
-        let mut members = self.regions.split_off(regions_before);
-        let facts = self.facts.split_off(facts_before);
-        for caching in &asked.cachings {
-            let mut of_it = Vec::new();
+        let mut members = self.opened.regions.split_off(regions_before);
+        let facts = self.opened.facts.split_off(facts_before);
+        for caching in &demand.cachings {
+            let mut regions = Vec::new();
             let mut others = Vec::new();
             for (at, its, region) in members {
-                if its == *caching { of_it.push(region) } else { others.push((at, its, region)) }
+                if its == *caching { regions.push(region) } else { others.push((at, its, region)) }
             }
             members = others;
-            let region = Region::combine(laid.layout, of_it)?;
-            if self.facts.len() == facts_before {
-                self.facts.push(layouts::together(&region, facts.clone()));
+            let region = Region::combine(laid.layout, regions)?;
+            if self.opened.facts.len() == facts_before {
+                self.opened.facts.push(layouts::together(&region, facts.clone()));
             }
-            self.regions.push((at, *caching, region));
+            self.opened.regions.push((at, *caching, region));
         }
         Ok(())
     }
 
-    fn add(
-        &mut self,
-        at: usize,
-        target: &PlanTarget,
-        asked: &Asked,
-        destroy: &[PathBuf],
-        history: &mut History,
-        out: &mut Output,
-    ) -> Result<(), Failure> {
+    fn add(&mut self, at: usize, target: &PlanTarget, demand: &Demand) -> Result<(), Failure> {
         if target.path.is_dir() {
-            return self.add_directory(at, target, asked, history, out);
+            return self.add_directory(at, target, demand);
         }
-        let destroyed =
-            destroy.iter().any(|named| workspace::canonical(named) == workspace::canonical(&target.path));
+        let destroyed = self
+            .destroy
+            .iter()
+            .any(|named| workspace::canonical(named) == workspace::canonical(&target.path));
         let path = real_entry(&target.path);
         let ours = match target.create_bytes {
-            Some(bytes) => Some(lasting(&path, bytes, history, out)?),
-            None => known(&path, asked.writes && !destroyed, history)?,
+            Some(bytes) => Some(lasting(&path, bytes, self.history, self.out)?),
+            None => known(&path, demand.writes && !destroyed, self.history)?,
         };
         let opened = Target::open(&target.path).map_err(not_there)?;
-        self.facts.push(opened.facts().clone());
+        self.opened.facts.push(opened.facts().clone());
         let may_write = destroyed || ours.is_some();
-        let access = match asked.writes {
+        let access = match demand.writes {
             true => Access::ReadWrite { destroy_data: may_write },
             false => Access::ReadOnly,
         };
         let device = opened.facts().kind == TargetKind::BlockDevice;
-        if device && asked.writes && asked.cachings.len() > 1 {
+        if device && demand.writes && demand.cachings.len() > 1 {
             let what =
                 format!("cannot write to {} both through the page cache and past it", target.path.display());
             return Err(Failure::new(what).with_remedy("one caching for all workloads on a block device"));
         }
-        if let Some(mut file) = ours.filter(|_| asked.writes) {
+        if let Some(mut file) = ours.filter(|_| demand.writes) {
             file.begin_load()?;
-            record(&file, history)?;
-            self.loaded.push(file);
+            record(&file, self.history)?;
+            self.opened.loaded.push(file);
         }
-        for caching in &asked.cachings {
+        for caching in &demand.cachings {
             let region = opened.open_for(access, *caching).map_err(not_ours)?;
-            self.regions.push((at, *caching, region));
+            self.opened.regions.push((at, *caching, region));
         }
         Ok(())
     }
 
-    fn add_directory(
-        &mut self,
-        at: usize,
-        target: &PlanTarget,
-        asked: &Asked,
-        history: &mut History,
-        out: &mut Output,
-    ) -> Result<(), Failure> {
+    fn add_directory(&mut self, at: usize, target: &PlanTarget, demand: &Demand) -> Result<(), Failure> {
         let opened = Target::open(&target.path)?;
-        self.facts.push(opened.facts().clone());
-        let direct = asked.cachings.contains(&Caching::Direct);
+        self.opened.facts.push(opened.facts().clone());
+        let direct = demand.cachings.contains(&Caching::Direct);
         let dir = workspace::canonical(opened.path());
-        let place = match self.workspaces.iter().position(|workspace| workspace.dir() == dir) {
+        let place = match self.opened.workspaces.iter().position(|workspace| workspace.dir() == dir) {
             Some(place) => place,
             None => {
-                self.workspaces.push(workspace::open(&dir, history, out)?);
-                self.workspaces.len() - 1
+                self.opened.workspaces.push(workspace::open(&dir, self.history, self.out)?);
+                self.opened.workspaces.len() - 1
             }
         };
-        let workspace = &self.workspaces[place];
+        let workspace = &self.opened.workspaces[place];
         let bytes = target.create_bytes.unwrap_or_else(|| test_file_bytes(&opened));
-        // First, since on a full disk nothing else can be found out.
+        // Checked first, because the further checks need space too.
         workspace.check_room(bytes)?;
         if direct && opened.facts().direct_align_bytes.is_none() {
             let what = "its file system does every I/O through memory (no direct I/O)";
             return Err(Failure::new(format_args!("cannot load {}: {what}", opened.path().display()))
                 .with_remedy("--buffered, which includes the page cache, or another directory"));
         }
-        let name = if self.test_files.is_empty() {
+        let name = if self.opened.test_files.is_empty() {
             "test".into()
         } else {
-            format!("test-{}", self.test_files.len() + 1)
+            format!("test-{}", self.opened.test_files.len() + 1)
         };
-        // On record before it is there, until it is gone, whatever happens between.
+        // Recorded before it exists and until it is removed, so that a kill leaves no unrecorded file.
         let path = workspace.entry(&name);
-        history.record_test_file(&path, bytes)?;
-        match workspace.test_file(&name, bytes, &mut making(out)) {
-            Ok(file) => self.test_files.push(file),
+        self.history.record_test_file(&path, bytes)?;
+        match workspace.test_file(&name, bytes, &mut making(self.out)) {
+            Ok(file) => self.opened.test_files.push(file),
             Err(error) => {
                 if !path.exists() {
-                    history.forget_test_file(&path)?;
+                    self.history.forget_test_file(&path)?;
                 }
                 return Err(error.into());
             }
         }
-        let file = &self.test_files[self.test_files.len() - 1];
-        for caching in &asked.cachings {
-            self.regions.push((at, *caching, file.region(*caching)?));
+        let file = &self.opened.test_files[self.opened.test_files.len() - 1];
+        for caching in &demand.cachings {
+            self.opened.regions.push((at, *caching, file.region(*caching)?));
         }
         Ok(())
     }
 }
 
-/// The lasting file at `path`: the one that is there if Headroom made it with that size, or else a new one.
+/// The lasting file at `path`: the existing one if Headroom made it with that size, or else a new one.
 fn lasting(path: &Path, bytes: u64, history: &mut History, out: &mut Output) -> Result<MadeFile, Failure> {
     let recorded = history.mark_of(path)?;
     match MadeFile::find(path, recorded.as_deref())? {
@@ -297,7 +285,7 @@ fn lasting(path: &Path, bytes: u64, history: &mut History, out: &mut Output) -> 
     Ok(file)
 }
 
-/// The file at `path` if Headroom made it; refused if load is to write to it and another wrote since.
+/// The file at `path` if Headroom made it. Refused if load writes to it and another program changed it.
 fn known(path: &Path, must_be_ours: bool, history: &History) -> Result<Option<MadeFile>, Failure> {
     if !path.is_file() {
         return Ok(None);
@@ -326,7 +314,7 @@ fn changed(path: &Path) -> Failure {
     ))
 }
 
-/// Keeps the mark of a file that cannot carry it.
+/// Records the mark of a file whose file system has no extended attributes.
 fn record(file: &MadeFile, history: &mut History) -> Result<(), Failure> {
     if !file.in_file() {
         history.record_mark(file.path(), file.bytes(), &file.mark())?;
@@ -342,7 +330,7 @@ fn not_there(error: StorageError) -> Failure {
     }
 }
 
-/// The remedies of a load, in place of those of a measurement.
+/// The error with the remedies of a load instead of those of a measurement.
 fn not_ours(error: StorageError) -> Failure {
     let StorageError::NotOurs { path, kind } = &error else { return error.into() };
     Failure::new(&error).with_remedy(format_args!(
@@ -352,7 +340,7 @@ fn not_ours(error: StorageError) -> Failure {
     ))
 }
 
-/// Without symlinks in the directories above, also of what is not there yet.
+/// The path with the symbolic links of its directories resolved, also for a file that does not exist yet.
 fn real_entry(path: &Path) -> PathBuf {
     if let Ok(real) = std::fs::canonicalize(path) {
         return real;

@@ -1,25 +1,26 @@
 mod command;
 mod lines;
-mod whose;
-mod written;
+mod processes;
+mod replay_files;
 
 use charts::{Theme, svg_file};
 use collect::process::trace::{FilePattern, Filter, Tracer};
-use command::Waiting;
+use command::WaitingCommand;
 use filestats::TracedOp;
 use lines::Lines;
+use processes::Processes;
+use replay_files::ReplayFiles;
 use report::TraceSummary;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::Child;
 use std::time::{Duration, Instant};
 use terminal::{
     Done, FINE, Failure, Output, bad_news, interrupt,
     page::{self, command_line},
 };
-use whose::Whose;
 use workload::{format_bytes, format_ns};
 use workload_file::values;
-use written::Written;
 
 /// Arguments of `headroom trace`.
 #[derive(clap::Args)]
@@ -36,7 +37,7 @@ Exit codes: 0 fine, 1 I/Os were lost, 2 wrong usage, 3 it cannot be traced, 130 
 pub struct TraceArgs {
     /// process: (all), process:PID,..., process:comm=NAME, process:cgroup=DIR, process:pid-file=PATH
     #[arg(long, value_name = "SOURCE", required_unless_present = "command", conflicts_with = "command")]
-    source: Option<Whose>,
+    source: Option<Processes>,
     /// Only this file or directory, names with this in them, or that fit '*.db'; several may be given
     #[arg(long, value_name = "PATH|GLOB", help_heading = WHICH)]
     file: Vec<FilePattern>,
@@ -61,7 +62,7 @@ pub struct TraceArgs {
     /// Room for I/Os that are not printed yet
     #[arg(long, value_name = "SIZE", value_parser = buffer, default_value = "16M", help_heading = LONG)]
     buffer: u32,
-    /// Print no line an I/O, only what it came to
+    /// Print no line an I/O, only the totals
     #[arg(long, help_heading = OUTPUT)]
     summary: bool,
     /// Print rows of comma-separated values
@@ -84,14 +85,14 @@ pub struct TraceArgs {
 const WHICH: &str = "Which I/Os";
 const LONG: &str = "How long";
 const OUTPUT: &str = "Output";
-/// What a picture written by us has in it.
+/// A text in each picture that Headroom writes.
 const SVG_MARK: &[u8] = b"urn:headroom:chart";
-/// Where nothing ended, it is looked again so soon: the buffer holds what comes meanwhile.
-const LOOK: Duration = Duration::from_millis(2);
-/// What processes that ended left behind is taken away so often.
-const TIDY: Duration = Duration::from_secs(1);
-/// Ctrl-C is looked for once in so many I/Os.
-const ASK_EVERY: u64 = 4096;
+/// The pause between two reads of the buffer, which holds the I/Os meanwhile.
+const POLL_EVERY: Duration = Duration::from_millis(2);
+/// How often the entries of ended processes are removed.
+const TIDY_EVERY: Duration = Duration::from_secs(1);
+/// I/Os between two checks for Ctrl-C.
+const IOS_PER_INTERRUPT_CHECK: u64 = 4096;
 
 fn op(text: &str) -> Result<TracedOp, String> {
     let found = TracedOp::ALL.into_iter().find(|op| op.word() == text);
@@ -115,124 +116,169 @@ pub fn run(args: &TraceArgs, json: bool, out: &mut Output) -> Done {
     if let Some(svg) = &args.svg {
         page::check_marked("picture", svg, SVG_MARK)?;
     }
-    let mut written = args.out.as_deref().map(Written::new).transpose()?;
+    let replay_files = args.out.as_deref().map(ReplayFiles::new).transpose()?;
     interrupt::install();
-    let waiting = (!args.command.is_empty()).then(|| Waiting::start(&args.command)).transpose()?;
-    let whose = match (&args.source, &waiting) {
-        (_, Some(waiting)) => Whose::of_pid(waiting.pid()),
-        (Some(whose), None) => whose.clone(),
-        (None, None) => Whose::default(),
+    let waiting = (!args.command.is_empty()).then(|| WaitingCommand::start(&args.command)).transpose()?;
+    let processes = match (&args.source, &waiting) {
+        (_, Some(waiting)) => Processes::with_pid(waiting.pid()),
+        (Some(processes), None) => processes.clone(),
+        (None, None) => Processes::default(),
     };
-    let selection = whose.selection()?;
-    let mut tracer = Tracer::open(&selection, &args.filter(&whose))?;
-    let mut child = waiting.map(Waiting::go).transpose()?;
-    let mut traced = TraceSummary::new(args.words(&whose));
-    let mut lines = Lines::new(args.summary, json, args.csv, &out.style());
-    let for_ns = args.length.map_or(u64::MAX, |length| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
-    let count = args.count.unwrap_or(u64::MAX);
-    let followed = !selection.pids.is_empty() && selection.cgroup.is_none();
-    let mut tidied = Instant::now();
-    let mut alone = false;
-    loop {
-        // Known before the last look, so that nothing of them is missed.
-        let ended = match &mut child {
-            Some(child) => command::ended(child)?,
-            None => alone,
-        };
-        let now_ns = tracer.elapsed_ns();
-        let last = ended || interrupt::requested() || now_ns >= for_ns;
-        let until_ns = if last { now_ns.min(for_ns) } else { for_ns };
-        while let Some(io) = tracer.next()? {
-            // Of a busy system there may be no end.
+    let selection = processes.selection()?;
+    let tracer = Tracer::open(&selection, &args.filter(&processes))?;
+    let recording = Recording {
+        args,
+        tracer,
+        child: waiting.map(WaitingCommand::release).transpose()?,
+        ends_with_processes: !selection.pids.is_empty() && selection.cgroup.is_none(),
+        for_ns: args.length.map_or(u64::MAX, |length| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)),
+        summary: TraceSummary::new(args.describe(&processes)),
+        lines: Lines::new(args.summary, json, args.csv, &out.style()),
+        replay_files,
+    };
+    let (summary, mut lines) = recording.run(out)?;
+    out.clear_progress();
+    lines.finish(&summary)?;
+    if summary.ios() == 0 {
+        out.warn(format_args!(
+            "no I/O was traced of: {}{}",
+            args.describe(&processes),
+            args.nothing_written()
+        ));
+    }
+    if args.csv && summary.lost > 0 {
+        out.warn(format_args!("{} I/Os were lost, because the buffer was full", summary.lost));
+    }
+    args.write_pictures(&summary, out)?;
+    Ok(if summary.lost > 0 { bad_news() } else { FINE })
+}
+
+/// A trace while it is recorded.
+struct Recording<'a> {
+    args: &'a TraceArgs,
+    tracer: Tracer,
+    child: Option<Child>,
+    /// The recording ends when all selected processes have ended.
+    ends_with_processes: bool,
+    for_ns: u64,
+    summary: TraceSummary,
+    lines: Lines,
+    replay_files: Option<ReplayFiles>,
+}
+
+impl Recording<'_> {
+    /// Records until its time, its number of I/Os or its processes end, or Ctrl-C.
+    fn run(mut self, out: &mut Output) -> Result<(TraceSummary, Lines), Failure> {
+        let mut tidied = Instant::now();
+        let mut all_ended = false;
+        loop {
+            // Checked before the buffer is drained, so that the last I/Os of the processes are not missed.
+            let ended = match &mut self.child {
+                Some(child) => command::has_ended(child)?,
+                None => all_ended,
+            };
+            let now_ns = self.tracer.elapsed_ns();
+            let last = ended || interrupt::requested() || now_ns >= self.for_ns;
+            self.drain(if last { now_ns.min(self.for_ns) } else { self.for_ns }, last)?;
+            if last || self.is_complete() {
+                break;
+            }
+            if tidied.elapsed() >= TIDY_EVERY {
+                tidied = Instant::now();
+                self.tracer.tidy()?;
+                all_ended = self.ends_with_processes && !self.tracer.anybody_left()?;
+                self.show_progress(out);
+            }
+            std::thread::sleep(POLL_EVERY);
+        }
+        self.end()
+    }
+
+    /// Takes the I/Os from the buffer that ended until an instant; on a busy system there may always be more.
+    fn drain(&mut self, until_ns: u64, last: bool) -> Result<(), Failure> {
+        while let Some(io) = self.tracer.next()? {
             if io.at_ns.saturating_add(io.latency_ns) > until_ns {
                 break;
             }
-            traced.add(&io);
-            lines.print(&io)?;
-            if let Some(written) = &mut written {
-                written.add(&io)?;
+            self.summary.add(&io);
+            self.lines.print(&io)?;
+            if let Some(files) = &mut self.replay_files {
+                files.add(&io)?;
             }
-            if traced.ios() == count || !lines.are_read() {
+            let check_interrupt = self.summary.ios().is_multiple_of(IOS_PER_INTERRUPT_CHECK) && !last;
+            if self.is_complete() || check_interrupt && interrupt::requested() {
                 break;
             }
-            if traced.ios().is_multiple_of(ASK_EVERY) && !last && interrupt::requested() {
-                break;
-            }
         }
-        lines.flush()?;
-        if last || traced.ios() == count || !lines.are_read() {
-            break;
+        self.lines.flush()
+    }
+
+    fn is_complete(&self) -> bool {
+        Some(self.summary.ios()) == self.args.count || !self.lines.are_read()
+    }
+
+    fn show_progress(&self, out: &mut Output) {
+        let length = self.args.length;
+        if length.is_some_and(|length| length > Duration::from_secs(2)) || self.args.summary {
+            let elapsed = Duration::from_nanos(self.tracer.elapsed_ns());
+            let what = format!("tracing · {} I/Os", workload::format_count(self.summary.ios()));
+            out.progress(what, length.map(|length| length.saturating_sub(elapsed)));
         }
-        if tidied.elapsed() >= TIDY {
-            tidied = Instant::now();
-            tracer.tidy()?;
-            alone = followed && !tracer.anybody_left()?;
-            if args.length.is_some_and(|length| length > Duration::from_secs(2)) || args.summary {
-                let left = args
-                    .length
-                    .map(|length| length.saturating_sub(Duration::from_nanos(tracer.elapsed_ns())));
-                let what = format!("tracing · {} I/Os", workload::format_count(traced.ios()));
-                out.progress(what, left);
-            }
+    }
+
+    fn end(self) -> Result<(TraceSummary, Lines), Failure> {
+        let Recording { mut summary, tracer, .. } = self;
+        summary.elapsed_ns = tracer.elapsed_ns().min(self.for_ns);
+        summary.lost = tracer.lost()?;
+        summary.notes = tracer.notes()?;
+        // Removes the programs from the kernel before the command runs to its end.
+        drop(tracer);
+        if let Some(child) = self.child {
+            summary.notes.extend(command::wait(child)?);
         }
-        std::thread::sleep(LOOK);
+        if let Some(files) = self.replay_files {
+            files.finish(&mut summary)?;
+        }
+        Ok((summary, self.lines))
     }
-    traced.elapsed_ns = tracer.elapsed_ns().min(for_ns);
-    traced.lost = tracer.lost()?;
-    traced.notes = tracer.notes()?;
-    // No program is in the kernel any more while the command goes on to its end.
-    drop(tracer);
-    if let Some(child) = child {
-        traced.notes.extend(command::wait(child)?);
-    }
-    if let Some(written) = written {
-        written.finish(&mut traced)?;
-    }
-    out.clear_progress();
-    lines.finish(&traced)?;
-    if traced.ios() == 0 {
-        out.warn(format_args!("no I/O was traced of: {}{}", args.words(&whose), args.nothing_written()));
-    }
-    if args.csv && traced.lost > 0 {
-        out.warn(format_args!("{} I/Os were lost, because the buffer was full", traced.lost));
-    }
-    page::write(
-        args.html.as_deref(),
-        || report::html::trace(&traced, &command_line(), env!("CARGO_PKG_VERSION")),
-        out,
-    )?;
-    if let Some(svg) = &args.svg {
-        let picture = svg_file(&traced.chart(), Theme::Light);
-        std::fs::write(svg, picture).map_err(|error| {
-            Failure::new(format_args!("cannot write the picture {}: {error}", svg.display()))
-        })?;
-    }
-    Ok(if traced.lost > 0 { bad_news() } else { FINE })
 }
 
 impl TraceArgs {
-    fn filter(&self, whose: &Whose) -> Filter {
+    fn filter(&self, processes: &Processes) -> Filter {
         Filter {
             ops: self.op.clone(),
             bytes_min: self.size_min,
             bytes_max: self.size_max.unwrap_or(u64::MAX),
             latency_ns_min: self.slower.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
-            comm: whose.comm.clone(),
+            comm: processes.comm.clone(),
             files: self.file.clone(),
             buffer_bytes: self.buffer,
         }
     }
 
-    /// What there is not, where nothing was traced.
+    /// Writes the page and the picture that were requested.
+    fn write_pictures(&self, summary: &TraceSummary, out: &mut Output) -> Result<(), Failure> {
+        page::write(
+            self.html.as_deref(),
+            || report::html::trace(summary, &command_line(), env!("CARGO_PKG_VERSION")),
+            out,
+        )?;
+        let Some(svg) = &self.svg else { return Ok(()) };
+        std::fs::write(svg, svg_file(&summary.chart(), Theme::Light)).map_err(|error| {
+            Failure::new(format_args!("cannot write the picture {}: {error}", svg.display()))
+        })
+    }
+
+    /// The trace file that was not written because nothing was traced.
     fn nothing_written(&self) -> String {
         self.out.as_ref().map_or_else(String::new, |out| format!("; {} was not written", out.display()))
     }
 
-    /// What is traced, in words.
-    fn words(&self, whose: &Whose) -> String {
+    /// The traced I/Os as text.
+    fn describe(&self, processes: &Processes) -> String {
         let mut words = vec![match self.command.first() {
             Some(program) => program.to_string_lossy().into_owned(),
-            None => whose.to_string(),
+            None => processes.to_string(),
         }];
         words.extend(self.file.iter().map(ToString::to_string));
         if !self.op.is_empty() {

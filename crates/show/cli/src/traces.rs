@@ -1,4 +1,4 @@
-//! The recorded traces that a plan replays: read whole, before anything is made or written.
+//! The recorded traces that a plan replays, read before any file is created or written.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use terminal::Failure;
 use workload::{Placed, Plan, Trace, format_bytes};
 
-/// A larger trace would not fit into memory beside what it is replayed on.
+/// The largest trace that is read, as it is kept in memory.
 const TRACE_BYTES_MAX: u64 = 4 << 30;
 
 /// The recorded traces of a plan, by their files.
@@ -23,8 +23,8 @@ impl Traces {
         read.collect::<Result<_, _>>().map(Traces)
     }
 
-    /// What a workload replays; `None` where it chooses its I/Os itself.
-    pub fn of(&self, placed: &Placed) -> Option<&Trace> {
+    /// The trace that a workload replays; `None` where it replays none.
+    pub fn replayed_by(&self, placed: &Placed) -> Option<&Trace> {
         placed.replay.as_deref().map(|file| &self.0[file])
     }
 }

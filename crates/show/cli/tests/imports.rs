@@ -1,4 +1,4 @@
-//! `headroom import` from outside: what is kept, what is told, and that nothing is kept twice.
+//! `headroom import` from outside: what is kept and reported, and that nothing is kept twice.
 
 use serde_json::Value;
 use std::io::Write;

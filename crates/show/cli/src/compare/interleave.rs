@@ -44,13 +44,13 @@ struct OneSide {
 }
 
 impl InterleaveArgs {
-    /// Whether runs are to be made.
-    pub fn is_asked(&self) -> bool {
+    /// Whether runs are requested.
+    pub fn is_requested(&self) -> bool {
         self.interleave
     }
 }
 
-/// Runs A B B A, again and again, and looks at the pairs at the rounds fixed beforehand.
+/// Runs A B B A repeatedly, and compares the pairs after rounds that are fixed in advance.
 pub fn run(
     args: &InterleaveArgs,
     [a, b]: [&str; 2],
@@ -58,18 +58,19 @@ pub fn run(
     history: Option<&Path>,
     out: &mut Output,
 ) -> Result<Compared, Failure> {
-    let both = Both::of(side(a)?, side(b)?)?;
-    let looks = looks(args, &both)?;
+    let both = Both::new(side(a)?, side(b)?)?;
+    let schedule = schedule(args, &both)?;
     let traces = Traces::read(&both.all)?;
     let mut history = kept::open_to_write(history)?;
     interrupt::install();
     let opened = targets::open(&both.all, &traces, &args.destroy_data, &mut history, out)?;
     out.note(format_args!(
         "at most {} rounds of A B B A, {} s each",
-        looks.rounds_max(),
+        schedule.rounds_max(),
         both.round().as_secs_f64().ceil()
     ));
-    let compared = rounds(&both, &looks, rules, (&opened, &traces), &mut history, out);
+    let compared = Rounds { both: &both, opened: &opened, traces: &traces, history: &mut history, out }
+        .run(&schedule, rules);
     let removed = opened.remove(&mut history, out);
     let compared = compared?;
     removed?;
@@ -80,7 +81,7 @@ fn side(text: &str) -> Result<Plan, Failure> {
     let Some(words) = shlex::split(text) else {
         return Err(Failure::usage(format_args!("'{text}': a quotation mark is not closed")));
     };
-    // As people copy it.
+    // Users may copy the line with the program's name.
     let given = words.iter().map(String::as_str).collect::<Vec<_>>();
     let flags = match given.as_slice() {
         ["headroom", "run", flags @ ..] | ["run", flags @ ..] => flags,
@@ -95,7 +96,7 @@ fn side(text: &str) -> Result<Plan, Failure> {
     plan(&parsed.run)
 }
 
-/// Both plans on targets that they share where they name the same.
+/// Both plans; targets with the same path are shared.
 struct Both {
     all: Plan,
     a: Plan,
@@ -103,7 +104,7 @@ struct Both {
 }
 
 impl Both {
-    fn of(a: Plan, mut b: Plan) -> Result<Both, Failure> {
+    fn new(a: Plan, mut b: Plan) -> Result<Both, Failure> {
         let count = |plan: &Plan| plan.phases.iter().map(|phase| phase.workloads.len()).sum::<usize>();
         if count(&a) != count(&b) {
             let what = format!("A has {} workloads and B {}: they cannot be paired", count(&a), count(&b));
@@ -125,13 +126,13 @@ impl Both {
         Ok(Both { all: with(phases), a: with(a.phases), b: with(b.phases) })
     }
 
-    /// How long A B B A takes.
+    /// The duration of A B B A.
     fn round(&self) -> Duration {
         self.all.phases.iter().map(|phase| 2 * phase.length.total()).sum()
     }
 }
 
-fn looks(args: &InterleaveArgs, both: &Both) -> Result<InterimSchedule, Failure> {
+fn schedule(args: &InterleaveArgs, both: &Both) -> Result<InterimSchedule, Failure> {
     let rounds = match args.budget {
         None => args.rounds.unwrap_or(ROUNDS),
         Some(budget) => {
@@ -149,73 +150,76 @@ fn looks(args: &InterleaveArgs, both: &Both) -> Result<InterimSchedule, Failure>
 /// The results of one side, a list of repeats for each of its workloads.
 type Repeats = Vec<Vec<RunResult>>;
 
-fn rounds(
-    both: &Both,
-    looks: &InterimSchedule,
-    rules: &Rules,
-    on: (&Opened, &Traces),
-    history: &mut History,
-    out: &mut Output,
-) -> Result<Compared, Failure> {
-    let session = history.begin_session()?;
-    let (mut a, mut b) = (Repeats::new(), Repeats::new());
-    for round in 1..=looks.rounds_max() {
-        for is_b in [false, true, true, false] {
-            let (plan, name, into) = if is_b { (&both.b, "B", &mut b) } else { (&both.a, "A", &mut a) };
-            one_run(plan, name, into, (on, session), history, out)?;
-        }
-        let ended = interrupt::requested() || round == looks.rounds_max();
-        if !ended && !looks.is_due(round) {
-            continue;
-        }
-        // Ended early it is one look as well, in place of those that do not come any more.
-        let comparisons = compare(&a, &b, looks, rules);
-        let open = comparisons.iter().any(|compared| compared.verdict == Verdict::CannotTell);
-        if ended || !open {
-            return if comparisons.is_empty() {
-                Err(Failure::new("ended before there was anything to compare"))
-            } else {
-                Ok(Compared { comparisons, runs: [a.concat(), b.concat()] })
-            };
-        }
-        for compared in &comparisons {
-            out.note(format_args!("after {round} rounds: {}", compared.summary));
-        }
-    }
-    unreachable!("the last round returns")
+struct Rounds<'a> {
+    both: &'a Both,
+    opened: &'a Opened,
+    traces: &'a Traces,
+    history: &'a mut History,
+    out: &'a mut Output,
 }
 
-fn one_run(
-    plan: &Plan,
-    name: &str,
-    into: &mut Repeats,
-    ((opened, traces), session): ((&Opened, &Traces), SessionId),
-    history: &mut History,
-    out: &mut Output,
-) -> Result<(), Failure> {
-    if interrupt::requested() {
-        return Ok(());
+impl Rounds<'_> {
+    fn run(mut self, schedule: &InterimSchedule, rules: &Rules) -> Result<Compared, Failure> {
+        let both = self.both;
+        let session = self.history.begin_session()?;
+        let (mut a, mut b) = (Repeats::new(), Repeats::new());
+        for round in 1..=schedule.rounds_max() {
+            for is_b in [false, true, true, false] {
+                let (plan, name, into) = if is_b { (&both.b, "B", &mut b) } else { (&both.a, "A", &mut a) };
+                self.run_once(plan, name, into, session)?;
+            }
+            let ended = interrupt::requested() || round == schedule.rounds_max();
+            if !ended && !schedule.is_due(round) {
+                continue;
+            }
+            // An early end counts as one of the planned comparisons.
+            let comparisons = compare(&a, &b, schedule, rules);
+            let open = comparisons.iter().any(|compared| compared.verdict == Verdict::CannotTell);
+            if ended || !open {
+                return if comparisons.is_empty() {
+                    Err(Failure::new("ended before there was anything to compare"))
+                } else {
+                    Ok(Compared { comparisons, runs: [a.concat(), b.concat()] })
+                };
+            }
+            for compared in &comparisons {
+                self.out.note(format_args!("after {round} rounds: {}", compared.summary));
+            }
+        }
+        unreachable!("the last round returns")
     }
-    let run = Run { plan, destroy: &[], traces, how: &plain, answer: &|_, _| Ok(()) };
-    let (phases, failure) = run.run_phases(opened, out);
-    if let Some(failure) = failure {
-        return Err(failure);
+
+    fn run_once(
+        &mut self,
+        plan: &Plan,
+        name: &str,
+        into: &mut Repeats,
+        session: SessionId,
+    ) -> Result<(), Failure> {
+        if interrupt::requested() {
+            return Ok(());
+        }
+        let run = Run { plan, destroy: &[], traces: self.traces, how: &plain, answer: &|_, _| Ok(()) };
+        let (phases, failure) = run.run_phases(self.opened, self.out);
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        if interrupt::requested() {
+            // An interrupted run is not a repeat.
+            return Ok(());
+        }
+        let results: Vec<RunResult> = phases.into_iter().flat_map(|phase| phase.results).collect();
+        into.resize_with(results.len(), Vec::new);
+        for (repeats, result) in into.iter_mut().zip(results) {
+            self.history.save_run_of(session, name, &result)?;
+            repeats.push(result);
+        }
+        Ok(())
     }
-    if interrupt::requested() {
-        // A run that was cut short is none of the repeats.
-        return Ok(());
-    }
-    let results: Vec<RunResult> = phases.into_iter().flat_map(|phase| phase.results).collect();
-    into.resize_with(results.len(), Vec::new);
-    for (repeats, result) in into.iter_mut().zip(results) {
-        history.save_run_of(session, name, &result)?;
-        repeats.push(result);
-    }
-    Ok(())
 }
 
-fn compare(a: &Repeats, b: &Repeats, looks: &InterimSchedule, rules: &Rules) -> Vec<Comparison> {
-    let rules = Rules { looks: looks.count(), comparisons: a.len() as u32, ..*rules };
+fn compare(a: &Repeats, b: &Repeats, schedule: &InterimSchedule, rules: &Rules) -> Vec<Comparison> {
+    let rules = Rules { looks: schedule.count(), comparisons: a.len() as u32, ..*rules };
     let pair = |(a, b): (&Vec<RunResult>, &Vec<RunResult>)| {
         pairs(Side { name: "A", runs: a }, Side { name: "B", runs: b }, &rules)
     };

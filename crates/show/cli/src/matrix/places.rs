@@ -80,8 +80,8 @@ const TEST_FILE_BYTES_MIN: u64 = 64 << 20;
 const TEST_FILE: &str = "matrix";
 
 impl<'a> Places<'a> {
-    /// Looks at every target that runs are left on.
-    pub fn look(
+    /// Checks every target of the remaining runs.
+    pub fn check(
         matrix: &'a Matrix,
         planner: &Planner,
         progress: &Progress,

@@ -78,7 +78,7 @@ fn read_credentials(path: &Path) -> Result<Vec<(Protocol, Credential)>, Failure>
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        // The line itself is nobody's business.
+        // The error does not repeat the line, which may hold a credential.
         let wrong = |why: &str| Failure::usage(format_args!("{} line {at}: {why}", path.display()));
         let (name, credential) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let protocol = [Protocol::RemoteWrite, Protocol::Otlp].into_iter().find(|each| each.name() == name);

@@ -1,4 +1,4 @@
-//! The queue of a target's devices during a step: the kernel's mean over time, and what looks now and then see.
+//! The queue of a target's devices during a step: the kernel's time-weighted mean, and samples of the current length.
 
 use capability::QueueSeen;
 use host::{DeviceNumber, disk_counters};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use storage::Region;
 
 pub struct QueueWatch {
-    /// Numbers of the devices that the members are or lie on; empty where the kernel counts none.
+    /// The devices of the members or of their file systems; empty where the kernel counts none.
     devices: Vec<DeviceNumber>,
     every: Duration,
-    /// When the measured part began, and the weighted time then.
+    /// The start of the measured part, and the weighted time at that instant.
     began: Option<(Instant, u64)>,
-    /// The same at the last look.
+    /// The same at the last sample.
     last: Option<(Instant, u64)>,
     samples: Vec<u64>,
 }
@@ -32,8 +32,8 @@ impl QueueWatch {
         QueueWatch { devices, every, began: None, last: None, samples: Vec::new() }
     }
 
-    /// Called often; looks where it is time to.
-    pub fn look(&mut self, live: &LiveStats) {
+    /// Called often; samples when one is due.
+    pub fn sample(&mut self, live: &LiveStats) {
         if self.devices.is_empty() || !live.measuring {
             return;
         }
@@ -51,8 +51,8 @@ impl QueueWatch {
         self.last = Some((now, weighted_ms));
     }
 
-    /// What was seen; `None` where the kernel counts nothing, or the step was too short for a look.
-    pub fn seen(self) -> Option<QueueSeen> {
+    /// The mean and the samples; `None` where the kernel counts nothing, or the step was too short for a sample.
+    pub fn finish(self) -> Option<QueueSeen> {
         let ((began, before), (last, after)) = (self.began?, self.last?);
         let elapsed = last.duration_since(began).as_secs_f64();
         let weighted = after.checked_sub(before)? as f64 / 1e3 / elapsed;

@@ -1,3 +1,5 @@
+//! The command of `headroom trace -- COMMAND`.
+
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -6,33 +8,33 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use terminal::Failure;
 
-/// A command whose process is there and waits: it is traced from its first instruction on.
-pub struct Waiting {
+/// A command whose process exists but waits before `exec`, so that it is traced from its first instruction.
+pub struct WaitingCommand {
     name: String,
     pid: u32,
-    go: PipeWriter,
-    /// Ends when the command runs, or cannot.
+    release: PipeWriter,
+    /// Ends when the command runs, or fails to start.
     starting: JoinHandle<io::Result<Child>>,
 }
 
-impl Waiting {
-    /// Makes the process.
-    pub fn start(words: &[OsString]) -> Result<Waiting, Failure> {
+impl WaitingCommand {
+    /// Creates the process.
+    pub fn start(words: &[OsString]) -> Result<WaitingCommand, Failure> {
         let name = words.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let failed = |error: io::Error| Failure::new(format_args!("cannot start {name}: {error}"));
-        let (mut told, tell) = io::pipe().map_err(failed)?;
-        let (wait, go) = io::pipe().map_err(failed)?;
+        let (mut pid_from, pid_to) = io::pipe().map_err(failed)?;
+        let (wait, release) = io::pipe().map_err(failed)?;
         let mut command = Command::new(words.first().map(OsString::as_os_str).unwrap_or_default());
-        // What it prints is not the answer.
+        // Its output is not headroom's answer, so it goes to stderr.
         let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
         command.args(words.iter().skip(1)).stdout(Stdio::from(stderr));
-        let parents_end = go.as_raw_fd();
-        // SAFETY: between fork and exec it only writes to and reads from pipes of ours and closes one of them.
-        unsafe { command.pre_exec(move || in_child(&tell, &wait, parents_end)) };
+        let parents_end = release.as_raw_fd();
+        // SAFETY: between fork and exec the closure only reads, writes and closes pipes, which is async-signal-safe.
+        unsafe { command.pre_exec(move || in_child(&pid_to, &wait, parents_end)) };
         let starting = std::thread::spawn(move || command.spawn());
         let mut pid = [0; 4];
-        match told.read_exact(&mut pid) {
-            Ok(()) => Ok(Waiting { name, pid: u32::from_ne_bytes(pid), go, starting }),
+        match pid_from.read_exact(&mut pid) {
+            Ok(()) => Ok(WaitingCommand { name, pid: u32::from_ne_bytes(pid), release, starting }),
             Err(_) => match joined(starting) {
                 Err(error) => Err(failed(error)),
                 Ok(_) => Err(failed(io::Error::other("its process did not tell its number"))),
@@ -40,14 +42,14 @@ impl Waiting {
         }
     }
 
-    /// Its number, which it keeps.
+    /// The process number, which `exec` does not change.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Lets it go on.
-    pub fn go(mut self) -> Result<Child, Failure> {
-        let begun = self.go.write_all(&[1]).and_then(|()| joined(self.starting));
+    /// Lets the process run the command.
+    pub fn release(mut self) -> Result<Child, Failure> {
+        let begun = self.release.write_all(&[1]).and_then(|()| joined(self.starting));
         begun.map_err(|error| {
             let failure = Failure::new(format_args!("cannot start {}: {error}", self.name));
             match error.kind() {
@@ -60,11 +62,12 @@ impl Waiting {
     }
 }
 
-/// In the new process, before it becomes the command: tells its number and waits. Should we end meanwhile, it ends.
-fn in_child(mut tell: &PipeWriter, mut wait: &PipeReader, parents_end: i32) -> io::Result<()> {
-    // SAFETY: this process's copy, which nothing here uses; else the end of ours would not be seen.
+/// Runs in the new process before `exec`: sends its number and waits. It ends if headroom ends meanwhile.
+fn in_child(mut pid_to: &PipeWriter, mut wait: &PipeReader, parents_end: i32) -> io::Result<()> {
+    // SAFETY: closes this process's copy of the pipe's end, which nothing here uses. While it is open, the read below would
+    // not notice the end of headroom.
     unsafe { libc::close(parents_end) };
-    tell.write_all(&std::process::id().to_ne_bytes())?;
+    pid_to.write_all(&std::process::id().to_ne_bytes())?;
     wait.read_exact(&mut [0])
 }
 
@@ -72,12 +75,12 @@ fn joined(starting: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
     starting.join().unwrap_or_else(|_| Err(io::Error::other("a fault of headroom's own")))
 }
 
-/// Whether it ended.
-pub fn ended(child: &mut Child) -> Result<bool, Failure> {
+/// Whether the command has ended.
+pub fn has_ended(child: &mut Child) -> Result<bool, Failure> {
     child.try_wait().map(|status| status.is_some()).map_err(|error| not_waited(&error))
 }
 
-/// Waits for its end; how it ended, where that was not well.
+/// Waits for the command to end. Returns how it failed, if it did.
 pub fn wait(mut child: Child) -> Result<Option<String>, Failure> {
     let status = child.wait().map_err(|error| not_waited(&error))?;
     Ok((!status.success()).then(|| format!("the command ended with {status}")))
@@ -96,23 +99,23 @@ mod tests {
     }
 
     #[test]
-    fn a_command_waits_until_it_may_go() {
+    fn a_command_waits_until_it_is_released() {
         let directory = tempfile::tempdir().unwrap();
         let made = directory.path().join("made");
-        let waiting = Waiting::start(&words(&["touch", made.to_str().unwrap()])).unwrap();
+        let waiting = WaitingCommand::start(&words(&["touch", made.to_str().unwrap()])).unwrap();
         let pid = waiting.pid();
         assert!(std::path::Path::new(&format!("/proc/{pid}")).exists() && !made.exists());
-        let child = waiting.go().unwrap();
+        let child = waiting.release().unwrap();
         assert_eq!(child.id(), pid);
         assert_eq!(wait(child).unwrap(), None);
         assert!(made.exists());
     }
 
     #[test]
-    fn one_that_cannot_start_or_fails_says_so() {
-        let missing = Waiting::start(&words(&["no-such-program"])).unwrap().go().unwrap_err();
+    fn a_command_that_cannot_start_or_fails_is_reported() {
+        let missing = WaitingCommand::start(&words(&["no-such-program"])).unwrap().release().unwrap_err();
         assert!(missing.to_string().contains("cannot start no-such-program"), "{missing}");
-        let child = Waiting::start(&words(&["false"])).unwrap().go().unwrap();
+        let child = WaitingCommand::start(&words(&["false"])).unwrap().release().unwrap();
         assert!(wait(child).unwrap().unwrap().contains("exit status: 1"));
     }
 }

@@ -1,17 +1,19 @@
+//! A trace on stdout.
+
 use filestats::TracedIo;
 use report::text::{Style, TraceLines};
 use report::{TraceSummary, csv, json, text};
 use std::io::{BufWriter, ErrorKind, Stdout, Write};
 use terminal::Failure;
 
-/// What is printed of a trace: a line an I/O, and at its end what it came to.
+/// The printed form of a trace: a line for each I/O, and the totals at its end.
 pub struct Lines {
     form: Form,
     style: Style,
-    /// No line an I/O.
+    /// Totals only.
     summary: bool,
     stdout: BufWriter<Stdout>,
-    /// Nobody reads any more.
+    /// The reader of stdout has closed it.
     broken: bool,
     headed: bool,
 }
@@ -22,7 +24,7 @@ enum Form {
     Csv,
 }
 
-/// Held back for so long as there are more.
+/// Lines are buffered while more I/Os are there.
 const BUFFER_BYTES: usize = 64 << 10;
 
 impl Lines {
@@ -36,7 +38,7 @@ impl Lines {
         Lines { form, style: *style, summary, stdout, broken: false, headed: false }
     }
 
-    /// Whether somebody reads still.
+    /// Whether stdout is still open.
     pub fn are_read(&self) -> bool {
         !self.broken
     }
@@ -56,13 +58,13 @@ impl Lines {
         self.written(written)
     }
 
-    /// What was printed so far is to be seen.
+    /// Writes the buffered lines.
     pub fn flush(&mut self) -> Result<(), Failure> {
         let written = self.stdout.flush();
         self.written(written)
     }
 
-    /// Prints what it came to.
+    /// Prints the totals.
     pub fn finish(&mut self, traced: &TraceSummary) -> Result<(), Failure> {
         let written = match &self.form {
             Form::Text(_) => {
@@ -92,7 +94,7 @@ impl Lines {
     fn written(&mut self, written: std::io::Result<()>) -> Result<(), Failure> {
         match written {
             Ok(()) => Ok(()),
-            // A reader that went away (`| head`) is no error.
+            // A reader that ended (`| head`) is not an error.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 self.broken = true;
                 Ok(())

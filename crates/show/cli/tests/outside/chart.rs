@@ -59,7 +59,7 @@ fn measured(dir: &Path, outstanding: u32) -> RunResult {
     run(&region, &workload, &length, &mut |_| RunControl::Continue).unwrap()
 }
 
-fn told(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -73,7 +73,7 @@ fn real_runs_become_pictures_and_pages() {
         (&["runs.json", "--out", "runs.html"], "runs.html", b"<!doctype html>"),
     ] {
         let output = place.chart(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", told(&output));
+        assert!(output.status.success(), "{arguments:?}: {}", stderr_of(&output));
         assert!(place.read(file).starts_with(begins), "{file}");
     }
     let svg = String::from_utf8(place.read("load.svg")).unwrap();
@@ -91,7 +91,7 @@ fn only_pictures_of_ours_are_written_over() {
     std::fs::write(place.dir.path().join("h.png"), "a holiday").unwrap();
     let output = draw();
     assert_eq!(output.status.code(), Some(3));
-    assert!(told(&output).contains("the file is not one of Headroom's"), "{}", told(&output));
+    assert!(stderr_of(&output).contains("the file is not one of Headroom's"), "{}", stderr_of(&output));
     assert_eq!(place.read("h.png"), b"a holiday");
 }
 
@@ -111,11 +111,11 @@ fn what_is_no_run_is_told_with_what_to_give() {
     ] {
         let output = place.chart(&[given, "--kind", "histogram", "--out", "h.svg"]);
         assert_eq!(output.status.code(), Some(3), "{given}");
-        let told = told(&output);
+        let told = stderr_of(&output);
         assert!(told.starts_with("error: ") && told.contains(why), "{given}: {told}");
     }
     let wrong = place.chart(&["1", "--kind", "pie", "--out", "h.svg"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(told(&wrong).contains("load-curve, sweep, heat-map, percentiles"), "{}", told(&wrong));
+    assert!(stderr_of(&wrong).contains("load-curve, sweep, heat-map, percentiles"), "{}", stderr_of(&wrong));
     assert!(!place.dir.path().join("h.svg").exists(), "nothing is left behind");
 }

@@ -14,7 +14,7 @@ use crate::programs::Headroom;
 use std::fs;
 
 /// Exit code, stdout and stderr.
-fn said(arguments: &[&str]) -> (Option<i32>, String, String) {
+fn run_diskspd(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Headroom::new().run(&[&["diskspd"], arguments].concat());
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
@@ -25,12 +25,12 @@ fn a_profile_that_is_shown_as_xml_is_read_again() {
     let place = tempfile::tempdir().unwrap();
     let (profile, disk) = (place.path().join("p.xml"), place.path().join("disk.bin"));
     let flags = ["-b8K", "-Sh", "-L", "-t4", "-o8", "-rs70", "-r16K", "-w30", "-z7", "-Rpxml"];
-    let (code, xml, errors) = said(&[&flags[..], &[disk.to_str().unwrap()]].concat());
+    let (code, xml, errors) = run_diskspd(&[&flags[..], &[disk.to_str().unwrap()]].concat());
     assert_eq!((code, errors.as_str()), (Some(0), ""));
     fs::write(&profile, &xml).unwrap();
-    let (code, again, _) = said(&[&format!("-X{}", profile.display()), "-Rp"]);
+    let (code, again, _) = run_diskspd(&[&format!("-X{}", profile.display()), "-Rp"]);
     assert_eq!((code, again), (Some(0), xml.clone()));
-    let (_, longer, _) = said(&[&format!("-X{}", profile.display()), "-d77", "-Rp"]);
+    let (_, longer, _) = run_diskspd(&[&format!("-X{}", profile.display()), "-d77", "-Rp"]);
     assert_eq!(longer, xml.replace("<Duration>10<", "<Duration>77<"));
     assert!(!disk.exists(), "showing makes no file");
 }
@@ -53,9 +53,9 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
         (&["-b8K"], &["error: no target: "]),
         (&["--frobnicate", disk], &["error: --frobnicate: no such option"]),
     ] {
-        let (code, _, errors) = said(&[&["-c1M"], arguments].concat());
+        let (code, _, errors) = run_diskspd(&[&["-c1M"], arguments].concat());
         let (code, errors) = if arguments[0].starts_with("-X") {
-            (said(arguments).0, said(arguments).2)
+            (run_diskspd(arguments).0, run_diskspd(arguments).2)
         } else {
             (code, errors)
         };
@@ -69,7 +69,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
 
 #[test]
 fn help_fits_and_lists_the_flags() {
-    let (code, help, _) = said(&["-?"]);
+    let (code, help, _) = run_diskspd(&["-?"]);
     assert_eq!((code, help.contains("-rdpct90/10")), (Some(0), true));
-    assert_eq!(said(&["--help"]).1, help);
+    assert_eq!(run_diskspd(&["--help"]).1, help);
 }

@@ -43,11 +43,11 @@ impl Luns {
     fn run(&self, flags: &[&str]) -> Value {
         let mut arguments = flags.to_vec();
         arguments.extend(self.devices.iter().map(String::as_str));
-        self.told(&arguments)
+        self.json_of(&arguments)
     }
 
-    /// What a command prints.
-    pub fn told(&self, arguments: &[&str]) -> Value {
+    /// The JSON that a command prints.
+    pub fn json_of(&self, arguments: &[&str]) -> Value {
         let done = headroom(&self.place.path().join("history.db"), arguments);
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         serde_json::from_slice(&done.stdout).unwrap()
@@ -89,8 +89,8 @@ fn timed(attempt: impl Fn() -> Result<(), String>) {
     }
 }
 
-fn holds(condition: bool, told: impl FnOnce() -> String) -> Result<(), String> {
-    if condition { Ok(()) } else { Err(told()) }
+fn holds(condition: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(message()) }
 }
 
 /// Both layouts, and how the second compares.

@@ -24,7 +24,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// The body of an answer, which closes the connection; `None` where nobody answers.
+/// The body of an answer, which closes the connection; `None` where no server answers.
 fn get(port: u16, path: &str, accept: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\nConnection: close\r\n\r\n");

@@ -23,7 +23,7 @@ mod watching;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use testbed::LoopDisk;
-use watching::{Told, is_on};
+use watching::{Intervals, is_on};
 use workload::CapKind;
 
 const WRITTEN_A_SECOND: u64 = 80 << 20;
@@ -45,7 +45,7 @@ fn sync(mount: &Path) {
 
 /// What the device wrote, which is what the block layer told, nearly all of it for files and the journal.
 #[track_caller]
-fn at_the_device(load: &Told, disk: &LoopDisk) -> u64 {
+fn at_the_device(load: &Intervals, disk: &LoopDisk) -> u64 {
     let (device, name) = (load.by_device(), disk.device().to_str().unwrap());
     let told = load.at_block_layer(|path| is_on(path, disk.mount_point()));
     let not_told = load.at_block_layer(|path| path.starts_with(name));

@@ -49,13 +49,13 @@ fn luns_give_what_their_models_do() {
         let length = format!("[[phases]]\nwarm-up = \"300ms\"\nduration = \"{duration}\"\n");
         let workload = format!("[[phases.workloads]]\nblock = \"64K\"\noutstanding = {outstanding}\n");
         std::fs::write(&file, format!("{storage}{length}{workload}")).unwrap();
-        let (iops, mean_ns) = figures(&served.told(&["simulate", file.to_str().unwrap()]));
+        let (iops, mean_ns) = figures(&served.json_of(&["simulate", file.to_str().unwrap()]));
         let outstanding = outstanding.to_string();
         let mut run = vec!["run", "--block", "64K", "--outstanding", &outstanding];
         run.extend(["--warm-up", "300ms", "--duration", duration]);
         run.extend(target);
         timed(|| {
-            let (real_iops, real_mean_ns) = figures(&served.told(&run));
+            let (real_iops, real_mean_ns) = figures(&served.json_of(&run));
             let agree = within(iops, real_iops, 0.05) && within(mean_ns, real_mean_ns, 0.10);
             let told = || {
                 format!("{name}: {iops} IOPS and {mean_ns} ns simulated, {real_iops} and {real_mean_ns} real")
@@ -69,8 +69,8 @@ fn luns_give_what_their_models_do() {
 fn the_error_that_a_fit_prints_is_that_of_real_runs_it_never_saw() {
     let Some(luns) = Luns::create(&["--size", "64M", "--latency", "5ms", "--width", "8"]) else { return };
     let device = luns.devices[0].as_str();
-    luns.told(&["measure", device, "--read-only", "--quick"]);
-    let fitted = luns.told(&["simulate", "--fit", device]);
+    luns.json_of(&["measure", device, "--read-only", "--quick"]);
+    let fitted = luns.json_of(&["simulate", "--fit", device]);
     let error = number(&fitted["fit"]["error"]);
     let held_out = fitted["fit"]["held_out"].as_array().unwrap();
     let share = |held: &Value, real: f64| (number(&held["simulated_iops"]) / real - 1.0).abs();
@@ -82,7 +82,7 @@ fn the_error_that_a_fit_prints_is_that_of_real_runs_it_never_saw() {
                 (held["workload"]["block_bytes"].to_string(), held["outstanding"].to_string());
             let run = ["run", device, "--block", &block, "--outstanding", &outstanding];
             let length = ["--warm-up", "300ms", "--duration", "1s"];
-            figures(&luns.told(&[&run[..], &length[..]].concat())).0
+            figures(&luns.json_of(&[&run[..], &length[..]].concat())).0
         };
         let real: f64 = held_out.iter().map(|held| share(held, run(held))).sum();
         let real = real / held_out.len() as f64;

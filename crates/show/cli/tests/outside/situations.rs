@@ -23,17 +23,17 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a run said.
-struct Said {
+/// The exit code and output of a run.
+struct Finished {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-impl Said {
-    fn of(output: &Output) -> Said {
+impl Finished {
+    fn from_output(output: &Output) -> Finished {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Said { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+        Finished { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
     }
 
     /// It ended so, and its error has these pieces: of the line `error: …`, of facts, and of `  try: …`.
@@ -50,8 +50,8 @@ impl Said {
 }
 
 /// Runs it to its end with the pieces of a command line.
-fn headroom(headroom: &Headroom, arguments: &[&str]) -> Said {
-    Said::of(&headroom.run(arguments))
+fn headroom(headroom: &Headroom, arguments: &[&str]) -> Finished {
+    Finished::from_output(&headroom.run(arguments))
 }
 
 /// A run in the background, ended when dropped.
@@ -72,8 +72,8 @@ impl Started {
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
     }
 
-    fn end(self) -> Said {
-        Said::of(&self.0.take().unwrap().wait_with_output().unwrap())
+    fn end(self) -> Finished {
+        Finished::from_output(&self.0.take().unwrap().wait_with_output().unwrap())
     }
 
     /// Waits for something that it does while it runs.
@@ -84,7 +84,7 @@ impl Started {
                 return true;
             }
             let ended = self.0.borrow_mut().as_mut().unwrap().try_wait().unwrap();
-            let said = |child: Child| Said::of(&child.wait_with_output().unwrap());
+            let said = |child: Child| Finished::from_output(&child.wait_with_output().unwrap());
             if ended.is_some() && !is_so() {
                 panic!("{what} never came: {}", self.0.take().map(said).unwrap().stderr);
             }

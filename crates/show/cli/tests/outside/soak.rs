@@ -87,21 +87,21 @@ fn no_interval_is_wrong_however_servers_and_recorder_die() {
     let history = History::open(&ours.history()).unwrap();
     let mut captures = history.captures(&CaptureFilter::default()).unwrap();
     captures.reverse();
-    let mut found = Found::default();
+    let mut found = CheckTotals::default();
     for server in ["postgres", "mysql"] {
         let ids: Vec<CaptureId> =
             captures.iter().filter(|one| one.source.starts_with(server)).map(|one| one.id).collect();
         assert!(ids.len() as u64 > seconds / 4, "{server}: {} captures in {seconds} s", ids.len());
         let kept: Vec<Snapshot> = ids.iter().map(|id| history.snapshot(*id).unwrap()).collect();
         for (at, pair) in kept.windows(2).enumerate() {
-            found.look(&pair[0], &pair[1], &intervals(&pair[0], &pair[1], Rules::default()), &done, server);
+            found.check(&pair[0], &pair[1], &intervals(&pair[0], &pair[1], Rules::default()), &done, server);
             if at % 16 == 0 {
                 as_the_command_says(&ours, ids[at], ids[at + 1], &pair[0], &pair[1]);
             }
         }
         // Over any stretch too, not only from one to the next.
         for (earlier, later) in (0..kept.len()).filter_map(|at| Some((&kept[at], kept.get(at * 2 + 3)?))) {
-            found.look(earlier, later, &intervals(earlier, later, Rules::default()), &done, server);
+            found.check(earlier, later, &intervals(earlier, later, Rules::default()), &done, server);
         }
     }
     for gap in history.gaps().unwrap() {
@@ -112,9 +112,9 @@ fn no_interval_is_wrong_however_servers_and_recorder_die() {
     assert!(done.ends.is_empty() || found.ended > 0, "{found:?}");
 }
 
-/// What the check of an interval came to.
+/// The totals of the checks of intervals.
 #[derive(Debug, Default)]
-struct Found {
+struct CheckTotals {
     /// Rows that are known, recomputed.
     known: u64,
     /// Intervals in which the server's run ended, and nothing is claimed.
@@ -123,8 +123,8 @@ struct Found {
     loads: u64,
 }
 
-impl Found {
-    fn look(
+impl CheckTotals {
+    fn check(
         &mut self,
         earlier: &Snapshot,
         later: &Snapshot,
@@ -241,15 +241,15 @@ struct Stretch {
 
 impl Done {
     fn load(&mut self, server: &'static str, work: impl FnOnce()) {
-        self.loads.push(Stretch::of(server, work));
+        self.loads.push(Stretch::while_running(server, work));
     }
 
     fn run_ends(&mut self, server: &'static str, work: impl FnOnce()) {
-        self.ends.push(Stretch::of(server, work));
+        self.ends.push(Stretch::while_running(server, work));
     }
 
     fn hangs(&mut self, server: &'static str, work: impl FnOnce()) {
-        self.hangs.push(Stretch::of(server, work));
+        self.hangs.push(Stretch::while_running(server, work));
     }
 
     /// A run of the server ended between the two, and neither was taken while that was under way.
@@ -278,7 +278,7 @@ impl Done {
 }
 
 impl Stretch {
-    fn of(server: &'static str, work: impl FnOnce()) -> Stretch {
+    fn while_running(server: &'static str, work: impl FnOnce()) -> Stretch {
         let from_unix_ns = unix_ns();
         work();
         Stretch { server, from_unix_ns, to_unix_ns: unix_ns() }

@@ -1,4 +1,4 @@
-//! `headroom trace` against fio: what it logs of itself is what was told, I/O by I/O.
+//! `headroom trace` against fio: its log agrees with the trace, I/O by I/O.
 
 use crate::programs::{Headroom, built};
 use serde_json::Value;
@@ -36,7 +36,7 @@ impl Bench {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// What is printed of a command, line by line: I/Os, and what they came to.
+    /// What is printed of a command, line by line: I/Os, and their totals.
     fn trace(&self, options: &[&str], command: &[&str]) -> (Vec<Value>, Value) {
         let all = [&["trace", "--json"], options].concat();
         let mut run = self.ours.command(&all);
@@ -209,8 +209,8 @@ fn what_nobody_took_in_time_is_lost_and_counted() {
     }
     let bench = Bench::new();
     let done = bench.path("done");
-    // Of a size that nobody else reads: of a file that was not looked at yet the kernel cannot know that it is not wanted, and
-    // fio reads others too.
+    // A read size that no other process uses: the kernel cannot filter by the name of a file that it has not seen yet, and fio
+    // reads other files too.
     const READS: u64 = 200 * 80;
     let fio = format!(
         "fio --name=x --filename={} --size=1000000 --loops=80 --rw=read --bs=5000 --ioengine=psync --invalidate=0 >/dev/null; touch {done}",
@@ -219,7 +219,7 @@ fn what_nobody_took_in_time_is_lost_and_counted() {
     let size = ["--size-min", "5000", "--size-max", "5000"];
     let mut trace = bench.ours.command(&["trace", "--json", "--file", "shop.dat", "--buffer", "64K"]);
     let trace = trace.args(size).args(["--", "sh", "-c", &fio]).stdout(Stdio::piped()).spawn().unwrap();
-    // Nobody reads what is printed until all is done.
+    // The output is not read until the command has ended.
     while !Path::new(&done).exists() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }

@@ -20,7 +20,7 @@ const READS_A_SECOND: u64 = 2_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// One client, ten or twenty small commits a second and half as many reads again.
-    // So few that nobody waits, however long a busy machine takes to go on with each.
+    // So few that no session waits, however long a busy machine takes for each.
     Idle,
     /// 32 clients that read random rows flat out; memory does not hold them.
     Readers,

@@ -1,4 +1,4 @@
-//! `headroom lab footprint`: what it tells of each level is what the engines' own views, the files and strace say.
+//! `headroom lab footprint`: its figures of each level agree with the engines' own views, the files and strace.
 
 use super::{directory, is_root};
 use crate::programs::Headroom;

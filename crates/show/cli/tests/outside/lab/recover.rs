@@ -143,7 +143,7 @@ fn servers_are_recovered_on_such_a_disk_too() {
     for engine in ["lmdb", "rocksdb", "postgres", "mariadb"] {
         let Some(server) = server(&answer, engine) else { continue };
         assert!(number(server, "pages_compared") >= 64.0, "{server:#}");
-        // Its log was read there, which nobody had in memory: each read waited for the disk.
+        // Its log was read there, which was not cached, so each read waited for the disk.
         assert!(number(server, "reads") > 0.0 && number(server, "writes") > 0.0, "{server:#}");
         assert!(number(server, "stall_ns") >= 2e6, "{server:#}");
     }

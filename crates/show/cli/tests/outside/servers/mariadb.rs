@@ -60,21 +60,21 @@ fn sysbench_on_mariadb_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     sync(&mount);
     watching.begin_with_everybody(&headroom, &disk);
 
-    let start = watching.look();
+    let start = watching.wait_for_sample();
     server.sql("SET GLOBAL innodb_max_dirty_pages_pct = 90");
     sysbench(&server, &["--threads=4", "--events=1500", "--time=0", "run"]);
-    let ran = watching.look();
+    let ran = watching.wait_for_sample();
     flush(&server);
     sync(&mount);
-    let flushed = watching.look();
+    let flushed = watching.wait_for_sample();
     watching.end_with_everybody();
     server.sql(
         "SET GLOBAL innodb_max_dirty_pages_pct = 90; SET sql_log_bin = 0; ALTER TABLE shop.sbtest1 FORCE",
     );
     flush(&server);
     sync(&mount);
-    let rebuilt = watching.look();
-    let later = watching.look();
+    let rebuilt = watching.wait_for_sample();
+    let later = watching.wait_for_sample();
 
     let load = watching.between(&start, &flushed);
     load.is_sound();
@@ -82,7 +82,7 @@ fn sysbench_on_mariadb_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     let is_binlog = |path: &str| path.contains("/binlog.0");
     let is_redo = |path: &str| path.ends_with("ib_logfile0");
     let on_disk = |row: &Value| is_on(path(row), &mount);
-    assert_eq!(load.asked(on_disk), load.asked_by_server(on_disk), "its files are its alone");
+    assert_eq!(load.by_process_source(on_disk), load.asked_by_server(on_disk), "its files are its alone");
     // Past the page cache: what is asked is what is done.
     let table = load.by_server(is_table);
     assert!(table > 1 << 20, "{table}");
@@ -106,7 +106,7 @@ fn sysbench_on_mariadb_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     assert!(run.by_server(is_redo) > 10 * checkpoint.by_server(is_redo), "the log is written by the load");
     assert!(checkpoint.by_server(is_table) > table / 4, "{} of {table}", checkpoint.by_server(is_table));
 
-    // The rebuild writes the table anew, as another file, and is over after its interval.
+    // The rebuild writes the table to a new file, and ends within its interval.
     let rebuild = watching.between(&flushed, &rebuilt);
     rebuild.is_sound();
     assert!(rebuild.by_device() >= ROWS_BYTES, "{}", rebuild.by_device());

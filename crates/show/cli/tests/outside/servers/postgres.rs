@@ -1,6 +1,6 @@
 //! pgbench on PostgreSQL.
 
-use super::watching::{Told, Watching, is_on, path};
+use super::watching::{Intervals, Watching, is_on, path};
 use super::{at_the_device, close, disk, sync, throttle};
 use crate::programs::Headroom;
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn pgbench_on_postgres_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     let Some(server) = PostgresServer::start_in(15, &mount) else { return };
     server.set("autovacuum", "off");
     server.pgbench(&["-i", "-q", "-s", "5"]);
-    // The log begins anew in segments that are there.
+    // The log restarts in existing segments.
     server.sql("CHECKPOINT");
     server.sql("SELECT pg_switch_wal()");
     server.sql("CHECKPOINT");
@@ -32,12 +32,12 @@ fn pgbench_on_postgres_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     sync(&mount);
     watching.begin_with_everybody(&headroom, &disk);
 
-    let start = watching.look();
+    let start = watching.wait_for_sample();
     server.pgbench(&["-c", "4", "-t", "400", "-N"]);
-    let ran = watching.look();
+    let ran = watching.wait_for_sample();
     server.sql("CHECKPOINT");
     sync(&mount);
-    let flushed = watching.look();
+    let flushed = watching.wait_for_sample();
     watching.end_with_everybody();
     let number = |statement: &str| server.sql(statement).parse::<u64>().unwrap();
     let index_bytes = number("SELECT pg_relation_size('pgbench_accounts_pkey')");
@@ -48,8 +48,8 @@ fn pgbench_on_postgres_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     let new_index = index();
     server.sql("CHECKPOINT");
     sync(&mount);
-    let rebuilt = watching.look();
-    let later = watching.look();
+    let rebuilt = watching.wait_for_sample();
+    let later = watching.wait_for_sample();
 
     let load = watching.between(&start, &flushed);
     load.is_sound();
@@ -58,7 +58,7 @@ fn pgbench_on_postgres_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     let is_relation = |row: &Value| path(row).contains("/base/") || path(row).contains("/global/");
     let is_segment = |row: &Value| path(row).contains("/pg_wal/0");
     let on_disk = |row: &Value| is_on(path(row), &mount);
-    assert_eq!(load.asked(on_disk), load.asked_by_server(on_disk), "its files are its alone");
+    assert_eq!(load.by_process_source(on_disk), load.asked_by_server(on_disk), "its files are its alone");
     let pages = load.by_server(is_data);
     assert!(pages > 4 << 20, "{pages}");
     // pg_xact and the like are among what the checkpointer wrote, and in no relation.
@@ -69,7 +69,7 @@ fn pgbench_on_postgres_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     eprintln!("write amplification {amplification:.2}");
     assert!((0.95..AMPLIFICATION_MAX).contains(&amplification), "{amplification}");
 
-    // The log by the load; its pages by the checkpoint, and by nobody else.
+    // The log by the load; its pages by the checkpoint, and by no other process.
     let (run, checkpoint) = (watching.between(&start, &ran), watching.between(&ran, &flushed));
     assert!(run.by_server(is_log) > 10 * checkpoint.by_server(is_log), "the log is written by the load");
     assert!(checkpoint.by_server(|path| path == "checkpointer") > pages / 2, "its pages by the checkpoint");
@@ -93,11 +93,11 @@ fn pgbench_on_postgres_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
         rebuild.asked_by_server(is_new)
     );
     // By its number until it is committed and asked for again.
-    let called = |told: &Told| {
+    let called = |told: &Intervals| {
         let rows = told.rows("files", |source| source.starts_with("process:"));
         rows.filter(|row| is_new(row)).last().map(|row| row["object"].as_str().unwrap_or_default().to_owned())
     };
-    let looks = (0..20).map(|_| called(&watching.between(&flushed, &watching.look())).unwrap());
+    let looks = (0..20).map(|_| called(&watching.between(&flushed, &watching.wait_for_sample())).unwrap());
     let names: Vec<String> =
         looks.take_while(|name| name != "postgres.public.pgbench_accounts_pkey").collect();
     assert!(names.len() < 20, "{names:?}");

@@ -44,22 +44,22 @@ impl Watching {
     }
 
     /// Waits until each source was looked at after now.
-    pub fn look(&self) -> At {
-        let had: Vec<usize> = self.watches.iter().map(Watch::told).collect();
+    pub fn wait_for_sample(&self) -> At {
+        let had: Vec<usize> = self.watches.iter().map(Watch::intervals_printed).collect();
         let began = Instant::now();
-        let did = |one: &Watch, had: usize| one.ended || one.told() >= had + 2 * one.sources;
+        let did = |one: &Watch, had: usize| one.ended || one.intervals_printed() >= had + 2 * one.sources;
         let all_did = || self.watches.iter().zip(&had).all(|(one, had)| did(one, *had));
         while !all_did() {
             assert!(began.elapsed() < Duration::from_secs(60), "watch does not go on");
             std::thread::sleep(Duration::from_millis(20));
         }
-        At(self.watches.iter().map(Watch::told).collect())
+        At(self.watches.iter().map(Watch::intervals_printed).collect())
     }
 
     /// What happened from one look to another.
-    pub fn between(&self, from: &At, to: &At) -> Told {
+    pub fn between(&self, from: &At, to: &At) -> Intervals {
         let parts = self.watches.iter().zip(from.0.iter().zip(&to.0));
-        Told(parts.flat_map(|(one, (from, to))| one.intervals()[*from..*to].to_vec()).collect())
+        Intervals(parts.flat_map(|(one, (from, to))| one.intervals()[*from..*to].to_vec()).collect())
     }
 }
 
@@ -81,7 +81,7 @@ impl Watch {
     }
 
     /// How many intervals have ended.
-    fn told(&self) -> usize {
+    fn intervals_printed(&self) -> usize {
         std::fs::read(self.lines.path()).unwrap().iter().filter(|byte| **byte == b'\n').count()
     }
 
@@ -99,12 +99,12 @@ impl Drop for Watch {
 }
 
 /// Intervals of several sources.
-pub struct Told(pub Vec<Value>);
+pub struct Intervals(pub Vec<Value>);
 
-/// Everybody's I/O, not that of chosen processes.
+/// The I/O of all processes.
 const EVERYBODY: &str = "process:";
 
-impl Told {
+impl Intervals {
     /// The rows of a list, in the lines of some sources.
     pub fn rows<'a>(
         &'a self,
@@ -126,7 +126,7 @@ impl Told {
     }
 
     /// The same, as the kernel saw anybody ask for it.
-    pub fn asked(&self, chosen: impl Fn(&Value) -> bool) -> u64 {
+    pub fn by_process_source(&self, chosen: impl Fn(&Value) -> bool) -> u64 {
         written(self.rows("files", |source| source == EVERYBODY).filter(|row| chosen(row)))
     }
 

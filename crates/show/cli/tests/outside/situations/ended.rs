@@ -1,6 +1,6 @@
 //! Ended by kill -9 or Ctrl-C, and two at once.
 
-use super::{Said, Started, headroom, nothing_left, test_files_on_record, text, wait_until};
+use super::{Finished, Started, headroom, nothing_left, test_files_on_record, text, wait_until};
 use crate::programs::Headroom;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ fn measuring(ours: &Headroom, dir: &Path, size: &str) -> Started {
     Started::new(&mut ours.command(&["measure", "--quick", "--size", size, text(dir)]))
 }
 
-fn ctrl_c(run: Started) -> (Said, Duration) {
+fn ctrl_c(run: Started) -> (Finished, Duration) {
     let asked = Instant::now();
     run.signal("-INT");
     let said = run.end();

@@ -1,6 +1,6 @@
 //! Loads at the edges: very many, very large, very small, and with little allowed.
 
-use super::{Said, headroom, nothing_left, test_files_on_record, text};
+use super::{Finished, headroom, nothing_left, test_files_on_record, text};
 use crate::programs::Headroom;
 use serde_json::Value;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn load<'a>(dir: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
 
 /// Its one result, measured without a failure and with nothing left behind.
 #[track_caller]
-fn result(ours: &Headroom, dir: &Path, said: &Said) -> Value {
+fn result(ours: &Headroom, dir: &Path, said: &Finished) -> Value {
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     let answer: Value = serde_json::from_str(&said.stdout).unwrap();
     let result = answer["phases"][0]["results"][0].clone();
@@ -82,7 +82,7 @@ fn two_hundred_and_fifty_six_threads_all_run() {
 }
 
 /// Under limits as an administrator sets them; without root's right to lock all the same.
-fn limited(ours: &Headroom, limits: &[&str], arguments: &[&str]) -> Option<Said> {
+fn limited(ours: &Headroom, limits: &[&str], arguments: &[&str]) -> Option<Finished> {
     let command = ours.command(arguments);
     let mut limited = Command::new("prlimit");
     limited.args(limits);
@@ -93,7 +93,7 @@ fn limited(ours: &Headroom, limits: &[&str], arguments: &[&str]) -> Option<Said>
     }
     limited.arg(command.get_program()).args(command.get_args());
     match limited.output() {
-        Ok(output) => Some(Said::of(&output)),
+        Ok(output) => Some(Finished::from_output(&output)),
         Err(error) => {
             eprintln!("skipped: no prlimit: {error}");
             None

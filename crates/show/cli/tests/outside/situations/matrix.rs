@@ -1,6 +1,6 @@
 //! A matrix that is killed, ended or emitted: every run is there exactly once.
 
-use super::{Said, Started, headroom, nothing_left, test_files_on_record, text};
+use super::{Finished, Started, headroom, nothing_left, test_files_on_record, text};
 use crate::programs::{Headroom, built};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -264,7 +264,7 @@ fn the_shell_script_runs_each_point_with_fio_once_and_goes_on_where_it_was() {
     let run = || {
         let mut sh = Command::new("sh");
         sh.arg(&script).arg(&out).env("ENGINE", "libaio").current_dir(dir.path());
-        Said::of(&sh.output().unwrap())
+        Finished::from_output(&sh.output().unwrap())
     };
     let said = run();
     assert_eq!(said.code, Some(0), "{}", said.stderr);

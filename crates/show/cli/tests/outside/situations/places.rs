@@ -28,7 +28,7 @@ fn a_history_that_is_not_ours_is_refused_and_unchanged() {
         for arguments in [&["measure", text(dir.path())][..], &["check", text(dir.path())], &["history"]] {
             let mut command = Command::new(ours.command(&[]).get_program());
             let output = command.arg("--history").arg(history).args(arguments).output().unwrap();
-            super::Said::of(&output)
+            super::Finished::from_output(&output)
                 .refused(3, &[text(history), why, &format!("  try: {remedy}")[..7], remedy]);
         }
     }

@@ -1,6 +1,6 @@
 //! `headroom run` while the world around it changes, and what it may write to.
 
-use super::{Said, Started, headroom, nothing_left, test_files_on_record, text};
+use super::{Finished, Started, headroom, nothing_left, test_files_on_record, text};
 use crate::programs::Headroom;
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
@@ -32,7 +32,7 @@ fn wait_for_load(run: &Started, dir: &Path) {
     std::thread::sleep(Duration::from_secs(2));
 }
 
-fn answer(said: &Said) -> Value {
+fn answer(said: &Finished) -> Value {
     serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.stderr))
 }
 
@@ -90,7 +90,7 @@ fn killed_the_next_run_cleans_and_goes_on() {
     nothing_left(dir.path());
     assert_eq!(test_files_on_record(&ours), 0);
 
-    // A lasting file: killed in the load it is still ours, killed in the making it is made anew.
+    // A lasting file: after a kill during the load it is kept, after a kill during its creation it is created again.
     let lasting = dir.path().join("scratch.dat");
     let load = |create: &[&str], time: &str| {
         let base = ["run", text(&lasting), "--writes", "100", "--warm-up", "0s", "--duration", time];

@@ -1,6 +1,6 @@
 //! Directories and paths that cannot be measured.
 
-use super::{Said, Started, headroom, nothing_left, test_files_on_record, text};
+use super::{Finished, Started, headroom, nothing_left, test_files_on_record, text};
 use crate::programs::{Headroom, built};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -30,7 +30,7 @@ fn a_path_that_is_no_storage_is_named_for_what_it_is() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
 }
 
-/// The binary, its history and a directory, for a user who is nobody.
+/// The binary, its history and a directory, for an unprivileged user.
 #[test]
 fn who_may_not_write_is_told_so() {
     // SAFETY: takes no argument and only returns a number.
@@ -48,7 +48,7 @@ fn who_may_not_write_is_told_so() {
     let as_nobody = |arguments: &[&str]| {
         let mut command = Command::new(&binary);
         command.args(arguments).uid(NOBODY).gid(NOBODY).env("XDG_DATA_HOME", &home);
-        Said::of(&command.output().unwrap())
+        Finished::from_output(&command.output().unwrap())
     };
     let readable = place.path().join("readable");
     let closed = place.path().join("closed");
@@ -93,11 +93,11 @@ impl Shut {
     }
 
     /// What a run in it said.
-    fn run(&self, ours: &Headroom, arguments: &[&str]) -> Said {
+    fn run(&self, ours: &Headroom, arguments: &[&str]) -> Finished {
         let command = ours.command(arguments);
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
-        Said::of(&shell.arg(command.get_program()).args(command.get_args()).output().unwrap())
+        Finished::from_output(&shell.arg(command.get_program()).args(command.get_args()).output().unwrap())
     }
 }
 

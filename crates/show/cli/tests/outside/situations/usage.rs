@@ -56,7 +56,7 @@ fn what_only_reads_refuses_a_history_that_is_not_there_and_makes_none() {
     for command in commands {
         let mut headroom = Command::new(built().join("headroom"));
         let output = headroom.args(command).arg("--history").arg(&typo).output().unwrap();
-        super::Said::of(&output)
+        super::Finished::from_output(&output)
             .refused(3, &["there is no history at", text(&typo), "try: look at its name (--history)"]);
         assert_eq!(fs::read_dir(&home).unwrap().count(), 0, "{command:?} made something");
     }

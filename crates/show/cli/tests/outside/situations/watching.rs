@@ -1,6 +1,6 @@
 //! A live database that is not there, ends, or starts again.
 
-use super::{Said, Started, headroom, text};
+use super::{Finished, Started, headroom, text};
 use crate::programs::{Headroom, Scenario};
 use std::fs;
 use std::process::{Command, Stdio};
@@ -43,7 +43,7 @@ fn a_program_that_ends_or_restarts_gives_no_made_up_delta() {
     let watch =
         || Started::new(&mut ours.command(&["check", "--source", &source, "--duration", "5s", "--json"]));
     let nap = |seconds| std::thread::sleep(Duration::from_secs(seconds));
-    let cannot_say = |said: &Said| {
+    let cannot_say = |said: &Finished| {
         let answer: serde_json::Value = serde_json::from_str(&said.stdout).expect(&said.stderr);
         assert_eq!(said.code, Some(3), "{answer:#}");
         assert_eq!(answer["verdict"], "cannot-say");

@@ -25,7 +25,7 @@ const EVICT_EVERY: Duration = Duration::from_millis(200);
 pub trait Engine {
     fn name(&self) -> &'static str;
 
-    /// What `--source` is told.
+    /// The argument of `--source`.
     fn source(&self, load: Load) -> String;
 
     /// How long to watch it: as short as a sound answer allows.

@@ -1,4 +1,4 @@
-//! The line that tells how a run goes while it goes.
+//! The progress line of a run.
 
 use load::{LiveStats, RunStage};
 use std::fmt;
@@ -7,31 +7,31 @@ use workload::{Phase, format_ns};
 
 /// Follows one phase; its `Display` is the line: "oltp · 59,061 IOPS · 461.4 MiB/s · p50 413 us p99 3.15 ms max
 /// 37.0 ms · 32 outstanding".
-pub struct Line {
+pub struct ProgressLine {
     name: String,
     total: Duration,
     ios_max: Option<u64>,
     live: Option<LiveStats>,
 }
 
-impl Line {
-    /// Of a phase that has just begun.
-    pub fn new(phase: &Phase) -> Line {
+impl ProgressLine {
+    /// The line of a phase that has just begun.
+    pub fn new(phase: &Phase) -> ProgressLine {
         let name = match (&phase.name, &phase.workloads[..]) {
             (name, _) if !name.is_empty() => name.clone(),
             (_, [one]) => one.workload.shape.to_string(),
             (_, several) => format!("{} workloads", several.len()),
         };
-        Line { name, total: phase.length.total(), ios_max: phase.length.ios_max, live: None }
+        ProgressLine { name, total: phase.length.total(), ios_max: phase.length.ios_max, live: None }
     }
 
-    /// Takes a look at it.
-    pub fn look(&mut self, live: &LiveStats) {
+    /// Sets the latest figures.
+    pub fn update(&mut self, live: &LiveStats) {
         self.live = Some(*live);
     }
 
-    /// Until the phase ends, by its time or by its I/Os at the rate of the last second; `None` where that is
-    /// not known.
+    /// The time until the phase ends, by its duration or by its I/Os at the rate of the last second; `None` where it is
+    /// unknown.
     pub fn left(&self) -> Option<Duration> {
         let Some(live) = self.live else { return self.ios_max.is_none().then_some(self.total) };
         let by_time = self.total.saturating_sub(live.elapsed);
@@ -42,7 +42,7 @@ impl Line {
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for ProgressLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         let Some(live) = &self.live else { return Ok(()) };
@@ -70,9 +70,9 @@ mod tests {
     use workload::{RunLength, Shape};
 
     #[test]
-    fn the_line_tells_the_last_second_and_the_time_left() {
+    fn the_line_shows_the_last_second_and_the_time_left() {
         let length = RunLength { duration: Duration::from_secs(60), ..RunLength::default() };
-        let mut line = Line::new(&Phase::single(Shape::random_read(8192).into(), length));
+        let mut line = ProgressLine::new(&Phase::single(Shape::random_read(8192).into(), length));
         let recent = RecentStats {
             time: Duration::from_millis(500),
             ios: 1000,
@@ -91,16 +91,16 @@ mod tests {
             outstanding: 31,
             recent,
         };
-        line.look(&live);
+        line.update(&live);
         assert_eq!(
             line.to_string(),
             "random read 8 KiB (warm-up) · 2000 IOPS · 15.6 MiB/s · p50 85.3 us p99 2.00 ms max 12.3 ms · 31 outstanding"
         );
         assert_eq!(line.left(), Some(Duration::from_secs(40)));
-        let counted = Line { ios_max: Some(44_000), ..line };
+        let counted = ProgressLine { ios_max: Some(44_000), ..line };
         assert_eq!(counted.left(), Some(Duration::from_secs(2)), "2000 a second, 4000 to go");
-        line = Line { ios_max: None, ..counted };
-        line.look(&LiveStats { stage: RunStage::Verifying, ..live });
+        line = ProgressLine { ios_max: None, ..counted };
+        line.update(&LiveStats { stage: RunStage::Verifying, ..live });
         assert_eq!(line.to_string(), "random read 8 KiB · 40000 blocks checked");
     }
 }

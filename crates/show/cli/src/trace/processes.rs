@@ -1,30 +1,32 @@
+//! The selection of processes whose I/Os are traced.
+
 use collect::process::Selection;
 use collect::quote_unless_secret;
 use std::path::PathBuf;
 use std::str::FromStr;
 use terminal::Failure;
 
-/// Whose I/Os are traced: the process source's words, and the names of threads.
+/// Processes I/Os are traced: the process source's words, and the names of threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Whose {
+pub struct Processes {
     pids: Vec<u32>,
     pid_file: Option<PathBuf>,
     cgroup: Option<PathBuf>,
-    /// Of threads with this name.
+    /// Only threads with this name.
     pub comm: Option<String>,
 }
 
 const ACCEPTED: &str =
     "give process: (all), process:PID,..., process:comm=NAME, process:cgroup=DIR or process:pid-file=PATH";
 
-impl FromStr for Whose {
+impl FromStr for Processes {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Whose, String> {
-        let mut whose = Whose::default();
+    fn from_str(text: &str) -> Result<Processes, String> {
+        let mut processes = Processes::default();
         let rest = match text.split_once(':') {
             Some(("process", rest)) => rest,
-            // A whole word of the process source's.
+            // A part of a process source's argument.
             None if text.starts_with("cgroup=") || text.starts_with("comm=") => text,
             _ => return Err(format!("only processes can be traced; {ACCEPTED}")),
         };
@@ -34,25 +36,25 @@ impl FromStr for Whose {
                     .map_err(|_| format!("{} is no process number; {ACCEPTED}", quote_unless_secret(part)))
             };
             match part.split_once('=') {
-                Some(("cgroup", dir)) if !dir.is_empty() => whose.cgroup = Some(dir.into()),
-                Some(("pid-file", path)) if !path.is_empty() => whose.pid_file = Some(path.into()),
-                Some(("comm", name)) if !name.is_empty() => whose.comm = Some(name.to_owned()),
-                Some(("pid", pid)) => whose.pids.push(number(pid)?),
+                Some(("cgroup", dir)) if !dir.is_empty() => processes.cgroup = Some(dir.into()),
+                Some(("pid-file", path)) if !path.is_empty() => processes.pid_file = Some(path.into()),
+                Some(("comm", name)) if !name.is_empty() => processes.comm = Some(name.to_owned()),
+                Some(("pid", pid)) => processes.pids.push(number(pid)?),
                 Some(("layer", _)) => return Err(format!("the block layer cannot be traced; {ACCEPTED}")),
-                _ => whose.pids.push(number(part)?),
+                _ => processes.pids.push(number(part)?),
             }
         }
-        Ok(whose)
+        Ok(processes)
     }
 }
 
-impl Whose {
-    /// Of one process and its children.
-    pub fn of_pid(pid: u32) -> Whose {
-        Whose { pids: vec![pid], ..Whose::default() }
+impl Processes {
+    /// One process and its children.
+    pub fn with_pid(pid: u32) -> Processes {
+        Processes { pids: vec![pid], ..Processes::default() }
     }
 
-    /// In the process source's form.
+    /// The selection of the process source.
     pub fn selection(&self) -> Result<Selection, Failure> {
         let mut pids = self.pids.clone();
         if let Some(path) = &self.pid_file {
@@ -68,7 +70,7 @@ impl Whose {
     }
 }
 
-impl std::fmt::Display for Whose {
+impl std::fmt::Display for Processes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut parts: Vec<String> = self.pids.iter().map(|pid| format!("pid {pid}")).collect();
         parts.extend(self.pid_file.iter().map(|path| format!("the process of {}", path.display())));
@@ -86,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whose_ios_is_said_in_the_words_of_the_process_source() {
-        let read = |text: &str| text.parse::<Whose>().map(|whose| whose.to_string());
+    fn processes_are_selected_like_in_the_process_source() {
+        let read = |text: &str| text.parse::<Processes>().map(|processes| processes.to_string());
         assert_eq!(read("process:").unwrap(), "all processes");
         assert_eq!(read("process:812,pid=813").unwrap(), "pid 812, pid 813");
         assert_eq!(read("process:comm=postgres,812").unwrap(), "pid 812, threads called postgres");
@@ -107,9 +109,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("postmaster.pid");
         std::fs::write(&path, "812\n/data\n").unwrap();
-        let whose: Whose = format!("process:pid-file={}", path.display()).parse().unwrap();
-        assert_eq!(whose.selection().unwrap().pids, [812]);
+        let processes: Processes = format!("process:pid-file={}", path.display()).parse().unwrap();
+        assert_eq!(processes.selection().unwrap().pids, [812]);
         std::fs::write(&path, "none\n").unwrap();
-        assert!(whose.selection().unwrap_err().to_string().contains("no process number"));
+        assert!(processes.selection().unwrap_err().to_string().contains("no process number"));
     }
 }

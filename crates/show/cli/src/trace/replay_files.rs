@@ -1,3 +1,5 @@
+//! Traces written for replay.
+
 use filestats::{TracedIo, TracedOp};
 use report::TraceSummary;
 use std::collections::HashMap;
@@ -8,13 +10,13 @@ use std::rc::Rc;
 use terminal::{Failure, page};
 use workload::format_count;
 
-/// Traces for `headroom run --replay`, one for each file that was traced: FILE of the first, then FILE with a number before
-/// its ending.
-pub struct Written {
+/// Traces for `headroom run --replay`, one for each traced file: FILE for the first, then FILE with a number before its
+/// extension.
+pub struct ReplayFiles {
     base: PathBuf,
     traces: HashMap<Rc<str>, Trace>,
-    /// I/Os that cannot be asked again: of too many files, or without a place.
-    left_out: u64,
+    /// I/Os that cannot be replayed: of too many files, or without an offset.
+    omitted: u64,
 }
 
 struct Trace {
@@ -22,56 +24,56 @@ struct Trace {
     file: BufWriter<File>,
 }
 
-/// So many files have a trace.
+/// The most traced files with a trace.
 const TRACES_MAX: usize = 64;
 const HEADING: &str = "at_ns,kind,offset_bytes,bytes";
 
-impl Written {
-    /// Looks whether it may be written there.
-    pub fn new(path: &Path) -> Result<Written, Failure> {
+impl ReplayFiles {
+    /// Checks that the path may be written.
+    pub fn new(path: &Path) -> Result<ReplayFiles, Failure> {
         page::check_marked("trace", path, HEADING.as_bytes())?;
-        Ok(Written { base: path.into(), traces: HashMap::new(), left_out: 0 })
+        Ok(ReplayFiles { base: path.into(), traces: HashMap::new(), omitted: 0 })
     }
 
-    /// Writes one I/O down.
+    /// Appends an I/O.
     pub fn add(&mut self, io: &TracedIo) -> Result<(), Failure> {
         let (kind, offset, bytes) = match (io.op, io.offset_bytes) {
             (TracedOp::Sync, _) => ("sync", 0, 0),
-            // What moved nothing, as a read at the end of its file does, is nothing to ask for.
+            // An I/O without bytes, such as a read at the end of its file, is not replayed.
             (_, Some(_)) if io.bytes == 0 => return Ok(()),
             (TracedOp::Read | TracedOp::Fault, Some(offset)) => ("read", offset, io.bytes),
             (TracedOp::Write, Some(offset)) => ("write", offset, io.bytes),
             (_, None) => {
-                self.left_out += 1;
+                self.omitted += 1;
                 return Ok(());
             }
         };
-        let Some(trace) = self.of(&io.file)? else {
-            self.left_out += 1;
+        let Some(trace) = self.trace_of(&io.file)? else {
+            self.omitted += 1;
             return Ok(());
         };
         let written = writeln!(trace.file, "{},{kind},{offset},{bytes}", io.at_ns);
         written.map_err(|error| failed(&trace.path, &error))
     }
 
-    /// Ends the traces, and says of which files they are.
-    pub fn finish(mut self, traced: &mut TraceSummary) -> Result<(), Failure> {
+    /// Ends the traces and adds their paths to the summary.
+    pub fn finish(mut self, summary: &mut TraceSummary) -> Result<(), Failure> {
         for (file, trace) in &mut self.traces {
             trace.file.flush().map_err(|error| failed(&trace.path, &error))?;
-            if let Some(of) = traced.files.iter_mut().find(|one| one.path == *file) {
-                of.trace = Some(trace.path.display().to_string());
+            if let Some(entry) = summary.files.iter_mut().find(|one| one.path == *file) {
+                entry.trace = Some(trace.path.display().to_string());
             }
         }
-        if self.left_out > 0 {
-            traced.notes.push(format!(
+        if self.omitted > 0 {
+            summary.notes.push(format!(
                 "{} I/Os are not in the traces that were written: they have no place, or are of more than {TRACES_MAX} files",
-                format_count(self.left_out)
+                format_count(self.omitted)
             ));
         }
         Ok(())
     }
 
-    fn of(&mut self, file: &Rc<str>) -> Result<Option<&mut Trace>, Failure> {
+    fn trace_of(&mut self, file: &Rc<str>) -> Result<Option<&mut Trace>, Failure> {
         if !self.traces.contains_key(file) {
             if self.traces.len() >= TRACES_MAX {
                 return Ok(None);
@@ -79,7 +81,7 @@ impl Written {
             let path = numbered(&self.base, self.traces.len() + 1);
             page::check_marked("trace", &path, HEADING.as_bytes())?;
             let mut made = BufWriter::new(File::create(&path).map_err(|error| failed(&path, &error))?);
-            // No line break of a name's begins a row.
+            // A line break in a name must not begin a row.
             let name = file.replace(['\n', '\r'], " ");
             writeln!(made, "{HEADING}\n# {name}").map_err(|error| failed(&path, &error))?;
             self.traces.insert(Rc::clone(file), Trace { path, file: made });
@@ -130,10 +132,10 @@ mod tests {
     }
 
     #[test]
-    fn each_file_has_a_trace_that_is_read_again() {
+    fn each_file_has_a_trace_that_can_be_read() {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().join("shop.trace");
-        let mut written = Written::new(&base).unwrap();
+        let mut written = ReplayFiles::new(&base).unwrap();
         let mut traced = TraceSummary::default();
         for one in [
             io(TracedOp::Write, "/a\n0,read,0,1", Some(4096), 512),
@@ -151,6 +153,6 @@ mod tests {
         assert!(traced.files[1].trace.as_deref().unwrap().ends_with("shop.2.trace"));
         assert!(traced.notes[0].starts_with("1 I/Os are not in the traces"));
         std::fs::write(&base, "mine").unwrap();
-        assert!(Written::new(&base).is_err(), "not over a file that is no trace");
+        assert!(ReplayFiles::new(&base).is_err(), "not over a file that is no trace");
     }
 }

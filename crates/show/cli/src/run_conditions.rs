@@ -1,11 +1,11 @@
-//! What this machine and the history know beside a result, so that it can be interpreted.
+//! The facts of the machine and of the history that the interpretation of a result needs.
 
 use findings::RunConditions;
 use history::History;
 use workload::{RunResult, TargetFacts};
 
-/// Around a result; without the facts of its target only the machine is known.
-pub fn of(result: &RunResult, facts: Option<&TargetFacts>, history: &History) -> RunConditions {
+/// The conditions of a run. Without the facts of its target only those of the machine are known.
+pub fn run_conditions(result: &RunResult, facts: Option<&TargetFacts>, history: &History) -> RunConditions {
     let device = facts.and_then(|facts| facts.devices.first());
     let capability = facts.and_then(|facts| history.latest_capability(facts).ok().flatten());
     let knee = capability.and_then(|(_, capability)| {
@@ -23,7 +23,7 @@ pub fn of(result: &RunResult, facts: Option<&TargetFacts>, history: &History) ->
     }
 }
 
-/// Of `/proc/meminfo`: "MemTotal:  24000000 kB".
+/// From `/proc/meminfo`: "MemTotal:  24000000 kB".
 fn memory_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
