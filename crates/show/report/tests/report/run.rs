@@ -35,11 +35,11 @@ fn second(direction: &mut Direction, slice: &mut Slice, write: bool, count: u64,
 
 /// A closed loop of four outstanding I/Os: the fewer a second, the longer each of them takes.
 fn closed(seconds: &[(u64, u64)], tail: u64) -> RunResult {
-    of(seconds, |reads, writes| 4_000_000_000 * 2 / 3 / (reads + writes * 4 / 3), tail)
+    run_of_seconds(seconds, |reads, writes| 4_000_000_000 * 2 / 3 / (reads + writes * 4 / 3), tail)
 }
 
 /// A run whose seconds hold (reads, writes) of 8 KiB.
-fn of(seconds: &[(u64, u64)], floor_ns: impl Fn(u64, u64) -> u64, tail: u64) -> RunResult {
+fn run_of_seconds(seconds: &[(u64, u64)], floor_ns: impl Fn(u64, u64) -> u64, tail: u64) -> RunResult {
     let write_percent = if seconds.iter().any(|(_, writes)| *writes > 0) { 30 } else { 0 };
     let shape = Shape::random_read(8192).with_writes(write_percent);
     let workload = Workload { outstanding: 2, threads: 2, ..Workload::from(shape) };
@@ -116,7 +116,7 @@ fn a_run_with_a_cliff_errors_and_threads_that_do_not_agree() {
 
 /// 5,000 arrivals a second at random times, which a stall of two seconds met.
 pub fn open_loop() -> RunResult {
-    let mut run = of(&[(5_000, 0); 20], |_, _| 150_000, 3);
+    let mut run = run_of_seconds(&[(5_000, 0); 20], |_, _| 150_000, 3);
     run.workload.arrival = Arrival::Poisson { iops: 5_000.0 };
     run.workload.outstanding = 64;
     let mut response =
@@ -136,7 +136,7 @@ fn an_open_loop_shows_what_users_waited() {
 
 #[test]
 fn a_log_shows_its_syncs_and_its_verification() {
-    let mut run = of(&[(0, 2_000); 12], |_, _| 60_000, 2);
+    let mut run = run_of_seconds(&[(0, 2_000); 12], |_, _| 60_000, 2);
     run.workload.shape = Shape { durability: Durability::Cached, ..Shape::log_write(8192) };
     run.workload.sync = Some(SyncEvery { writes: 4, how: SyncKind::Fdatasync });
     run.workload.verify = Some(Verify::Sequence);

@@ -34,7 +34,7 @@ fn file(kind: FileKind, path: &str, counters: Counters) -> Sample {
 }
 
 /// Ten seconds in which commits wait as long as the log takes, reads wait far longer than the data files do, the
-/// checkpointer's syncs hurt nobody, and spills are not timed.
+/// checkpointer's syncs delay no session, and spills are not timed.
 fn two_captures() -> (Snapshot, Snapshot) {
     let at = |tenths: u64| {
         let syncs = |each_ms: u64| Figure::Known(Ops::timed(100 * tenths, 0, 100 * tenths * each_ms * MS));
