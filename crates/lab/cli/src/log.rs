@@ -74,9 +74,12 @@ pub struct DumpArgs {
 pub struct AnatomyArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// What the commit of this number is made of [default: where the time of all goes; of a store that nobody has
-    /// open, the last one]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        help = "What the commit of this number is made of [default: where the time of all goes; of a store that nobody \
+                has open, the last one]"
+    )]
     commit: Option<u64>,
 }
 

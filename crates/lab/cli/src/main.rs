@@ -61,7 +61,8 @@ fn serve_disk(root: &Path, id: u32) -> Done {
 
 /// A failure of an experiment.
 fn lab_failure(error: ::lab::Error) -> Failure {
-    Failure::from_parts(&error, error.facts(), error.remedy())
+    let (facts, remedy) = (error.facts(), error.remedy());
+    Failure::from_parts(error, facts, remedy)
 }
 
 /// The SQLite that is linked in, with its I/Os counted.

@@ -204,7 +204,7 @@ impl Peer for Rocksdb {
     fn settle(&self) -> Result<()> {
         // SAFETY: the database is valid. 1 requests a sync.
         self.call("sync its log", |error| unsafe {
-            (self.functions.rocksdb_flush_wal)(self.database, 1, error)
+            (self.functions.rocksdb_flush_wal)(self.database, 1, error);
         })
     }
 

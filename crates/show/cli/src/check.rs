@@ -256,7 +256,8 @@ fn run_everyday(
 
 #[expect(clippy::needless_pass_by_value, reason = "as map_err calls it")]
 fn failure(error: everyday::Error) -> Failure {
-    Failure::from_parts(&error, error.facts(), error.remedy().map(Into::into))
+    let (facts, remedy) = (error.facts(), error.remedy());
+    Failure::from_parts(error, facts, remedy.map(Into::into))
 }
 
 fn measure_now(

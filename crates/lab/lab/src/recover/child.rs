@@ -105,7 +105,7 @@ pub(super) fn crash(
     loop {
         match received.recv_timeout(POLL_INTERVAL) {
             Ok(Message::Made { done, all }) => {
-                report(StepKind::Making, done as f64 / all.max(1) as f64 / 2.0)
+                report(StepKind::Making, done as f64 / all.max(1) as f64 / 2.0);
             }
             Ok(Message::Committed { commits, log_bytes }) => {
                 last = Crash { commits, log_bytes };
