@@ -16,6 +16,7 @@ use crate::{
 use filestats::{Cache, Figure, FileKind, FileSeries, Reason, Step, Time, TimeSeries, WaitClass, WaitSeries};
 use findings::Weight;
 use std::collections::BTreeMap;
+use workload::Unit;
 
 /// The stretch of one source, while its files go through.
 pub struct Analyzer<'a> {
@@ -225,7 +226,7 @@ fn not_listed(findings: usize) -> Option<Finding> {
     let finding = Finding::new(FindingKind::NotListed, Weight::Note, text).fact(
         "findings not listed",
         findings as f64,
-        "",
+        Unit::None,
     );
     (findings > 0)
         .then(|| finding.next("fewer at once: --source, --from and --to, or a service level that fits"))

@@ -7,6 +7,7 @@ use crate::{Finding, FindingKind};
 use filestats::{FileKind, IoClass};
 use findings::{Weight, words};
 use statistics::IOS_MIN;
+use workload::Unit;
 
 /// One finding for each direction in which the level was broken.
 pub(crate) fn breaches(case: &FileCase) -> Vec<Finding> {
@@ -63,15 +64,15 @@ fn breach(case: &FileCase, direction: Direction) -> Option<Finding> {
     }
     let mut finding = Finding::new(kind, weight, text)
         .about(&case.file.file, Some(direction))
-        .fact("mean latency in them", mean_ns, "ns")
-        .fact("service level", level.limit_ns(class) as f64, "ns")
-        .fact("worst interval's mean latency", worst.latency_ns, "ns")
-        .fact("time", total.elapsed_ns as f64, "ns")
-        .fact("share of the time with any", share, "share")
-        .fact("operations", total.count as f64, "I/Os")
-        .fact("mean outstanding", total.stall_ns as f64 / total.elapsed_ns.max(1) as f64, "I/Os");
+        .fact("mean latency in them", mean_ns, Unit::Ns)
+        .fact("service level", level.limit_ns(class) as f64, Unit::Ns)
+        .fact("worst interval's mean latency", worst.latency_ns, Unit::Ns)
+        .fact("time", total.elapsed_ns as f64, Unit::Ns)
+        .fact("share of the time with any", share, Unit::Share)
+        .fact("operations", total.count as f64, Unit::Ios)
+        .fact("mean outstanding", total.stall_ns as f64 / total.elapsed_ns.max(1) as f64, Unit::Ios);
     if direction != Direction::Sync {
-        finding = finding.fact("mean size", average_bytes, "B");
+        finding = finding.fact("mean size", average_bytes, Unit::Bytes);
     }
     let next = next(class, case.file.file.kind, direction, large);
     Some(finding.when(spans(&episodes)).stall(total.stall_ns).next(next))

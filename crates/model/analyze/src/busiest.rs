@@ -5,6 +5,7 @@ use crate::source_case::SourceCase;
 use crate::{Direction, Finding, FindingKind};
 use filestats::{Counters, Figure, FileKind, Ops};
 use findings::{Weight, words};
+use workload::Unit;
 
 /// One of several files has most of the time waited.
 pub(crate) fn one_file(case: &SourceCase) -> Vec<Finding> {
@@ -47,9 +48,10 @@ pub(crate) fn one_file(case: &SourceCase) -> Vec<Finding> {
     };
     let finding = Finding::new(FindingKind::Busiest, Weight::Note, text)
         .about(&first.file, Some(most))
-        .fact("share of all time waited", share, "share")
-        .fact("mean outstanding", outstanding, "I/Os")
-        .fact("mean latency", latency_ns, "ns");
-    let finding = if most == Direction::Sync { finding } else { finding.fact("mean size", bytes, "B") };
+        .fact("share of all time waited", share, Unit::Share)
+        .fact("mean outstanding", outstanding, Unit::Ios)
+        .fact("mean latency", latency_ns, Unit::Ns);
+    let finding =
+        if most == Direction::Sync { finding } else { finding.fact("mean size", bytes, Unit::Bytes) };
     vec![finding.stall(stall_ns).next(next)]
 }

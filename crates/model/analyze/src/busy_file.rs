@@ -5,6 +5,7 @@ use crate::case::Direction;
 use filestats::{Counters, Figure, FileIdentity, FileSeries, Latencies, LatencyBuckets, Meaning};
 use findings::Fact;
 use serde::{Deserialize, Serialize};
+use workload::Unit;
 
 /// One file over the whole stretch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,8 +64,8 @@ impl Analysis {
                 && finding.path.as_ref() == Some(&busy.file.path);
             let at_most = finding.direction.and_then(|direction| busy.p99_at_most_ns.get(direction));
             if let Some(ns) = at_most.filter(|_| of_it) {
-                let (what, unit) = ("p99 of the whole stretch, at most".into(), "ns".into());
-                finding.facts.push(Fact { what, value: ns as f64, unit });
+                let what = "p99 of the whole stretch, at most".into();
+                finding.facts.push(Fact { what, value: ns as f64, unit: Unit::Ns });
             }
         }
     }

@@ -2,6 +2,7 @@ use crate::Direction;
 use filestats::FileIdentity;
 use findings::{Fact, Weight};
 use serde::{Deserialize, Serialize};
+use workload::Unit;
 
 /// Which rule found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -104,9 +105,9 @@ impl Finding {
     }
 
     /// A number that is not finite is none, and left out.
-    pub(crate) fn fact(mut self, what: &str, value: f64, unit: &str) -> Finding {
+    pub(crate) fn fact(mut self, what: &str, value: f64, unit: Unit) -> Finding {
         if value.is_finite() {
-            self.facts.push(Fact { what: what.into(), value, unit: unit.into() });
+            self.facts.push(Fact { what: what.into(), value, unit });
         }
         self
     }

@@ -6,6 +6,7 @@ use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
 use filestats::Reason;
 use findings::{Weight, words};
+use workload::Unit;
 
 /// Intervals far longer than usual, and recorded gaps with their reasons.
 pub(crate) fn holes(case: &SourceCase) -> Vec<Finding> {
@@ -34,7 +35,7 @@ pub(crate) fn holes(case: &SourceCase) -> Vec<Finding> {
         }
         findings.push(
             Finding::new(FindingKind::Hole, Weight::Note, text)
-                .fact("time", all as f64, "ns")
+                .fact("time", all as f64, Unit::Ns)
                 .when(spans)
                 .next("the recorder's log, and whether the source was there (headroom doctor)"),
         );
@@ -45,7 +46,7 @@ pub(crate) fn holes(case: &SourceCase) -> Vec<Finding> {
             format!("only {} of the files' time is known; nothing is said of the rest", words::share(known));
         findings.push(
             Finding::new(FindingKind::Hole, Weight::Note, text)
-                .fact("known", known, "share")
+                .fact("known", known, Unit::Share)
                 .next("the reasons listed with it: restarts, resets, files that come and go"),
         );
     }
@@ -74,8 +75,8 @@ pub(crate) fn ended_epochs(case: &SourceCase) -> Vec<Finding> {
                 at(unknown.when.first().map_or(0, |span| span.until_unix_ns)),
             );
             let mut finding = Finding::new(FindingKind::Epoch, Weight::Note, text)
-                .fact("intervals", unknown.intervals as f64, "intervals")
-                .fact("files' intervals", unknown.file_intervals as f64, "intervals")
+                .fact("intervals", unknown.intervals as f64, Unit::Intervals)
+                .fact("files' intervals", unknown.file_intervals as f64, Unit::Intervals)
                 .when(unknown.when.clone());
             finding.stretches = unknown.intervals;
             match reason {

@@ -13,6 +13,7 @@ use crate::case::{FileCase, episodes, spans};
 use crate::{Direction, Finding, FindingKind};
 use filestats::{Counters, FileKind};
 use findings::{Weight, words};
+use workload::Unit;
 
 /// PostgreSQL counts what a vacuum does apart: `autovacuum worker/relation/vacuum`.
 pub(crate) fn vacuum_by_name(case: &FileCase) -> Vec<Finding> {
@@ -35,8 +36,8 @@ pub(crate) fn vacuum_by_name(case: &FileCase) -> Vec<Finding> {
     );
     let finding = Finding::new(FindingKind::Vacuum, Weight::Note, text)
         .about(file, None)
-        .fact("bytes read", all.read.bytes as f64, "B")
-        .fact("bytes written", all.write.bytes as f64, "B")
+        .fact("bytes read", all.read.bytes as f64, Unit::Bytes)
+        .fact("bytes written", all.write.bytes as f64, Unit::Bytes)
         .when(spans(&episodes))
         .stall(all.stall_ns().known().unwrap_or(0))
         .next("where it disturbs: its cost delay and limits; where it never ends: more workers or more memory for it");

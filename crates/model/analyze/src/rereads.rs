@@ -5,6 +5,7 @@ use crate::limits::{CACHED_NS, HOUR, REREAD, REREAD_BYTES, REREAD_OUTSTANDING, R
 use crate::{Finding, FindingKind};
 use filestats::{Cache, FileKind};
 use findings::{Weight, words};
+use workload::Unit;
 
 /// The same data again and again. Nothing is said where the size is not known.
 pub(crate) fn rereads(case: &FileCase) -> Vec<Finding> {
@@ -50,12 +51,15 @@ fn find(case: &FileCase) -> Option<Finding> {
     let weight = if costs { Weight::Warning } else { Weight::Note };
     let mut finding = Finding::new(FindingKind::Reread, weight, text)
         .about(&case.file.file, Some(Direction::Read))
-        .fact("read, of its size", times, "times")
-        .fact("bytes read", read_bytes as f64, "B")
-        .fact("size", size_bytes as f64, "B");
+        .fact("read, of its size", times, Unit::Times)
+        .fact("bytes read", read_bytes as f64, Unit::Bytes)
+        .fact("size", size_bytes as f64, Unit::Bytes);
     if let Some(latency_ns) = latency_ns {
-        finding =
-            finding.fact("mean latency", latency_ns, "ns").fact("mean outstanding", outstanding, "I/Os");
+        finding = finding.fact("mean latency", latency_ns, Unit::Ns).fact(
+            "mean outstanding",
+            outstanding,
+            Unit::Ios,
+        );
     }
     Some(finding.stall(total.stall_ns).next(next))
 }

@@ -7,6 +7,7 @@ use crate::{Finding, FindingKind};
 use filestats::{FileKind, IoClass, Ops};
 use findings::{Weight, words};
 use statistics::IOS_MIN;
+use workload::Unit;
 
 /// N near 1 for most of the time that the file was used.
 pub(crate) fn serial(case: &FileCase) -> Vec<Finding> {
@@ -63,13 +64,13 @@ fn find(case: &FileCase) -> Option<Finding> {
     let weight = if latency_ns >= SERIAL_SLOW_NS { Weight::Warning } else { Weight::Note };
     let finding = Finding::new(FindingKind::Serial, weight, text)
         .about(&case.file.file, Some(*most))
-        .fact("mean outstanding", stall_ns as f64 / serial_ns as f64, "I/Os")
-        .fact("mean latency", latency_ns, "ns")
-        .fact("operations a second", per_s, "1/s")
-        .fact("time", serial_ns as f64, "ns")
-        .fact("share of the time used", share, "share");
+        .fact("mean outstanding", stall_ns as f64 / serial_ns as f64, Unit::Ios)
+        .fact("mean latency", latency_ns, Unit::Ns)
+        .fact("operations a second", per_s, Unit::PerSecond)
+        .fact("time", serial_ns as f64, Unit::Ns)
+        .fact("share of the time used", share, Unit::Share);
     let finding = match Ops::timed(most_total.count, most_total.bytes, 0).average_bytes().known() {
-        Some(bytes) if *most != Direction::Sync => finding.fact("mean size", bytes, "B"),
+        Some(bytes) if *most != Direction::Sync => finding.fact("mean size", bytes, Unit::Bytes),
         _ => finding,
     };
     Some(finding.when(spans(&episodes)).stall(stall_ns).next(next(case.class(*most), *most)))

@@ -4,6 +4,7 @@ use crate::finding::{self, at};
 use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind, Settings};
 use findings::{Weight, words};
+use workload::Unit;
 
 /// Whether the level was kept, or why that cannot be said.
 pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
@@ -56,9 +57,9 @@ pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
         Finding::new(FindingKind::ServiceLevel, Weight::Good, text)
     };
     let finding = finding
-        .fact("operations", kept.operations as f64, "I/Os")
-        .fact("share in intervals that kept it", share, "share")
-        .fact("worst interval's mean latency", worst.latency_ns, "ns")
-        .fact("of what is promised", worst.share, "share");
+        .fact("operations", kept.operations as f64, Unit::Ios)
+        .fact("share in intervals that kept it", share, Unit::Share)
+        .fact("worst interval's mean latency", worst.latency_ns, Unit::Ns)
+        .fact("of what is promised", worst.share, Unit::Share);
     vec![finding]
 }

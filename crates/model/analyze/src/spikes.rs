@@ -8,6 +8,7 @@ use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
 use findings::{Weight, words};
 use statistics::IOS_MIN;
+use workload::Unit;
 
 /// Latency far above that hour's usual one.
 pub(crate) fn slower_than_usual(case: &FileCase) -> Vec<Finding> {
@@ -45,10 +46,10 @@ pub(crate) fn slower_than_usual(case: &FileCase) -> Vec<Finding> {
         Some(
             Finding::new(FindingKind::Slower, Weight::Note, text)
                 .about(&case.file.file, Some(direction))
-                .fact("mean latency in them", mean_ns, "ns")
-                .fact("worst interval's mean latency", worst.latency_ns, "ns")
-                .fact("usual at that hour", usual_ns, "ns")
-                .fact("operations", total.count as f64, "I/Os")
+                .fact("mean latency in them", mean_ns, Unit::Ns)
+                .fact("worst interval's mean latency", worst.latency_ns, Unit::Ns)
+                .fact("usual at that hour", usual_ns, Unit::Ns)
+                .fact("operations", total.count as f64, Unit::Ios)
                 .when(spans(&episodes))
                 .stall(total.stall_ns)
                 .next("what ran then and not on other days: jobs, deployments, another user of the storage"),
@@ -91,9 +92,9 @@ pub(crate) fn more_than_usual(case: &FileCase) -> Vec<Finding> {
         Some(
             Finding::new(FindingKind::More, Weight::Note, text)
                 .about(&case.file.file, Some(direction))
-                .fact("most in an interval", most.per_second(), "1/s")
-                .fact("usual at that hour", usual_per_s, "1/s")
-                .fact("operations", total.count as f64, "I/Os")
+                .fact("most in an interval", most.per_second(), Unit::PerSecond)
+                .fact("usual at that hour", usual_per_s, Unit::PerSecond)
+                .fact("operations", total.count as f64, Unit::Ios)
                 .when(spans(&episodes))
                 .stall(total.stall_ns)
                 .next("what ran then and not on other days: a job, a changed plan, new statistics, a cold cache"),
@@ -115,8 +116,11 @@ pub(crate) fn no_normal(case: &SourceCase) -> Vec<Finding> {
             days => format!("{days} days are"),
         }
     );
-    let finding =
-        Finding::new(FindingKind::NoNormal, Weight::Note, text).fact("other days", case.days as f64, "days");
+    let finding = Finding::new(FindingKind::NoNormal, Weight::Note, text).fact(
+        "other days",
+        case.days as f64,
+        Unit::Days,
+    );
     vec![
         finding.next(
             "headroom record for some days; spikes against what is usual are not looked for until then",

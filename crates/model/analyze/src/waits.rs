@@ -4,6 +4,7 @@ use crate::limits::WAITS_SHARE;
 use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
 use findings::{Weight, words};
+use workload::Unit;
 
 /// Most of what was waited for a class is not the disk's.
 pub(crate) fn not_the_disk(case: &SourceCase) -> Vec<Finding> {
@@ -17,9 +18,9 @@ pub(crate) fn not_the_disk(case: &SourceCase) -> Vec<Finding> {
             words::length(waited.stall_ns as f64),
         );
         Finding::new(FindingKind::NotTheDisk, Weight::Warning, text)
-            .fact("time waited", waited.wait_ns as f64, "ns")
-            .fact("time the files took", waited.stall_ns as f64, "ns")
-            .fact("of it where the waits are not the disk", waited.not_disk_ns as f64, "ns")
+            .fact("time waited", waited.wait_ns as f64, Unit::Ns)
+            .fact("time the files took", waited.stall_ns as f64, Unit::Ns)
+            .fact("of it where the waits are not the disk", waited.not_disk_ns as f64, Unit::Ns)
             .when(waited.not_disk.clone())
             .stall(waited.not_disk_ns)
             .next("what lies between the session and the file: CPU, locks on pages and on the log, network, a replica, a limit")

@@ -1,5 +1,5 @@
 use crate::evidence::{Evidence, Missing};
-use crate::figure::{Measure, Unit};
+use crate::figure::{FigureUnit, Measure};
 use serde::{Deserialize, Serialize};
 use workload::RunResult;
 
@@ -84,7 +84,7 @@ pub struct Row {
     /// "IOPS", "p99 of reads".
     pub figure: String,
     /// Its unit.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// Whether the answer rests on it; the others describe.
     pub headline: bool,
     /// More is faster; or less is.
@@ -181,7 +181,7 @@ pub struct Comparison {
 pub(crate) struct Candidate {
     pub subject: Option<String>,
     pub figure: String,
-    pub unit: Unit,
+    pub unit: FigureUnit,
     pub headline: bool,
     pub higher_is_faster: bool,
     /// `None`: described only, no verdict.

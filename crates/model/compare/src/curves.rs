@@ -3,7 +3,7 @@
 
 use crate::comparison::{Candidate, Comparison, Method, Rules};
 use crate::evidence::Evidence;
-use crate::figure::{Figure, Measure, Operations, Unit};
+use crate::figure::{Figure, FigureUnit, Measure, Operations};
 use crate::stated::Stated;
 use crate::{comparable, words};
 use capability::{Capability, Curve, KneeReason, Point};
@@ -105,7 +105,7 @@ fn of_curve(a: &Curve, b: &Curve, rules: &Rules, into: &mut Vec<Candidate>) {
         let evidence = both(&knee_a, &knee_b).and_then(|(a, b)| given(a, b, noise));
         into.push(Candidate {
             subject: subject.clone(),
-            unit: Unit::Outstanding,
+            unit: FigureUnit::Outstanding,
             margin: None,
             a: value(&knee_a),
             b: value(&knee_b),

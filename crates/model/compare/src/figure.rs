@@ -59,7 +59,7 @@ pub struct Figure {
 /// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
+pub enum FigureUnit {
     /// Operations a second.
     PerSecond,
     /// MiB a second.
@@ -100,11 +100,11 @@ impl Measure {
     }
 
     /// Its unit.
-    pub fn unit(self) -> Unit {
+    pub fn unit(self) -> FigureUnit {
         match self {
-            Measure::Iops => Unit::PerSecond,
-            Measure::Throughput => Unit::MibPerSecond,
-            _ => Unit::Ns,
+            Measure::Iops => FigureUnit::PerSecond,
+            Measure::Throughput => FigureUnit::MibPerSecond,
+            _ => FigureUnit::Ns,
         }
     }
 

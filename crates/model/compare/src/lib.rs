@@ -36,7 +36,7 @@ mod words;
 
 pub use comparison::{Comparison, Difference, Method, Mismatch, More, Row, Rules, Side, Verdict};
 pub use curves::{capabilities, stated_capability};
-pub use figure::{Figure, Measure, Operations, Unit};
+pub use figure::{Figure, FigureUnit, Measure, Operations};
 pub use interim::InterimSchedule;
 pub use runs::{pairs, runs, stated};
 pub use stated::{BadStated, Stated};

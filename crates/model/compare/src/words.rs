@@ -2,7 +2,7 @@
 //! to 21 % fewer)".
 
 use crate::comparison::{Comparison, Method, More, Row, Verdict};
-use crate::figure::Unit;
+use crate::figure::FigureUnit;
 use workload::{Caching, Durability, Pattern, Shape, Workload, format_bytes};
 
 /// "random 8 KiB reads", "4 KiB appends, each synced", "random 8 KiB, 70 % reads, 30 % writes".
@@ -152,11 +152,11 @@ pub(crate) fn change(row: &Row) -> String {
 
 fn direction(row: &Row, by: f64) -> &'static str {
     match (row.unit, by < 0.0) {
-        (Unit::PerSecond | Unit::Outstanding, true) => "fewer",
-        (Unit::MibPerSecond, true) => "less",
-        (Unit::PerSecond | Unit::Outstanding | Unit::MibPerSecond, false) => "more",
-        (Unit::Ns, true) => "shorter",
-        (Unit::Ns, false) => "longer",
+        (FigureUnit::PerSecond | FigureUnit::Outstanding, true) => "fewer",
+        (FigureUnit::MibPerSecond, true) => "less",
+        (FigureUnit::PerSecond | FigureUnit::Outstanding | FigureUnit::MibPerSecond, false) => "more",
+        (FigureUnit::Ns, true) => "shorter",
+        (FigureUnit::Ns, false) => "longer",
     }
 }
 
@@ -203,13 +203,13 @@ mod tests {
     use super::*;
     use crate::comparison::Difference;
 
-    fn row(unit: Unit, percent: f64, low: f64, high: f64) -> Row {
+    fn row(unit: FigureUnit, percent: f64, low: f64, high: f64) -> Row {
         Row {
             subject: None,
-            figure: if unit == Unit::Ns { "p99 of reads".into() } else { "IOPS".into() },
+            figure: if unit == FigureUnit::Ns { "p99 of reads".into() } else { "IOPS".into() },
             unit,
             headline: true,
-            higher_is_faster: unit != Unit::Ns,
+            higher_is_faster: unit != FigureUnit::Ns,
             margin: 0.02,
             a: None,
             b: None,
@@ -222,7 +222,11 @@ mod tests {
                 p_corrected: 0.001,
             }),
             not_compared: None,
-            verdict: if (percent > 0.0) == (unit != Unit::Ns) { Verdict::Faster } else { Verdict::Slower },
+            verdict: if (percent > 0.0) == (unit != FigureUnit::Ns) {
+                Verdict::Faster
+            } else {
+                Verdict::Slower
+            },
             more: None,
         }
     }
@@ -248,7 +252,8 @@ mod tests {
 
     #[test]
     fn the_answer_reads_as_people_say_it() {
-        let rows = vec![row(Unit::PerSecond, -18.0, -21.0, -15.0), row(Unit::Ns, 25.0, 20.0, 31.0)];
+        let rows =
+            vec![row(FigureUnit::PerSecond, -18.0, -21.0, -15.0), row(FigureUnit::Ns, 25.0, 20.0, 31.0)];
         assert_eq!(
             sentence(rows, Verdict::Slower, None),
             "random 8 KiB reads: 18 % fewer IOPS than on 3 March, beyond noise (95 %: 15 to 21 % fewer); \
@@ -258,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_is_open_says_what_would_close_it() {
-        let mut undecided = row(Unit::PerSecond, -1.0, -6.0, 4.0);
+        let mut undecided = row(FigureUnit::PerSecond, -1.0, -6.0, 4.0);
         undecided.verdict = Verdict::CannotTell;
         assert_eq!(
             sentence(vec![undecided], Verdict::CannotTell, Some(More::Seconds(240.0))),
@@ -269,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_does_not_matter_says_within_what() {
-        let mut same = row(Unit::Ns, 0.3, -0.5, 1.1);
+        let mut same = row(FigureUnit::Ns, 0.3, -0.5, 1.1);
         same.verdict = Verdict::NoDifference;
         assert_eq!(
             sentence(vec![same], Verdict::NoDifference, None),

@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use crate::{Finding, FindingKind, Weight, words};
 use statistics::IOS_MIN;
-use workload::{Arrival, LatencyHistogram, Response};
+use workload::{Arrival, LatencyHistogram, Response, Unit};
 
 /// Reads and writes together, from their intended start.
 fn waited(response: &Response) -> LatencyHistogram {
@@ -33,10 +33,10 @@ pub fn rate(case: &Case) -> Option<Finding> {
     let queue = waiting > u64::from(result.outstanding_requested());
     let new = |weight, text: String| {
         Finding::new(FindingKind::ArrivalRate, weight, text)
-            .fact("asked", asked, "1/s")
-            .fact("reached", result.iops(), "1/s")
-            .fact("waiting at the end", waiting as f64, "I/Os")
-            .fact("longest wait of those", waited_ns as f64, "ns")
+            .fact("asked", asked, Unit::PerSecond)
+            .fact("reached", result.iops(), Unit::PerSecond)
+            .fact("waiting at the end", waiting as f64, Unit::Ios)
+            .fact("longest wait of those", waited_ns as f64, Unit::Ns)
     };
     let end = match waiting {
         0 => String::new(),
@@ -79,8 +79,8 @@ pub fn late_generator(case: &Case) -> Option<Finding> {
     });
     let new = |weight, text: String| {
         Finding::new(FindingKind::GeneratorLate, weight, text)
-            .fact("longest delay of the generator", late_ns, "ns")
-            .fact("lowest percentile in doubt", suspect.map_or(f64::NAN, |rung| rung.percent), "percent")
+            .fact("longest delay of the generator", late_ns, Unit::Ns)
+            .fact("lowest percentile in doubt", suspect.map_or(f64::NAN, |rung| rung.percent), Unit::Percent)
     };
     let late = words::time(late_ns);
     let remedy = "use more threads, keep their cores free of other work, or ask for a lower rate";
@@ -125,10 +125,10 @@ pub fn response(case: &Case) -> Option<Finding> {
         .max_by(|a, b| a.1.2.total_cmp(&b.1.2))?;
     let new = |weight, text: String| {
         Finding::new(FindingKind::Response, weight, text)
-            .fact("percentile", rung.percent, "percent")
-            .fact("response", user, "ns")
-            .fact("service", storage, "ns")
-            .fact("ratio", ratio, "times")
+            .fact("percentile", rung.percent, Unit::Percent)
+            .fact("response", user, Unit::Ns)
+            .fact("service", storage, Unit::Ns)
+            .fact("ratio", ratio, Unit::Times)
     };
     let (name, user, storage) = (rung.name, words::time(user), words::time(storage));
     Some(if ratio >= RESPONSE_RATIO {

@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::{Finding, FindingKind, Weight, words};
 use filestats::IoClass;
-use workload::{Durability, LatencyHistogram, Pattern, RunResult};
+use workload::{Durability, LatencyHistogram, Pattern, RunResult, Unit};
 
 /// What is graded: its name, class, mean latency.
 fn graded(result: &RunResult) -> Vec<(&'static str, IoClass, f64)> {
@@ -44,10 +44,10 @@ pub fn bands(case: &Case) -> Option<Finding> {
             _ => Weight::Warning,
         });
         parts.push(format!("{name} {} ({})", band.name, words::time(*ns)));
-        finding = finding.fact(&format!("mean of {name}"), *ns, "ns").fact(
+        finding = finding.fact(&format!("mean of {name}"), *ns, Unit::Ns).fact(
             &format!("band of {name}"),
             band.rank as f64,
-            "rank",
+            Unit::Rank,
         );
     }
     if parts.is_empty() {

@@ -10,6 +10,7 @@ use crate::limits::{FLAT_OF_CHANCE, FLAT_ROWS};
 use crate::run_series::Measure;
 use crate::{Finding, FindingKind, Weight, steady, words};
 use capability::{METERED_SPREAD_MAX, humps};
+use workload::Unit;
 
 pub fn capped(case: &Case) -> Option<Finding> {
     if case.is_held_back() || case.is_cpu_bound() || case.series.measure != Measure::Rate {
@@ -46,10 +47,10 @@ pub fn capped(case: &Case) -> Option<Finding> {
     );
     let facts = |finding: Finding| {
         finding
-            .fact("plateau", mean, "1/s")
-            .fact("range of its rows", range, "share")
-            .fact("deviation of its rows", deviation, "share")
-            .fact("deviation that chance gives", chance, "share")
+            .fact("plateau", mean, Unit::PerSecond)
+            .fact("range of its rows", range, Unit::Share)
+            .fact("deviation of its rows", deviation, Unit::Share)
+            .fact("deviation that chance gives", chance, Unit::Share)
     };
     let remedy = "look for io.max of a cgroup, the volume's provisioned limit, or the machine's own; compare it with this rate";
     Some(facts(match humps {

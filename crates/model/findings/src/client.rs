@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::limits::{CHANCE_DEVIATIONS, CORE_BUSY, OTHERS_SHARE, STOLEN_SHARE, THREADS_SPREAD};
 use crate::{Finding, FindingKind, Weight, words};
 use capability::THREAD_BUSY_MIN;
-use workload::{CoreUse, format_count};
+use workload::{CoreUse, Unit, format_count};
 
 impl Case<'_> {
     /// The busiest load thread and its share of a core; `None` where their CPU time is not known.
@@ -45,17 +45,17 @@ impl CpuUse<'_> {
     fn finding(&self, weight: Weight, text: String) -> Finding {
         let mut finding = Finding::new(FindingKind::Cpu, weight, text);
         if let Some((at, busy)) = self.thread {
-            finding = finding.fact("busiest thread", at as f64, "number").fact(
+            finding = finding.fact("busiest thread", at as f64, Unit::Number).fact(
                 "busiest thread's use of a core",
                 busy,
-                "share",
+                Unit::Share,
             );
         }
         if let Some((core, busy)) = self.core {
             finding = finding
-                .fact("busiest core", f64::from(core.core), "number")
-                .fact("busiest core's use", busy, "share")
-                .fact("mean use of the cores", self.mean, "share");
+                .fact("busiest core", f64::from(core.core), Unit::Number)
+                .fact("busiest core's use", busy, Unit::Share)
+                .fact("mean use of the cores", self.mean, Unit::Share);
         }
         finding
     }
@@ -145,7 +145,7 @@ pub fn other_load(case: &Case) -> Option<Finding> {
         );
         return Some(
             Finding::new(FindingKind::OtherLoad, Weight::Warning, text)
-                .fact("time taken from a core", stolen, "share")
+                .fact("time taken from a core", stolen, Unit::Share)
                 .remedy("measure where the cores are your own, and repeat: such runs differ"),
         );
     }
@@ -164,8 +164,8 @@ pub fn other_load(case: &Case) -> Option<Finding> {
     );
     Some(
         Finding::new(FindingKind::OtherLoad, Weight::Note, text)
-            .fact("cores used by others", others, "cores")
-            .fact("cores used by the load", ours, "cores")
+            .fact("cores used by others", others, Unit::Cores)
+            .fact("cores used by the load", ours, Unit::Cores)
             .remedy("repeat it on a quiet machine where the last percent counts"),
     )
 }
@@ -188,9 +188,9 @@ pub fn threads(case: &Case) -> Option<Finding> {
     let agree = ios_spread <= limit && latency_spread <= limit;
     let with_facts = |finding: Finding| {
         finding
-            .fact("spread of I/Os", ios_spread, "share")
-            .fact("spread of mean latency", latency.map_or(f64::NAN, |(_, _, spread)| spread), "share")
-            .fact("allowed", limit, "share")
+            .fact("spread of I/Os", ios_spread, Unit::Share)
+            .fact("spread of mean latency", latency.map_or(f64::NAN, |(_, _, spread)| spread), Unit::Share)
+            .fact("allowed", limit, Unit::Share)
     };
     if agree {
         let latencies = latency.map_or(String::new(), |(_, _, spread)| {

@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use workload::Unit;
 
 /// Which rule found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -77,8 +78,8 @@ pub struct Fact {
     pub what: String,
     /// The number, always finite.
     pub value: f64,
-    /// Its unit: "ns", "1/s", "B", "MiB/s", "share", "I/Os", "times", "percent" and other countable things.
-    pub unit: String,
+    /// Its unit.
+    pub unit: Unit,
 }
 
 /// What one rule has to say.
@@ -102,9 +103,9 @@ impl Finding {
     }
 
     /// A number that is not finite is none, and left out.
-    pub(crate) fn fact(mut self, what: &str, value: f64, unit: &str) -> Finding {
+    pub(crate) fn fact(mut self, what: &str, value: f64, unit: Unit) -> Finding {
         if value.is_finite() {
-            self.facts.push(Fact { what: what.into(), value, unit: unit.into() });
+            self.facts.push(Fact { what: what.into(), value, unit });
         }
         self
     }

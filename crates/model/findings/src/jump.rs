@@ -10,7 +10,7 @@ use crate::limits::JUMP;
 use crate::{Finding, FindingKind, Weight, words};
 use capability::humps;
 use statistics::IOS_MIN;
-use workload::{Durability, LatencyHistogram};
+use workload::{Durability, LatencyHistogram, Unit};
 
 /// Two neighbouring rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,11 +66,11 @@ pub fn percentile_jump(case: &Case) -> Option<Finding> {
     );
     let new = |weight, text: String| {
         Finding::new(FindingKind::PercentileJump, weight, text)
-            .fact("ratio", step.ratio(), "times")
-            .fact("below the jump", below_ns as f64, "ns")
-            .fact("above the jump", above_ns as f64, "ns")
-            .fact("percentile below the jump", percent, "percent")
-            .fact("longest", max_ns as f64, "ns")
+            .fact("ratio", step.ratio(), Unit::Times)
+            .fact("below the jump", below_ns as f64, Unit::Ns)
+            .fact("above the jump", above_ns as f64, Unit::Ns)
+            .fact("percentile below the jump", percent, Unit::Percent)
+            .fact("longest", max_ns as f64, Unit::Ns)
     };
     let times = words::rate(step.ratio());
     if step.ratio() < JUMP {

@@ -6,7 +6,7 @@ use crate::limits::{
 };
 use crate::{Finding, FindingKind, Weight, words};
 use capability::{KneeReason, OTHER_STORAGE_RATIO};
-use workload::format_count;
+use workload::{Unit, format_count};
 
 /// N = X x R holds in any stable system (Little 1961); what is requested and what is reached need not agree.
 pub fn outstanding(case: &Case) -> Option<Finding> {
@@ -30,10 +30,10 @@ pub fn outstanding(case: &Case) -> Option<Finding> {
         outstanding_of_closed_loop(case, &law, share, requested)
     };
     let finding = Finding::new(FindingKind::Outstanding, weight, text)
-        .fact("outstanding reached", reached, "I/Os")
-        .fact("outstanding asked", requested, "I/Os")
-        .fact("rate", result.iops(), "1/s")
-        .fact("mean latency", mean_ns, "ns");
+        .fact("outstanding reached", reached, Unit::Ios)
+        .fact("outstanding asked", requested, Unit::Ios)
+        .fact("rate", result.iops(), Unit::PerSecond)
+        .fact("mean latency", mean_ns, Unit::Ns);
     Some(match remedy {
         Some(remedy) => finding.remedy(remedy),
         None => finding,
@@ -119,8 +119,8 @@ pub fn transfer_size(case: &Case) -> Option<Finding> {
     );
     Some(
         Finding::new(FindingKind::TransferSize, Weight::Warning, text)
-            .fact("moved by an I/O", moved, "B")
-            .fact("asked", requested, "B")
+            .fact("moved by an I/O", moved, Unit::Bytes)
+            .fact("asked", requested, Unit::Bytes)
             .remedy("look at the end of the target, and at how the tool counts"),
     )
 }
@@ -135,9 +135,9 @@ pub fn knee(case: &Case) -> Option<Finding> {
     }
     let new = |weight, text: String| {
         Finding::new(FindingKind::Knee, weight, text)
-            .fact("rate of the measured knee", knee.iops, "1/s")
-            .fact("outstanding at the measured knee", knee.outstanding, "I/Os")
-            .fact("share of the measured rate", iops / knee.iops, "share")
+            .fact("rate of the measured knee", knee.iops, Unit::PerSecond)
+            .fact("outstanding at the measured knee", knee.outstanding, Unit::Ios)
+            .fact("share of the measured rate", iops / knee.iops, Unit::Share)
     };
     let measured = format!("{} IOPS", words::rate(knee.iops));
     if iops > OTHER_STORAGE_RATIO * knee.iops && knee.reason != KneeReason::NotReached {

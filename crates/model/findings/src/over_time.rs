@@ -9,6 +9,7 @@ use crate::steady::{self, Steadiness, Window};
 use crate::{Finding, FindingKind, Weight, words};
 use statistics::steady::{EXCURSION_MAX, RANGE_MAX, ROUNDS, excursion};
 use statistics::supports_percentile;
+use workload::Unit;
 
 /// Whether the run was steady, and what its steady part gave.
 pub fn steady_state(case: &Case) -> Option<Finding> {
@@ -19,11 +20,12 @@ pub fn steady_state(case: &Case) -> Option<Finding> {
     let drift = excursion(&series.values());
     let steadiness = steady::classify(series);
     let (weight, text) = describe(case, &steadiness, drift);
-    let mut finding = Finding::new(FindingKind::SteadyState, weight, text).fact("drift", drift, "share");
+    let mut finding = Finding::new(FindingKind::SteadyState, weight, text).fact("drift", drift, Unit::Share);
     if let Steadiness::Steady(window) | Steadiness::Unsteady(window) = &steadiness
         && window.range.is_finite()
     {
-        finding = finding.fact("range", window.range, "share").fact("excursion", window.excursion, "share");
+        finding =
+            finding.fact("range", window.range, Unit::Share).fact("excursion", window.excursion, Unit::Share);
     }
     if let Some(window) = steadiness.window() {
         finding = with_steady_figures(finding, case, window);
@@ -99,14 +101,14 @@ fn with_steady_figures(finding: Finding, case: &Case, window: &Window) -> Findin
     let (tally, latencies) = case.result.part(window.first, window.last);
     let seconds = (window.until_ns - window.from_ns) as f64 / 1e9;
     let mut finding = finding
-        .fact("steady from", window.from_ns as f64, "ns")
-        .fact("steady until", window.until_ns as f64, "ns")
-        .fact("steady rate", tally.count as f64 / seconds, "1/s")
-        .fact("steady throughput", tally.bytes as f64 / seconds / 1_048_576.0, "MiB/s")
-        .fact("steady mean latency", tally.mean_ns().unwrap_or(f64::NAN), "ns");
+        .fact("steady from", window.from_ns as f64, Unit::Ns)
+        .fact("steady until", window.until_ns as f64, Unit::Ns)
+        .fact("steady rate", tally.count as f64 / seconds, Unit::PerSecond)
+        .fact("steady throughput", tally.bytes as f64 / seconds / 1_048_576.0, Unit::MibPerSecond)
+        .fact("steady mean latency", tally.mean_ns().unwrap_or(f64::NAN), Unit::Ns);
     for rung in LADDER.iter().filter(|rung| rung.percent >= 50.0 && rung.stands(&latencies)) {
         let ns = latencies.percentile_ns(rung.percent).map_or(f64::NAN, |ns| ns as f64);
-        finding = finding.fact(&format!("steady percentile {}", rung.name), ns, "ns");
+        finding = finding.fact(&format!("steady percentile {}", rung.name), ns, Unit::Ns);
     }
     finding
 }
@@ -149,11 +151,11 @@ pub fn cliffs(case: &Case) -> Option<Finding> {
         words::bytes(bytes_before as u64),
     );
     let mut finding = Finding::new(FindingKind::Cliff, Weight::Warning, text)
-        .fact("fall", fall, "share")
-        .fact("bytes moved before", bytes_before, "B")
+        .fact("fall", fall, Unit::Share)
+        .fact("bytes moved before", bytes_before, Unit::Bytes)
         .remedy("warm up beyond it: what comes after is what lasts");
     for cliff in &found {
-        finding = finding.fact("at", cliff.at_ns as f64, "ns");
+        finding = finding.fact("at", cliff.at_ns as f64, Unit::Ns);
     }
     Some(finding)
 }
@@ -173,8 +175,8 @@ pub fn stalls(case: &Case) -> Option<Finding> {
         words::length(first.from_ns as f64)
     );
     let finding = Finding::new(FindingKind::Stalls, Weight::Warning, text)
-        .fact("empty rows", empty.len() as f64, "rows")
-        .fact("first", first.from_ns as f64, "ns")
+        .fact("empty rows", empty.len() as f64, Unit::Rows)
+        .fact("first", first.from_ns as f64, Unit::Ns)
         .remedy("look at the kernel's log and at the neighbours of that time; an open loop shows what users would have waited");
     Some(finding)
 }

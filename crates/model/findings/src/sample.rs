@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::ladder::{LADDER, Rung, last_that_stands};
 use crate::{Finding, FindingKind, Weight, words};
 use statistics::{IOS_MIN, supports_percentile};
+use workload::Unit;
 
 /// How many of the percentiles that do not stand yet are predicted.
 const PREDICTED: usize = 2;
@@ -42,10 +43,10 @@ pub fn percentiles(case: &Case) -> Option<Finding> {
     };
     let text = format!("{}: {stands}{after}.", words::counted(count, name));
     let mut finding = Finding::new(FindingKind::Percentiles, weight, text)
-        .fact("I/Os of the rarer direction", count as f64, "I/Os")
-        .fact("last percentile that stands", last.map_or(f64::NAN, |rung| rung.percent), "percent");
+        .fact("I/Os of the rarer direction", count as f64, Unit::Ios)
+        .fact("last percentile that stands", last.map_or(f64::NAN, |rung| rung.percent), Unit::Percent);
     for rung in next {
-        finding = finding.fact(&format!("run needed for {} %", rung.name), needed_ns(rung), "ns");
+        finding = finding.fact(&format!("run needed for {} %", rung.name), needed_ns(rung), Unit::Ns);
     }
     Some(if weight == Weight::Good { finding } else { finding.remedy("run longer") })
 }

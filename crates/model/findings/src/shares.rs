@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::limits::{CHANCE_DEVIATIONS, SYNC_SHARE, WRITE_SHARE_DIFFERS};
 use crate::{Finding, FindingKind, Weight, words};
-use workload::format_count;
+use workload::{Unit, format_count};
 
 pub fn write_share(case: &Case) -> Option<Finding> {
     let workload = &case.result.workload;
@@ -18,9 +18,11 @@ pub fn write_share(case: &Case) -> Option<Finding> {
     let chance =
         CHANCE_DEVIATIONS * (asked * (1.0 - asked) * ios_a_coin / case.result.ios() as f64).max(0.0).sqrt();
     let new = |weight, text: String| {
-        Finding::new(FindingKind::WriteShare, weight, text)
-            .fact("asked", asked, "share")
-            .fact("obtained", got, "share")
+        Finding::new(FindingKind::WriteShare, weight, text).fact("asked", asked, Unit::Share).fact(
+            "obtained",
+            got,
+            Unit::Share,
+        )
     };
     let (asked_text, got_text) = (words::share(asked), words::share(got));
     if (got - asked).abs() > WRITE_SHARE_DIFFERS + chance {
@@ -53,9 +55,9 @@ pub fn syncs(case: &Case) -> Option<Finding> {
     );
     let weight = if share >= SYNC_SHARE { Weight::Note } else { Weight::Good };
     let finding = Finding::new(FindingKind::Syncs, weight, text)
-        .fact("time in syncs", share, "share")
-        .fact("mean latency of a sync", mean_ns, "ns")
-        .fact("writes a sync", writes, "I/Os");
+        .fact("time in syncs", share, Unit::Share)
+        .fact("mean latency of a sync", mean_ns, Unit::Ns)
+        .fact("writes a sync", writes, Unit::Ios);
     Some(if weight == Weight::Note {
         finding.remedy("more writes for each sync, as group commit does, would be quicker")
     } else {

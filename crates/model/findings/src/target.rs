@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::limits::{CACHED_SHARE, MULTIPLE_NEAR, MULTIPLES_MAX, PLAUSIBLE_CACHE_BYTES};
 use crate::{Finding, FindingKind, Weight, words};
-use workload::Durability;
+use workload::{Durability, Unit};
 
 pub fn size(case: &Case) -> Option<Finding> {
     if case.result.ios() == 0 {
@@ -29,7 +29,11 @@ fn buffered(case: &Case) -> Option<Finding> {
     let (used, memory) = (case.used_bytes()?, case.conditions.memory_bytes?);
     let share = memory as f64 / used as f64;
     let facts = |finding: Finding| {
-        finding.fact("used part of the target", used as f64, "B").fact("memory", memory as f64, "B")
+        finding.fact("used part of the target", used as f64, Unit::Bytes).fact(
+            "memory",
+            memory as f64,
+            Unit::Bytes,
+        )
     };
     let (used, memory) = (words::bytes(used), words::bytes(memory));
     Some(facts(if share >= 1.0 {
@@ -55,7 +59,7 @@ fn direct(case: &Case) -> Option<Finding> {
         Finding::new(FindingKind::TargetSize, weight, text).fact(
             "used part of the target",
             used_bytes as f64,
-            "B",
+            Unit::Bytes,
         )
     };
     let used = words::bytes(used_bytes);
@@ -95,7 +99,7 @@ fn direct(case: &Case) -> Option<Finding> {
             format!("{used} in use, {} x the device's cache of {cache}.", words::rate(1.0 / share)),
         )
     };
-    Some(finding.fact("device cache", cache_bytes as f64, "B"))
+    Some(finding.fact("device cache", cache_bytes as f64, Unit::Bytes))
 }
 
 /// A target of just 2, 3 ... times a cache meets its replacement in step.
@@ -117,8 +121,8 @@ pub fn multiple(case: &Case) -> Option<Finding> {
     );
     Some(
         Finding::new(FindingKind::TargetMultiple, Weight::Note, text)
-            .fact("used part of the target", used as f64, "B")
-            .fact("multiple", times, "times")
+            .fact("used part of the target", used as f64, Unit::Bytes)
+            .fact("multiple", times, Unit::Times)
             .remedy("choose a size that is no multiple of it"),
     )
 }
@@ -147,8 +151,8 @@ pub fn sectors(case: &Case) -> Option<Finding> {
     let weight = if writes { Weight::Warning } else { Weight::Note };
     Some(
         Finding::new(FindingKind::Sectors, weight, text)
-            .fact("sector", sector as f64, "B")
-            .fact("in use", bytes as f64, "B")
+            .fact("sector", sector as f64, Unit::Bytes)
+            .fact("in use", bytes as f64, Unit::Bytes)
             .remedy("use multiples of the sector, unless this is what is to be measured"),
     )
 }

@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::{Finding, FindingKind, Weight, words};
 use statistics::IOS_MIN;
-use workload::format_count;
+use workload::{Unit, format_count};
 
 pub fn nothing_measured(case: &Case) -> Option<Finding> {
     (case.result.ios() == 0).then(|| {
@@ -30,8 +30,8 @@ pub fn errors(case: &Case) -> Option<Finding> {
     let all = failed as f64 + result.ios() as f64 + result.sync.count as f64;
     Some(
         Finding::new(FindingKind::Errors, Weight::Warning, text)
-            .fact("failed", failed as f64, "I/Os")
-            .fact("share of all", failed as f64 / all, "share")
+            .fact("failed", failed as f64, Unit::Ios)
+            .fact("share of all", failed as f64 / all, Unit::Share)
             .remedy("read the errors' names and the kernel's log before using the figures"),
     )
 }
@@ -65,10 +65,10 @@ pub fn verification(case: &Case) -> Option<Finding> {
             ),
         )
     };
-    Some(finding.fact("checked", verification.blocks as f64, "blocks").fact(
+    Some(finding.fact("checked", verification.blocks as f64, Unit::Blocks).fact(
         "bad",
         verification.bad as f64,
-        "blocks",
+        Unit::Blocks,
     ))
 }
 
@@ -81,7 +81,7 @@ pub fn interrupted(case: &Case) -> Option<Finding> {
         Finding::new(FindingKind::Interrupted, Weight::Note, text).fact(
             "measured",
             case.result.elapsed_ns as f64,
-            "ns",
+            Unit::Ns,
         )
     })
 }
@@ -91,7 +91,7 @@ pub fn too_few_ios(case: &Case) -> Option<Finding> {
     (ios > 0 && ios < IOS_MIN).then(|| {
         let text = format!("{} prove nothing: {IOS_MIN} are the least.", words::counted(ios, "I/O"));
         Finding::new(FindingKind::TooFewIos, Weight::Warning, text)
-            .fact("I/Os", ios as f64, "I/Os")
+            .fact("I/Os", ios as f64, Unit::Ios)
             .remedy("run longer")
     })
 }

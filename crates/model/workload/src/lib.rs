@@ -23,6 +23,7 @@ mod result;
 mod spec;
 mod tally;
 mod trace;
+mod unit;
 
 pub use access::{Access, Distribution, Extent, Walk, Zone};
 pub use demand::{Arrival, Burst, Content, Limit, SizeShare, SyncEvery, SyncKind, Verify};
@@ -37,6 +38,7 @@ pub use result::{
 pub use spec::{Caching, Durability, InvalidWorkload, Pattern, RunLength, Shape, Workload};
 pub use tally::{Latencies, Slice, Tally};
 pub use trace::{Trace, TraceIo, TraceKind};
+pub use unit::Unit;
 
 /// Leaves out of JSON what says nothing.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

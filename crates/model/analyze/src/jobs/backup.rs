@@ -7,6 +7,7 @@ use crate::limits::{BACKUP_APART_NS, BACKUP_SHARE};
 use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
 use findings::{Weight, words};
+use workload::Unit;
 
 /// Whole reads of nearly all data, close together.
 pub(crate) fn backups(case: &SourceCase) -> Vec<Finding> {
@@ -62,10 +63,10 @@ fn find(case: &SourceCase) -> Option<Finding> {
     );
     Some(
         Finding::new(FindingKind::Backup, Weight::Note, text)
-            .fact("files read whole", files as f64, "files")
-            .fact("bytes read", read_bytes as f64, "B")
-            .fact("mean size of a read", read_bytes as f64 / reads.max(1) as f64, "B")
-            .fact("share of all data", bytes as f64 / data_bytes as f64, "share")
+            .fact("files read whole", files as f64, Unit::Files)
+            .fact("bytes read", read_bytes as f64, Unit::Bytes)
+            .fact("mean size of a read", read_bytes as f64 / reads.max(1) as f64, Unit::Bytes)
+            .fact("share of all data", bytes as f64 / data_bytes as f64, Unit::Share)
             .when(spans)
             .next("if it disturbs: limit its rate, move it to a quiet hour, or take it from a replica or a snapshot"),
     )

@@ -7,6 +7,7 @@ use crate::limits::{CHECKPOINTS_BYTES, CHECKPOINTS_MIN, CHECKPOINTS_VARY};
 use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
 use findings::{Weight, words};
+use workload::Unit;
 
 /// Syncs of data files with quiet between them, at a regular distance.
 pub(crate) fn checkpoints(case: &SourceCase) -> Vec<Finding> {
@@ -62,12 +63,12 @@ fn find(case: &SourceCase) -> Option<Finding> {
     let next = "where latency rises with them: smaller and spread checkpoints; where they come too often: a larger log";
     Some(
         Finding::new(FindingKind::Checkpoint, Weight::Note, text)
-            .fact("checkpoints", bursts.len() as f64, "times")
-            .fact("distance", mean, "ns")
-            .fact("distance varies by", varies, "share")
-            .fact("bytes written", all.write.bytes as f64, "B")
-            .fact("share of them in these intervals", share, "share")
-            .fact("syncs", syncs as f64, "I/Os")
+            .fact("checkpoints", bursts.len() as f64, Unit::Times)
+            .fact("distance", mean, Unit::Ns)
+            .fact("distance varies by", varies, Unit::Share)
+            .fact("bytes written", all.write.bytes as f64, Unit::Bytes)
+            .fact("share of them in these intervals", share, Unit::Share)
+            .fact("syncs", syncs as f64, Unit::Ios)
             .when(spans.collect())
             .next(next),
     )

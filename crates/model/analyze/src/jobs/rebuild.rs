@@ -10,6 +10,7 @@ use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
 use filestats::Ops;
 use findings::{Weight, words};
+use workload::Unit;
 
 /// Candidates during which the log grew.
 pub(crate) fn rebuilds(case: &SourceCase) -> Vec<Finding> {
@@ -39,10 +40,10 @@ fn find(case: &SourceCase, candidate: &Rebuild) -> Option<Finding> {
     let finding = |kind, text| {
         Finding::new(kind, Weight::Note, text)
             .about(&candidate.file, None)
-            .fact("read, of its size", share, "share")
-            .fact("bytes read", candidate.read.bytes as f64, "B")
-            .fact("log written", log.bytes as f64, "B")
-            .fact("data written", data.bytes as f64, "B")
+            .fact("read, of its size", share, Unit::Share)
+            .fact("bytes read", candidate.read.bytes as f64, Unit::Bytes)
+            .fact("log written", log.bytes as f64, Unit::Bytes)
+            .fact("data written", data.bytes as f64, Unit::Bytes)
             .when(vec![span])
             .stall(candidate.stall_ns)
     };
@@ -70,8 +71,8 @@ fn find(case: &SourceCase, candidate: &Rebuild) -> Option<Finding> {
     );
     Some(
         finding(FindingKind::IndexRebuild, text)
-            .fact("mean size of a log write", log.average_bytes().known().unwrap_or(f64::NAN), "B")
-            .fact("otherwise", outside.0.average_bytes().known().unwrap_or(f64::NAN), "B")
+            .fact("mean size of a log write", log.average_bytes().known().unwrap_or(f64::NAN), Unit::Bytes)
+            .fact("otherwise", outside.0.average_bytes().known().unwrap_or(f64::NAN), Unit::Bytes)
             .next("whether it must run then, or at all: rebuild what is fragmented, at a quiet hour, online where possible"),
     )
 }

@@ -1,13 +1,13 @@
 //! Words of a comparison.
 
 use charts::number;
-use compare::{Unit, Verdict};
+use compare::{FigureUnit, Verdict};
 
 /// A figure with the unit that its row has.
-pub(crate) fn value(unit: Unit, value: f64) -> String {
+pub(crate) fn value(unit: FigureUnit, value: f64) -> String {
     match unit {
-        Unit::Ns => number::time(value),
-        Unit::PerSecond | Unit::MibPerSecond | Unit::Outstanding => number::rate(value),
+        FigureUnit::Ns => number::time(value),
+        FigureUnit::PerSecond | FigureUnit::MibPerSecond | FigureUnit::Outstanding => number::rate(value),
     }
 }
 
