@@ -1,4 +1,4 @@
-//! One source, file after file: what is kept of each, and what is judged at the end.
+//! Takes the files of one source sequentially: rules for single files are applied at once, the others at the end.
 
 use crate::captured::Captured;
 use crate::case::FileCase;
@@ -18,7 +18,7 @@ use findings::Weight;
 use std::collections::BTreeMap;
 use workload::Unit;
 
-/// The stretch of one source, while its files go through.
+/// The analysis of one source, file by file.
 pub struct Analyzer<'a> {
     series: &'a TimeSeries,
     earlier: Option<&'a TimeSeries>,
@@ -74,7 +74,7 @@ impl<'a> Analyzer<'a> {
 
     /// Takes one file. `earlier` is the same file before the stretch.
     ///
-    /// What a source tells of a file below its page cache is the same I/O a second time, and left out.
+    /// I/O of a file below the page cache is counted above it already, and left out.
     pub fn add_file(&mut self, file: &FileSeries, earlier: Option<&FileSeries>) {
         let is_device = file.file.kind == FileKind::Device;
         if file.meaning.cache == Cache::Below && !is_device {
@@ -109,7 +109,7 @@ impl<'a> Analyzer<'a> {
         }
     }
 
-    /// Whether a file is worth a look at the days before: where it did nothing there is nothing to compare.
+    /// Whether a file needs its history of the days before: one that did nothing has nothing to compare.
     pub fn wants_earlier(file: &FileSeries) -> bool {
         file.steps.iter().any(|step| step.added.known().is_some())
     }
@@ -125,7 +125,7 @@ impl<'a> Analyzer<'a> {
     }
 
     /// What all files of a kind did together, interval by interval: of data, logs and temporary files, those that did
-    /// anything. Made one after the other, as each is as long as the stretch.
+    /// anything. Computed one at a time, as each is as long as the stretch.
     pub fn kinds(&self) -> impl Iterator<Item = (FileKind, Vec<Step>)> {
         FileGroup::ALL.into_iter().filter_map(|sum| Some((sum.kind(), self.totals.steps(sum)?)))
     }
@@ -138,8 +138,11 @@ impl<'a> Analyzer<'a> {
             let share = busy.stall_ns.zip(self.stall_ns, |mine, all| mine as f64 / all.max(1) as f64);
             busy.share = share.known();
         }
-        let mut findings: Vec<Finding> =
-            self.findings.iter().map(|(finding, kind)| self.as_felt(finding.clone(), *kind)).collect();
+        let mut findings: Vec<Finding> = self
+            .findings
+            .iter()
+            .map(|(finding, kind)| self.weighed_by_waits(finding.clone(), *kind))
+            .collect();
         let days = self.captured.days_max(self.series);
         let broken = findings
             .iter()
@@ -178,8 +181,8 @@ impl<'a> Analyzer<'a> {
         }
     }
 
-    /// A slow file that nobody waits for is worth a note, not an alarm.
-    fn as_felt(&self, mut finding: Finding, kind: FileKind) -> Finding {
+    /// A slow file for which no session waits gives a note, not a warning.
+    fn weighed_by_waits(&self, mut finding: Finding, kind: FileKind) -> Finding {
         let breach = finding.kind == FindingKind::Breach && finding.weight == Weight::Warning;
         if let Some(direction) = finding.direction.filter(|_| breach)
             && nobody_waits(&self.waited, kind, direction)
@@ -220,7 +223,7 @@ impl<'a> Analyzer<'a> {
     }
 }
 
-/// That there are so many findings more.
+/// States how many findings are not listed.
 fn not_listed(findings: usize) -> Option<Finding> {
     let text = format!("{findings} more findings of single files, which weigh less, are not listed");
     let finding = Finding::new(FindingKind::NotListed, Weight::Note, text).fact(

@@ -78,7 +78,7 @@ fn breach(case: &FileCase, direction: Direction) -> Option<Finding> {
     Some(finding.when(spans(&episodes)).stall(total.stall_ns).next(next))
 }
 
-/// What people look at next, by what is slow and whether its I/Os are large.
+/// The next step, by what is slow and whether its I/Os are large.
 fn next(class: IoClass, kind: FileKind, direction: Direction, large: bool) -> &'static str {
     match (class, kind, direction) {
         (_, FileKind::Temp, _) => {

@@ -20,7 +20,7 @@ pub struct BusyFile {
     pub stall_ns: Figure<u64>,
     /// Of all files' time waited; `None` where that is not known.
     pub share: Option<f64>,
-    /// Bytes on disk, as last told.
+    /// Bytes on disk, as last reported.
     pub size_bytes: Figure<u64>,
     /// Time that these figures are of.
     pub known_ns: u64,

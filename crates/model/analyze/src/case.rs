@@ -102,7 +102,7 @@ impl FileCase<'_> {
         readings(self.series, &self.file.steps, direction, self.settings)
     }
 
-    /// Whether the mean size of its operations can be told: a block is not a request.
+    /// Whether the mean size of its operations is known: a block is not a request.
     pub fn counts_requests(&self) -> bool {
         self.file.meaning.counts == Counts::Requests
     }

@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 /// A time in which a recorded source gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// The source; as the recorder was told, where it never gave anything.
+    /// The source; as given to the recorder, if it never returned a capture.
     pub source: String,
     /// When it began.
     pub from_unix_ns: u64,
     /// When it ended; `None` while it lasts, or where the recorder ended before.
     pub until_unix_ns: Option<u64>,
-    /// What was said at the first try.
+    /// The error of the first attempt.
     pub reason: String,
 }
 
 /// What is known of a stretch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
-    /// What was asked for.
+    /// Begin of the requested stretch.
     pub asked_from_unix_ns: u64,
     /// Its end.
     pub asked_until_unix_ns: u64,
@@ -34,7 +34,7 @@ pub struct Coverage {
     pub captures: usize,
     /// The usual time between two; `None` below two captures.
     pub interval_ns: Option<u64>,
-    /// Of what was asked for, between the first capture and the last.
+    /// Share of the requested stretch between the first capture and the last.
     pub captured_share: f64,
     /// Of the time of all files between captures, that which is known; `None` without files.
     pub known_share: Option<f64>,
@@ -44,7 +44,7 @@ pub struct Coverage {
     pub files_used: usize,
     /// Of those, files whose reads, writes or syncs are not (or not all) timed to their completion.
     pub files_untimed: usize,
-    /// Of those, files whose size nobody told.
+    /// Of those, files of unknown size.
     pub files_unsized: usize,
     /// Intervals in which something of a file is unknown, by reason.
     pub unknown: BTreeMap<Reason, Unknown>,

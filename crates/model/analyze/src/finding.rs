@@ -20,7 +20,7 @@ pub enum FindingKind {
     Serial,
     /// The same data read again and again.
     Reread,
-    /// Sessions wait for more than the files took.
+    /// Sessions wait longer than the files took.
     NotTheDisk,
     /// One file has most of the time waited.
     Busiest,
@@ -36,7 +36,7 @@ pub enum FindingKind {
     NoNormal,
     /// Nothing was recorded for a while.
     Hole,
-    /// Counters began anew or are not known for another reason.
+    /// Counters started from zero again or are unknown for another reason.
     Epoch,
     /// Whether the service level was kept.
     ServiceLevel,
@@ -53,7 +53,7 @@ pub struct Span {
     pub until_unix_ns: u64,
 }
 
-/// What one rule has to say.
+/// What one rule found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Which rule.
@@ -76,7 +76,7 @@ pub struct Finding {
     pub stretches: usize,
     /// Time waited in it, all operations together; 0 where it is not about time waited.
     pub stall_ns: u64,
-    /// The next thing to look at.
+    /// What to examine next.
     pub next: Option<String>,
 }
 
@@ -138,7 +138,7 @@ impl Span {
     }
 }
 
-/// An instant for people.
+/// An instant in words.
 pub(crate) fn at(unix_ns: u64) -> String {
     let at = jiff::Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()

@@ -58,10 +58,10 @@ fn is_counted_by_us(case: &SourceCase) -> bool {
     case.series.source.starts_with("process:")
 }
 
-/// Where counters began anew.
+/// Where counters started from zero again.
 pub(crate) fn ended_epochs(case: &SourceCase) -> Vec<Finding> {
     let ended = case.coverage.unknown.iter().filter(|(reason, _)| {
-        // Files come and go all the time; an untimed figure is told where it matters.
+        // Files come and go all the time; other rules report untimed figures where they matter.
         !matches!(reason, Reason::FirstSight | Reason::Gone | Reason::NoOperations | Reason::NotCounted)
     });
     ended

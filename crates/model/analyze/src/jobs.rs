@@ -1,4 +1,4 @@
-//! Background jobs by what their counters look like: checkpoints, vacuum, backup, index rebuild. Each states its evidence.
+//! Background jobs, recognised by their counters: checkpoints, vacuum, backup, index rebuild. Each states its evidence.
 
 mod backup;
 pub(crate) mod candidates;

@@ -1,13 +1,12 @@
-//! What a stored stretch of file statistics shows to somebody who asks "what was it like, and what do I look at?":
-//! PAL for today.
+//! What a stored stretch of file statistics shows: slow files, unusual load, background jobs, and what to examine next
+//! (what PAL does for Windows).
 //!
-//! Design: a week of twenty servers is a hundred million intervals, so that it is never held as a whole. One source
-//! after the other goes through a [`Analyzer`], in it one file after the other (a [`FileSeries`], a few megabytes at
-//! most). What a rule can say of one file alone it says at once (`FILE_RULES`); what needs several files (checkpoints,
-//! backups, rebuilds, waits beside stalls, the busiest file) is left as a sum per interval (`group_totals.rs`) or as a
-//! short list, and judged at the end (`SOURCE_RULES`). It is a room of its own, not a part of `findings`: that one
-//! looks at one run whose every I/O is known, this one at long courses of means with holes in them; they share the
-//! words, facts and weights.
+//! A week of twenty servers is a hundred million intervals, so that it is never held as a whole. An [`Analyzer`] takes
+//! the files of one source sequentially (a [`FileSeries`] is a few megabytes at most). Rules for single files are applied
+//! at once (`FILE_RULES`); what needs several files (checkpoints, backups, rebuilds, waits beside stalls, the busiest
+//! file) is kept as a sum per interval (`group_totals.rs`) or as a short list, and judged at the end (`SOURCE_RULES`).
+//! `findings` judges one run of which every I/O is known; this crate judges long series of means with gaps. They share
+//! facts, weights and the wording of numbers.
 //!
 //! ```text
 //! TimeSeries (captures) + FileSeries (one file, step by step) ──> Analyzer::add_file ──> FILE_RULES ──┐
@@ -16,9 +15,9 @@
 //!                                                                                                  files, coverage
 //! ```
 //!
-//! Every finding has its figures, its times and the next thing to look at; what it recognises "looks like" something.
-//! Nothing is found in what is unknown: an interval across a restart, an untimed read, a size that nobody told. Limits
-//! and their sources are in `limits.rs`. Pure: no I/O, no clock.
+//! Every finding has its figures, its times and the next step; a recognised job only "looks like" one. Unknown intervals
+//! (across a restart, untimed, without a size) give no finding. Limits and their sources are in `limits.rs`. Pure: no
+//! I/O, no clock.
 
 mod analyzer;
 mod breaches;
@@ -56,18 +55,18 @@ use filestats::{Profile, Rules, ServiceLevel};
 use serde::{Deserialize, Serialize};
 use source_case::SourceCase;
 
-/// What is asked.
+/// What to analyse, and against what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The stretch, nanoseconds since 1970.
     pub from_unix_ns: u64,
     /// Its end.
     pub until_unix_ns: u64,
-    /// What the users are promised.
+    /// The latency promised to the users.
     pub service_level: ServiceLevel,
     /// The scale that latencies are named by.
     pub profile: Profile,
-    /// What makes an interval worthless.
+    /// Which intervals are usable.
     pub rules: Rules,
 }
 

@@ -9,9 +9,9 @@ pub const HOUR: u64 = 60 * MIN;
 /// One day.
 pub const DAY: u64 = 24 * HOUR;
 
-/// Fewer operations than this are ignored (Headroom); fewer than [`IOS_MIN`](statistics::IOS_MIN) are no bad news.
+/// Fewer operations than this are ignored (Headroom); fewer than [`IOS_MIN`](statistics::IOS_MIN) give no warning.
 pub const IOS_FEW: u64 = 10;
-/// "A spike of one minute or more is more of a plateau" (Microsoft CSS): so long, all in all, is bad news...
+/// "A spike of one minute or more is more of a plateau" (Microsoft CSS): this much in total is a warning...
 pub const PLATEAU_NS: u64 = MIN;
 /// ... or this share of the time in which there was any I/O (Headroom).
 pub const BREACHED_SHARE: f64 = 0.01;
@@ -25,7 +25,7 @@ pub const LARGE_BYTES: f64 = 65_536.0;
 
 /// Days of an hour of which something must be known before anything is usual (Headroom).
 pub const DAYS_MIN: usize = 3;
-/// Days before the stretch that are looked at.
+/// Days before the stretch that are compared.
 pub const DAYS_BEFORE: u64 = 14;
 /// This many times the usual latency is a spike (Headroom).
 pub const SLOWER: f64 = 3.0;
@@ -46,9 +46,9 @@ pub const SERIAL_UNTIL: f64 = 1.1;
 pub const SERIAL_NS: u64 = 10 * S;
 /// ... and this share of the time in which there was any I/O (Headroom).
 pub const SERIAL_SHARE: f64 = 0.5;
-/// Faster I/Os than this come from memory, whoever waits for them (Headroom).
+/// Faster I/Os than this come from memory (Headroom).
 pub const SERIAL_LATENCY_NS: f64 = 100_000.0;
-/// From here on each of them is a wait that people feel (Headroom).
+/// From here on the wait for each of them is a warning (Headroom).
 pub const SERIAL_SLOW_NS: f64 = 1_000_000.0;
 
 /// A file read this many times over is read again rather than read (Headroom).
@@ -62,24 +62,24 @@ pub const CACHED_NS: f64 = 50_000.0;
 /// From this mean of reads outstanding on they cost something (Headroom).
 pub const REREAD_OUTSTANDING: f64 = 0.1;
 
-/// This share of all time waited is one file's business (Headroom).
+/// A file with this share of all time waited is reported (Headroom).
 pub const BUSY_SHARE: f64 = 0.5;
-/// Below this mean of I/Os outstanding nobody is busy (Headroom).
+/// Below this mean of outstanding I/Os a file is not busy (Headroom).
 pub const BUSY_OUTSTANDING: f64 = 0.05;
 /// Busiest files that are listed.
 pub const BUSIEST_MAX: usize = 10;
 
-/// Findings of single files that are listed of a source, the worst: who looks at more looks at fewer files (Headroom).
+/// Findings of single files that are listed of a source, the worst (Headroom).
 pub const FINDINGS_MAX: usize = 200;
 
 /// Checkpoints: syncs of data files at a regular distance, at least so many of them (Headroom).
 pub const CHECKPOINTS_MIN: usize = 4;
 /// ... whose distances vary by no more than this, standard deviation / mean (Headroom).
 pub const CHECKPOINTS_VARY: f64 = 0.25;
-/// ... with so much written, all in all.
+/// ... with at least so much written in total.
 pub const CHECKPOINTS_BYTES: u64 = 1 << 20;
 
-/// Files below this size are no sign of a job.
+/// Smaller files do not indicate a job.
 pub const JOB_FILE_BYTES: u64 = 1 << 20;
 /// A file read whole: bytes read of its size, from...
 pub const WHOLE_FROM: f64 = 0.9;
@@ -98,15 +98,15 @@ pub const REBUILD_READ: f64 = 0.5;
 pub const REBUILD_FASTER: f64 = 5.0;
 /// ... and writes at least this share of its size to the log.
 pub const REBUILD_LOG: f64 = 0.05;
-/// Candidates that are kept of a source: more are no sign of a job.
+/// Candidates that are kept of a source: more do not indicate a job.
 pub const CANDIDATES_MAX: usize = 10_000;
 
 /// Waits are laid beside the stalls over stretches of this length at least.
 pub const WAITS_NS: u64 = MIN;
-/// This share of what was waited for a class decides what is said of it.
+/// The waits of a class are not the disk if they are so for this share of the time waited.
 pub const WAITS_SHARE: f64 = 0.5;
 
 /// An interval this many times the usual length is a hole in the recording (Headroom).
 pub const HOLE: u64 = 4;
-/// Less than this share of the stretch known is worth a word (Headroom).
+/// Less than this share of known time is reported (Headroom).
 pub const KNOWN_SHARE: f64 = 0.9;

@@ -1,4 +1,4 @@
-//! The service level over all files: said exactly where it was kept.
+//! Whether the service level was kept over all files.
 
 use crate::finding::{self, at};
 use crate::source_case::SourceCase;
@@ -6,7 +6,7 @@ use crate::{Finding, FindingKind, Settings};
 use findings::{Weight, words};
 use workload::Unit;
 
-/// Whether the level was kept, or why that cannot be said.
+/// Whether the level was kept, or why that is unknown.
 pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
     let Settings { service_level: level, profile, .. } = case.settings;
     let promised = format!(

@@ -29,7 +29,7 @@ pub(crate) fn slower_than_usual(case: &FileCase) -> Vec<Finding> {
         let (mean_ns, worst) = (total.latency_ns()?, worst(spikes())?);
         let usual_ns = found.iter().find(|(reading, _)| reading == worst)?.1;
         let episodes = episodes(spikes());
-        // Within the level it is worth knowing, beyond it the breach is told by another rule.
+        // A note only: another rule reports a breach of the service level.
         let text = format!(
             "{} of {} took {} on average over {} in all ({}); at worst {} until {}, where {} are usual at that hour (median \
              of {} other days)",
@@ -103,7 +103,7 @@ pub(crate) fn more_than_usual(case: &FileCase) -> Vec<Finding> {
     Direction::ALL.into_iter().filter_map(one).collect()
 }
 
-/// Says once where too little is kept to know what is usual.
+/// Notes once that the history is too short to know what is usual.
 pub(crate) fn no_normal(case: &SourceCase) -> Vec<Finding> {
     if case.usual_known || case.files == 0 {
         return Vec::new();

@@ -20,12 +20,12 @@ pub(crate) struct WaitTotals {
     /// Of the time waited: where the waits are not the disk.
     pub not_disk_ns: u64,
     pub not_disk: Vec<Span>,
-    /// Time of which something can be said, and that in which nobody waits.
+    /// Time that could be judged, and the part of it without waiting sessions.
     pub judged_ns: u64,
     pub nobody_ns: u64,
 }
 
-/// Waits and stalls over stretches of a minute or more: both are read at slightly different times.
+/// Compares waits with stalls over stretches of a minute or more: both are read at slightly different times.
 pub(crate) fn reconciled(
     series: &TimeSeries,
     totals: &GroupTotals,

@@ -120,7 +120,7 @@ pub enum Binding {
     WriteBandwidth,
 }
 
-/// How much of the storage is asked for: 1 is all of it.
+/// How much of the storage a demand uses: 1 is all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
     /// U of the resource that binds.
@@ -197,7 +197,7 @@ impl Sharing {
 
 impl CostModel {
     /// Fits a model to measured maxima. Shapes of one direction give the demands, mixes the sharing;
-    /// `held_out` takes no part and tells the error.
+    /// `held_out` takes no part and gives the error.
     ///
     /// # Errors
     /// Where reads or writes were not measured at all.
@@ -290,7 +290,7 @@ impl CostModel {
         }
     }
 
-    /// How much of the storage these flows ask for, all at once (utilisation law).
+    /// How much of the storage these flows use together (utilisation law).
     pub fn utilisation(&self, flows: &[Flow]) -> Utilisation {
         let parts = |side: Option<Side>, sharing: Sharing| {
             flows.iter().filter(|flow| side.is_none_or(|side| side == flow.side)).fold(
@@ -310,17 +310,16 @@ impl CostModel {
             (parts(Some(Side::Read), Sharing::ALL), Binding::ReadOperations, Binding::ReadBandwidth),
             (parts(Some(Side::Write), Sharing::ALL), Binding::WriteOperations, Binding::WriteBandwidth),
         ];
-        let of = |((fixed, bytes), operations, bandwidth): ((f64, f64), Binding, Binding)| Utilisation {
-            value: fixed + bytes,
-            binding: if fixed >= bytes { operations } else { bandwidth },
+        let utilisation = |((fixed, bytes), operations, bandwidth): ((f64, f64), Binding, Binding)| {
+            Utilisation { value: fixed + bytes, binding: if fixed >= bytes { operations } else { bandwidth } }
         };
-        let [shared, reads, writes] = resources.map(of);
+        let [shared, reads, writes] = resources.map(utilisation);
         // On a tie the shared resource is named: then there is no other one in the model.
         let larger = |a: Utilisation, b: Utilisation| if b.value > a.value * (1.0 + 1e-9) { b } else { a };
         larger(larger(shared, reads), writes)
     }
 
-    /// The highest rate (I/Os a second) the model foretells for a shape.
+    /// The highest rate (I/Os a second) the model predicts for a shape.
     pub fn iops_max(&self, shape: &Shape) -> f64 {
         let writes = f64::from(shape.write_percent) / 100.0;
         let flow = |side, per_second| Flow {

@@ -58,7 +58,7 @@ impl Point {
         Point::new(result, half_width, slices.is_steady())
     }
 
-    /// A run as a point, of whose throughput is known how sure and how steady it is.
+    /// A run as a point, with the precision and steadiness of its throughput.
     pub fn new(result: &RunResult, iops_half_width: f64, steady: bool) -> Point {
         let latencies = result.latency();
         Point {

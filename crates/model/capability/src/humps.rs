@@ -20,7 +20,7 @@ const GAP_SHARE_MAX: f64 = 0.002;
 /// And the slow group begins at this many times the latency at which the fast one ends.
 const GAP_RATIO_MIN: f64 = 3.0;
 
-/// Looks for two groups of latencies.
+/// Finds two groups of latencies.
 pub fn humps(latencies: &LatencyHistogram) -> Option<Humps> {
     let total = latencies.count() as f64;
     if total < 200.0 {

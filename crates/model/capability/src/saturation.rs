@@ -2,7 +2,7 @@ use crate::{Knee, KneeReason, Point, StorageLimits, find_knee};
 use serde::{Deserialize, Serialize};
 use workload::Shape;
 
-/// What a curve of latency and IOPS over outstanding I/Os says.
+/// What a curve of latency and IOPS over outstanding I/Os shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
     /// Where it saturates.
@@ -76,7 +76,7 @@ const LINEAR_OFF_MAX: f64 = 0.05;
 const LINEAR_POINTS_MIN: usize = 4;
 
 impl Saturation {
-    /// What points by rising N say.
+    /// From points by rising N.
     pub fn from_points(shape: &Shape, points: &[Point], limits: &StorageLimits) -> Saturation {
         let floor = points.iter().map(|point| point.latency_ns).min_by(f64::total_cmp);
         let knee = find_knee(shape, points, limits);
@@ -264,7 +264,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_second_level_is_told_from_the_first() {
+    fn a_second_level_is_separate_from_the_first() {
         let at = |n: u32, iops: f64| point(n, f64::from(n) / iops * 1e9);
         let points = [
             at(8, 800.0),
@@ -278,9 +278,9 @@ pub(crate) mod tests {
             at(256, 2300.0),
         ];
         let levels = saturation(&points).levels;
-        let told: Vec<(u32, u32)> =
+        let found: Vec<(u32, u32)> =
             levels.iter().map(|level| (level.outstanding_from, level.outstanding_to)).collect();
-        assert_eq!(told, [(32, 64), (96, 192)], "{levels:?}");
+        assert_eq!(found, [(32, 64), (96, 192)], "{levels:?}");
     }
 
     #[test]
@@ -295,8 +295,8 @@ pub(crate) mod tests {
         let wavering = [(48, 2200.0), (64, 2290.0), (80, 2250.0), (96, 2240.0), (104, 2380.0), (112, 2390.0)];
         let wavering: Vec<Point> = wavering.into_iter().map(|(n, iops)| sure(n, iops)).collect();
         let levels = saturation(&wavering).levels;
-        let told: Vec<(u32, u32)> =
+        let found: Vec<(u32, u32)> =
             levels.iter().map(|level| (level.outstanding_from, level.outstanding_to)).collect();
-        assert_eq!(told, [(48, 112)], "{levels:?}");
+        assert_eq!(found, [(48, 112)], "{levels:?}");
     }
 }

@@ -13,15 +13,15 @@ pub struct SweepStep {
     pub queue: Option<QueueSeen>,
 }
 
-/// The I/Os in flight on a target's devices, as the kernel counts them all the time and as somebody sees them who looks
-/// now and then.
+/// The I/Os in flight on a target's devices: as the kernel counts them all the time, and as a monitor sees them that
+/// samples now and then.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueSeen {
     /// Mean over time: the growth of the kernel's weighted time in flight (`/proc/diskstats`, field 11) a second.
     pub weighted: f64,
-    /// Each look at "I/Os in flight" (field 9).
+    /// Samples of "I/Os in flight" (field 9).
     pub samples: Vec<u64>,
-    /// From one look to the next, nanoseconds; the first one came that long after the step began.
+    /// Time between samples, nanoseconds; the first was taken that long after the step began.
     pub every_ns: u64,
 }
 
@@ -37,14 +37,14 @@ pub struct Sweep {
 }
 
 impl SweepStep {
-    /// A run as a step, of whose queue nothing is known.
+    /// A run as a step without a known queue.
     pub fn from_result(result: RunResult) -> SweepStep {
         SweepStep { point: Point::from_result(&result), result, queue: None }
     }
 }
 
 impl Sweep {
-    /// Steps in any order, and what they say.
+    /// From steps in any order.
     pub fn from_steps(target: String, mut steps: Vec<SweepStep>, limits: &StorageLimits) -> Sweep {
         steps.sort_by_key(|step| step.point.outstanding);
         let points: Vec<Point> = steps.iter().map(|step| step.point.clone()).collect();
@@ -61,19 +61,19 @@ impl Sweep {
 }
 
 impl QueueSeen {
-    /// What the looks give on average; `None` without any.
+    /// Mean of the samples; `None` without any.
     pub fn sampled(&self) -> Option<f64> {
         let sum: u64 = self.samples.iter().sum();
         (!self.samples.is_empty()).then(|| sum as f64 / self.samples.len() as f64)
     }
 
-    /// How wrong the looks are on average, as a share of the mean over time: -0.5 is half of it.
+    /// Error of the mean of the samples, as a share of the mean over time: -0.5 is half of it.
     pub fn error(&self) -> Option<f64> {
         (self.weighted > 0.0).then_some(())?;
         Some(self.sampled()? / self.weighted - 1.0)
     }
 
-    /// How wrong the worst single look is.
+    /// Error of the worst single sample.
     pub fn error_max(&self) -> Option<f64> {
         (self.weighted > 0.0).then_some(())?;
         let errors = self.samples.iter().map(|sample| *sample as f64 / self.weighted - 1.0);

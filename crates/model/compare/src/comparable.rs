@@ -4,7 +4,7 @@ use crate::comparison::{Method, Mismatch, Side};
 use capability::Capability;
 use workload::{Arrival, Caching, Distribution, Durability, Pattern, RunResult, Workload, format_bytes};
 
-/// A and B are told apart by each condition whose text differs.
+/// The conditions whose text differs between A and B.
 fn differing<T>(a: &T, b: &T, conditions: &dyn Fn(&T) -> Vec<(&'static str, String)>) -> Vec<Mismatch> {
     let both = conditions(a).into_iter().zip(conditions(b));
     both.filter(|((_, a), (_, b))| a != b)

@@ -17,7 +17,7 @@ pub struct Side<'a> {
 pub struct Rules {
     /// Differences of rates, means and medians within this share do not matter; of p90 and above, five times it.
     pub margin: f64,
-    /// How often the same growing data are looked at, this time among them: each look may be wrong only with
+    /// How often the same growing data are analysed, this time included: each analysis may be wrong only with
     /// its part of the 5 %.
     pub looks: u32,
     /// How many comparisons are made side by side.
@@ -34,7 +34,7 @@ impl Default for Rules {
 pub(crate) const ERROR_MAX: f64 = 0.05;
 
 impl Rules {
-    /// Confidence of one interval, so that the intervals of all looks hold together in 95 % of cases.
+    /// Confidence of one interval, so that the intervals of all interim analyses hold together in 95 % of cases.
     pub(crate) fn confidence(&self) -> f64 {
         1.0 - ERROR_MAX / f64::from(self.looks.max(1))
     }
@@ -44,7 +44,7 @@ impl Rules {
     }
 }
 
-/// What is to be said of B, compared with A.
+/// B compared with A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -102,7 +102,7 @@ pub struct Row {
     /// Why there is no interval and so no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
-    /// What is to be said.
+    /// The answer for this figure.
     pub verdict: Verdict,
     /// What would decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,7 +132,7 @@ pub struct Mismatch {
     pub b: String,
 }
 
-/// Where the noise was seen.
+/// From what the noise was estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -140,7 +140,7 @@ pub enum Method {
     WithinRuns,
     /// From run to run of two groups.
     Groups,
-    /// From pair to pair of runs done in turn.
+    /// From pair to pair of interleaved runs.
     Pairs,
     /// Of the points of measured curves.
     Curves,
@@ -149,7 +149,7 @@ pub enum Method {
 /// B compared with A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What was asked of the storage: "random 8 KiB reads".
+    /// The workload: "random 8 KiB reads".
     pub what: String,
     /// What A is called.
     pub a: String,
@@ -159,7 +159,7 @@ pub struct Comparison {
     pub runs_a: usize,
     /// How many runs B has.
     pub runs_b: usize,
-    /// Where the noise was seen.
+    /// From what the noise was estimated.
     pub method: Method,
     /// What holds for all figures.
     pub rules: Rules,
@@ -171,13 +171,13 @@ pub struct Comparison {
     pub doubts: Vec<String>,
     /// The answer, by the headline figures.
     pub verdict: Verdict,
-    /// What would decide an answer that cannot be told.
+    /// What would decide an open answer.
     pub more: Option<More>,
     /// The answer in words.
     pub summary: String,
 }
 
-/// A figure before anything is said about it.
+/// A figure before it is judged.
 pub(crate) struct Candidate {
     pub subject: Option<String>,
     pub figure: String,

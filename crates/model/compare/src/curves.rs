@@ -35,7 +35,7 @@ pub fn capabilities(name_a: &str, a: &Capability, name_b: &str, b: &Capability, 
     })
 }
 
-/// Compares what a capability shows at best (B) with what somebody states (A): IOPS and throughput are the
+/// Compares what a capability shows at best (B) with stated figures (A): IOPS and throughput are the
 /// highest of all its curves, the mean latency is the lowest.
 pub fn stated_capability(
     stated: &[Stated],

@@ -1,4 +1,4 @@
-//! What speaks for a difference: an interval at any confidence, and p, the smallest error probability at
+//! What supports a difference: an interval at any confidence, and p, the smallest error probability at
 //! which the interval still excludes "no difference".
 
 use crate::rank_tests;
@@ -32,7 +32,7 @@ pub(crate) enum Evidence {
         count: usize,
         design: Design,
     },
-    /// Two intervals somebody else made: half the width of the 95 % interval of the logarithm.
+    /// Two given intervals: half the width of the 95 % interval of the logarithm.
     Given { ln_ratio: f64, half_width: f64 },
 }
 
@@ -58,11 +58,11 @@ pub(crate) enum Missing {
     Seconds(f64),
 }
 
-/// So many runs are never asked for: something else is wrong then.
+/// More runs than this are never advised: then something else is wrong.
 pub(crate) const MORE_MAX: u32 = 1000;
-/// Degrees of freedom that intervals made elsewhere are taken to have beyond 95 %: batch means of five.
+/// Degrees of freedom assumed of given intervals beyond 95 %: batch means of five.
 const GIVEN_DEGREES: f64 = 8.0;
-/// A difference is to be found with this probability by the runs that are asked for.
+/// The advised runs find a difference with this probability.
 const POWER: f64 = 0.8;
 
 impl Evidence {
@@ -97,14 +97,14 @@ impl Evidence {
         let count = a.len().min(b.len());
         let (squares_a, squares_b) = (squared_deviations(a), squared_deviations(b));
         let (error, degrees) = if count >= 3 {
-            // Welch: each group has a noise of its own.
+            // Welch: the groups differ in noise.
             let (part_a, part_b) =
                 (squares_a / (count_a - 1.0) / count_a, squares_b / (count_b - 1.0) / count_b);
             let degrees = (part_a + part_b).powi(2)
                 / (part_a.powi(2) / (count_a - 1.0) + part_b.powi(2) / (count_b - 1.0));
             ((part_a + part_b).sqrt(), if degrees.is_finite() { degrees } else { count_a + count_b - 2.0 })
         } else {
-            // A single run has no noise of its own to be seen: the other side's stands for both.
+            // The noise of a single run is unknown: the other side's stands for both.
             let degrees = count_a + count_b - 2.0;
             (((squares_a + squares_b) / degrees * (1.0 / count_a + 1.0 / count_b)).sqrt(), degrees)
         };
@@ -202,8 +202,8 @@ impl Evidence {
         }
     }
 
-    /// What it would take to tell a difference of `ln_margin`, or the one that was seen if that is larger, in
-    /// four of five cases, if the noise stays as it was.
+    /// What it would take to detect a difference of `ln_margin`, or the observed one if that is larger, in four of
+    /// five cases, at the same noise.
     pub(crate) fn missing(&self, confidence: f64, ln_margin: f64) -> Option<Missing> {
         let resolve = self.ln_ratio().abs().max(ln_margin);
         match self {
@@ -233,7 +233,7 @@ impl Evidence {
     }
 }
 
-/// Fewer pairs have no noise worth the name.
+/// Fewer pairs do not show their noise.
 const PAIRS_MIN: usize = 3;
 /// Of two groups, so many in all.
 const RUNS_MIN: usize = 4;

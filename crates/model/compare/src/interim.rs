@@ -1,22 +1,22 @@
-/// When a growing series of rounds is looked at: after 2, 4, 8 ... rounds and the last one, fixed beforehand.
+/// When a growing series of rounds is analysed: after 2, 4, 8 ... rounds and the last one, fixed beforehand.
 ///
-/// Whoever looks again and again and stops at the first difference finds one where there is none far more
-/// often than 5 % of the time. Here each of the K looks may be wrong with 5 % / K only (Bonferroni), and
-/// shows the interval of that confidence: the intervals of all looks hold together in 95 % of cases
-/// (repeated confidence intervals, Jennison and Turnbull 1989), wherever the series ends.
+/// To analyse repeatedly and to stop at the first difference finds one where there is none far more often than
+/// 5 % of the time. Here each of the K interim analyses may be wrong with 5 % / K only (Bonferroni), and shows the
+/// interval of that confidence: all intervals hold together in 95 % of cases (repeated confidence intervals,
+/// Jennison and Turnbull 1989), wherever the series ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterimSchedule {
     rounds: Vec<u32>,
 }
 
-/// With fewer rounds, which are two pairs each, there is no noise to be seen.
+/// With fewer rounds, which are two pairs each, noise cannot be estimated.
 const ROUNDS_MIN: u32 = 2;
 
 impl InterimSchedule {
     /// Most rounds of any series: pairs are compared run by run, and [`RUNS_MAX`](crate::RUNS_MAX) is the bound.
     pub const ROUNDS_MAX: u32 = 25;
 
-    /// The looks of a series of at most that many rounds; `None` with fewer than two.
+    /// For a series of at most that many rounds; `None` with fewer than two.
     pub fn for_rounds(rounds_max: u32) -> Option<InterimSchedule> {
         let rounds_max = rounds_max.min(Self::ROUNDS_MAX);
         if rounds_max < ROUNDS_MIN {
@@ -28,12 +28,12 @@ impl InterimSchedule {
         Some(InterimSchedule { rounds })
     }
 
-    /// How many there are.
+    /// How many analyses there are.
     pub fn count(&self) -> u32 {
         self.rounds.len() as u32
     }
 
-    /// Whether the series is looked at after that many rounds.
+    /// Whether the series is analysed after that many rounds.
     pub fn is_due(&self, rounds: u32) -> bool {
         self.rounds.contains(&rounds)
     }
@@ -49,8 +49,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_double_and_end_with_the_last_round() {
-        let rounds = |max| InterimSchedule::for_rounds(max).map(|looks| looks.rounds);
+    fn analyses_double_and_end_with_the_last_round() {
+        let rounds = |max| InterimSchedule::for_rounds(max).map(|schedule| schedule.rounds);
         assert_eq!(rounds(1), None);
         assert_eq!(rounds(2), Some(vec![2]));
         assert_eq!(rounds(10), Some(vec![2, 4, 8, 10]));

@@ -1,4 +1,4 @@
-//! Whether B is faster or slower than A, beyond noise: two runs, two groups of repeats, pairs done in turn, two
+//! Whether B is faster or slower than A, beyond noise: two runs, two groups of repeats, interleaved pairs, two
 //! capabilities, or a result against a stated figure.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Main path: [`runs`], [`pairs`], [`capabilities`] or [`stated`] give a [`Comparison`]; [`InterimSchedule`] says when a
-//! series of pairs may be looked at, and how strictly.
+//! series of pairs may be analysed, and how strictly.
 //!
 //! Design. Ratios are compared by their logarithms. The I/Os of one run resemble their neighbours, so that
 //! their number says nothing about how sure a figure is: batches of slices do (`batch_means`, `single_run`). Repeats are
@@ -19,7 +19,7 @@
 //! describe. A difference whose interval lies within the margin is "no difference that matters"; what
 //! the data do not decide is "cannot tell", with what would decide it.
 //!
-//! It does no I/O, throws no dice, and never makes up a significance: no interval, no verdict.
+//! It does no I/O, draws no random numbers, and without an interval gives no verdict.
 
 mod batch_means;
 mod comparable;

@@ -25,7 +25,7 @@ pub fn pairs(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
     })
 }
 
-/// Compares what was measured (B) with what somebody states (A).
+/// Compares measured runs (B) with stated figures (A).
 pub fn stated(stated: &[Stated], measured: Side<'_>, rules: &Rules) -> Comparison {
     let runs = measured.runs;
     let single = runs.len() == 1;

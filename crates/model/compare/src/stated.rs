@@ -2,7 +2,7 @@ use crate::figure::{Figure, Measure, Operations};
 use serde::{Deserialize, Serialize};
 use workload::{parse_bytes, parse_duration};
 
-/// A figure that somebody states: "100000 IOPS", "read p99 1ms".
+/// A figure stated by the user: "100000 IOPS", "read p99 1ms".
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stated {
     /// Which.

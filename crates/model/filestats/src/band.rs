@@ -1,7 +1,7 @@
 use serde::Serialize;
 use std::fmt;
 
-/// Kinds of I/O that are graded apart: a log write is waited for by every commit.
+/// Kinds of I/O with limits of their own: every commit waits for a log write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IoClass {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_told_the_right_ones() {
+    fn an_unknown_name_lists_the_known_ones() {
         let error = Profile::named("best").unwrap_err().to_string();
         assert!(error.contains("'best'") && error.contains("randal") && error.contains("pal"));
     }

@@ -2,13 +2,13 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A figure, or why there is none. In JSON a known figure is the bare value, an unknown one is
-/// `{"unknown": "<reason>"}`: nobody can mistake it for a zero.
+/// `{"unknown": "<reason>"}`: it cannot be mistaken for a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Figure<T> {
     /// The figure.
     Known(T),
-    /// No figure can be had.
+    /// The figure is unknown.
     Unknown {
         /// Why not.
         unknown: Reason,
@@ -21,15 +21,15 @@ pub enum Figure<T> {
 pub enum Reason {
     /// The file is in the later capture only: nothing to subtract from.
     FirstSight,
-    /// The engine that counts started anew between the captures.
+    /// The engine that counts restarted between the captures.
     Restart,
     /// The statistics were reset between the captures.
     StatsReset,
-    /// The engine closed the file between the captures and opened it again: its counters began anew.
+    /// The engine closed the file between the captures and opened it again: its counters started from zero.
     Reopened,
     /// The source lost events, and with them an unknown part of the figure.
     Lost,
-    /// A counter is lower than before although the epoch is said to be the same.
+    /// A counter is lower than before although the epoch is the same.
     CounterFell,
     /// The same name is another file now (replaced, restored, re-created).
     IdentityChanged,

@@ -2,7 +2,7 @@ use crate::{Counters, Figure, FileIdentity, Latencies, Meaning, Ops, Reason, Sam
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What makes an interval worthless.
+/// Which intervals are usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The longest interval that is still taken for one: beyond it an average means nothing.
@@ -10,7 +10,7 @@ pub struct Rules {
 }
 
 impl Default for Rules {
-    /// One day: a cumulative figure of months is what this product exists to avoid.
+    /// One day: longer averages say nothing.
     fn default() -> Self {
         Rules { gap_ns_max: 24 * 3600 * 1_000_000_000 }
     }
@@ -29,7 +29,7 @@ impl Rules {
     }
 }
 
-/// What one file did between two captures, or why that is unknowable.
+/// What one file did between two captures, or why that is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interval {
@@ -203,7 +203,7 @@ impl Delta {
     }
 
     /// Mean number of transfers outstanding while there was any, where the time that there was is kept:
-    /// what one of them met on its way, however bursty the interval.
+    /// what each of them encountered, however bursty the interval.
     pub fn outstanding_while_busy(&self) -> Figure<f64> {
         let stall = self.counters.transfers().stall_ns;
         match self.counters.busy_ns {

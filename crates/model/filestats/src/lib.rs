@@ -19,7 +19,7 @@
 //! The mean number of I/Os outstanding over an interval needs no sampling: N = stall time / elapsed
 //! time (Little 1961), from the same counters.
 //!
-//! A single I/O, as a trace tells it, is a [`TracedIo`]: of those no counters are made.
+//! A single I/O of a trace is a [`TracedIo`]; counters are not made of those.
 //!
 //! This crate does no I/O and reads no clock.
 

@@ -23,13 +23,13 @@ pub enum FileKind {
 /// Which file a sample is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileIdentity {
-    /// Who counts: one running engine or process ("sqlite pid 812"), or "kernel" for a device.
+    /// The counting program: one running engine or process ("sqlite pid 812"), or "kernel" for a device.
     pub instance: String,
     /// The database the file belongs to, as its users call it.
     pub database: Option<String>,
     /// The engine's number of that database, where it has one.
     pub database_id: Option<u64>,
-    /// What tells this file from another of the same name: device and inode, or the engine's file id.
+    /// What distinguishes this file from another of the same name: device and inode, or the engine's file id.
     pub file_id: String,
     /// What the file is for.
     pub kind: FileKind,
@@ -39,8 +39,7 @@ pub struct FileIdentity {
     pub drive: Option<String>,
     /// The engine's handle of the open file, where it publishes one.
     pub handle: Option<String>,
-    /// What the engine calls what is in it ("shop.public.orders"), where somebody told: a name for people, by which no
-    /// file is told from another.
+    /// The engine's name of its content ("shop.public.orders"), where known: for display only, not part of the identity.
     #[serde(default)]
     pub object: Option<String>,
 }
@@ -49,9 +48,9 @@ pub struct FileIdentity {
 /// their epochs are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Epoch {
-    /// The run of who counts: which boot, when it started.
+    /// The run of the counting program: which boot, when it started.
     pub run: String,
-    /// The last reset of its statistics while it ran; empty where there was none or it keeps no word of it.
+    /// The last reset of its statistics while it ran; empty where there was none or it is not recorded.
     pub reset: String,
 }
 
@@ -99,9 +98,9 @@ pub enum Time {
 pub enum Cache {
     /// Operations that the page cache answered are counted and timed like any other.
     Included,
-    /// What was asked and the page cache did not answer: direct I/O, faults of a mapped file that had to read.
+    /// Only what the page cache did not answer: direct I/O, faults of a mapped file that had to read.
     Missed,
-    /// What went on below the page cache, for whatever was asked above it: the same I/O a second time.
+    /// The I/O below the page cache: that above it, counted a second time.
     Below,
 }
 
@@ -165,7 +164,7 @@ pub struct Snapshot {
     pub complete: Option<Epoch>,
     /// The files.
     pub samples: Vec<Sample>,
-    /// What its sessions waited for, where the source tells.
+    /// What its sessions waited for, where the source reports it.
     pub waits: Vec<WaitSample>,
     /// What a person must know to read it: timing that is off and how to switch it on, a role too weak, events lost.
     pub notes: Vec<String>,
@@ -190,12 +189,12 @@ impl Sample {
 }
 
 impl Epoch {
-    /// Of statistics that nobody can reset.
+    /// Of statistics that cannot be reset.
     pub fn for_run(run: impl Into<String>) -> Epoch {
         Epoch { run: run.into(), reset: String::new() }
     }
 
-    /// Why nothing can be said of the time between `self` and a later epoch; `None` where they are one.
+    /// Why the time between `self` and a later epoch is unknown; `None` where they are equal.
     pub(crate) fn ended(&self, later: &Epoch) -> Option<Reason> {
         if self.run != later.run {
             Some(Reason::Restart)
@@ -221,12 +220,12 @@ impl Meaning {
 }
 
 impl FileIdentity {
-    /// What two samples must share to be taken for the same file: who counts, and the name.
+    /// What two samples must share to be taken for the same file: the counting program and the name.
     pub fn key(&self) -> (&str, &str) {
         (&self.instance, &self.path)
     }
 
-    /// Whether it is the other, whatever each calls what is in it.
+    /// Whether both are the same file, whatever the names of their content.
     pub fn is(&self, other: &FileIdentity) -> bool {
         let FileIdentity { instance, database, database_id, file_id, kind, path, drive, handle, object: _ } =
             self;

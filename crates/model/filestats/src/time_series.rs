@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! ticks        0    1    2    3    4    5        one a capture; interval n ends at tick n
-//! spell A      a    a    a'   a    -             one file in one epoch, with its changes (') and the tick that lacks it
-//! spell B                          b    b'       the same name in another epoch, or another file
+//! epoch A      a    a    a'   a    -             one file in one epoch, with its changes (') and the tick that lacks it
+//! epoch B                          b    b'       the same name in another epoch, or another file
 //! FileSeries        .    *    .    ?    *        steps: * known, ? unknown; . nothing happened, which is known
 //! ```
 //!
-//! Where captures between two ticks were thinned away, an interval is the sum of those that lay between: several
-//! changes of a spell, or several spells, may fall into it. What of it is known and what is not are two steps.
+//! Where retention removed captures between two ticks, an interval is the sum of those between: several changes of an
+//! epoch, or several epochs, may fall into it. Its known part and its unknown part are two steps.
 
 mod files;
 mod waits;
@@ -29,27 +29,27 @@ pub struct Tick {
     pub complete: Option<Epoch>,
 }
 
-/// For how long something was there in one epoch.
+/// How long a file or wait event existed in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// The first tick that has it, or the first after it began where no tick does.
+    /// The first tick that has it, or the first after it began if no tick does.
     pub first: usize,
     /// The first tick after it ended.
     pub gone: Option<usize>,
     /// The number of the capture in which it began, whether that is a tick or not.
     pub born: i64,
-    /// Of the first capture after that which lacked it: where another begins in that one, it goes on from this.
+    /// The number of the first later capture without it: an epoch that begins in that one continues this one.
     pub died: Option<i64>,
-    /// What it had when it was first seen was all done since the capture before.
+    /// Its first counters were all added since the capture before.
     pub from_zero: bool,
 }
 
 /// One file in one epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEpoch {
-    /// When it was there.
+    /// When it existed.
     pub life: Lifetime,
-    /// The file as it was first seen, or as it was at the first tick where it began before.
+    /// The first sample, or that of the first tick if it began before.
     pub sample: Sample,
     /// Its counters where they changed after that, each with the tick that shows it first.
     pub changes: Vec<(usize, Counters)>,
@@ -58,7 +58,7 @@ pub struct FileEpoch {
 /// One wait event in one epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitEpoch {
-    /// When it was there.
+    /// When it existed.
     pub life: Lifetime,
     /// As in [`FileEpoch::sample`].
     pub sample: WaitSample,
@@ -66,7 +66,7 @@ pub struct WaitEpoch {
     pub changes: Vec<(usize, Figure<u64>, Figure<u64>)>,
 }
 
-/// One interval of a file in which something happened, or of which nothing is known.
+/// One interval of a file that was not idle, or is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Which interval: it ends at this tick, and began at the one before.
@@ -78,14 +78,13 @@ pub struct Step {
 /// One file over all ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSeries {
-    /// The file as its last spell names it.
+    /// The file as its last epoch names it.
     pub file: FileIdentity,
     /// What its counters stand for.
     pub meaning: Meaning,
-    /// Bytes on disk, as last told.
+    /// Bytes on disk, as last reported.
     pub size_bytes: Figure<u64>,
-    /// The intervals that were not idle, in their order. One of which a part is known and a part is not is there with
-    /// both.
+    /// The intervals that were not idle, in their order. One that is known in part has two steps.
     pub steps: Vec<Step>,
     /// Time of the intervals of which anything is known, idle ones included.
     pub known_ns: u64,
@@ -96,11 +95,11 @@ pub struct FileSeries {
 /// One wait event over all ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitSeries {
-    /// Who waited.
+    /// The instance that waited.
     pub instance: String,
-    /// For what, in the engine's word.
+    /// The event, as the engine names it.
     pub event: String,
-    /// And in ours.
+    /// Its class.
     pub class: crate::WaitClass,
     /// The intervals in which there was any wait, or of which nothing is known: as in [`FileSeries::steps`].
     pub steps: Vec<(usize, Figure<WaitDelta>)>,
@@ -135,28 +134,28 @@ impl TimeSeries {
         until.saturating_sub(from)
     }
 
-    /// What the source's clock says of it; `None` where it fell.
+    /// Its time on the source's clock; `None` where that fell.
     fn clock_ns(&self, at: usize) -> Option<u64> {
         self.ticks[at].clock_ns.checked_sub(self.ticks[at - 1].clock_ns)
     }
 }
 
-/// The spells from which those of `lives` go on: each has one heir at most, its own file before another one.
-fn heirs(lives: &[Lifetime], same: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
-    let mut inherited = vec![false; lives.len()];
+/// For each lifetime the one that it continues, if any: each has one successor at most, the same file preferred.
+fn predecessors(lives: &[Lifetime], same: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
+    let mut continued = vec![false; lives.len()];
     let mut before = Vec::with_capacity(lives.len());
     for (n, life) in lives.iter().enumerate() {
-        let ended = (0..n).filter(|other| !inherited[*other] && lives[*other].died == Some(life.born));
+        let ended = (0..n).filter(|other| !continued[*other] && lives[*other].died == Some(life.born));
         let found = ended.clone().find(|other| same(*other, n)).or_else(|| ended.clone().next());
         if let Some(found) = found {
-            inherited[found] = true;
+            continued[found] = true;
         }
         before.push(found);
     }
     before
 }
 
-/// What is said of one interval: the sum of what is known, and why the rest is not.
+/// One interval: the sum of its known parts, and why the rest is unknown.
 #[derive(Clone, Debug)]
 struct Part<T> {
     known: Option<T>,

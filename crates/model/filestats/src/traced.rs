@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
-/// An I/O that moved what was asked for, or a part of it.
+/// A completed I/O, in full or in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedIo {
-    /// When it was asked for, nanoseconds since the trace began.
+    /// When it was issued, nanoseconds since the trace began.
     pub at_ns: u64,
     /// Until it was done.
     pub latency_ns: u64,
     /// The process.
     pub pid: u32,
-    /// The thread that asked.
+    /// The thread that issued it.
     pub tid: u32,
     /// The thread's name.
     pub comm: Rc<str>,
@@ -19,19 +19,19 @@ pub struct TracedIo {
     pub op: TracedOp,
     /// The full name of the file.
     pub file: Rc<str>,
-    /// Where in the file; `None` of what has no place, or none that was told.
+    /// Offset in the file; `None` where it has none, or it is unknown.
     pub offset_bytes: Option<u64>,
     /// How much was moved; 0 of a sync.
     pub bytes: u64,
-    /// How it was asked.
+    /// Flags of the call.
     pub flags: IoFlags,
-    /// Who served it; `None` where that is not told.
+    /// What served it; `None` where unknown.
     pub served: Option<Served>,
-    /// I/Os of its process under way when it was asked for, itself included.
+    /// Outstanding I/Os of its process when it was issued, itself included.
     pub n: u32,
 }
 
-/// What was asked for.
+/// The operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TracedOp {
     /// Read.
@@ -78,7 +78,7 @@ impl Served {
     }
 }
 
-/// How an I/O was asked for, as a set.
+/// Flags of the call that issued an I/O, as a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoFlags(u32);
 
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_told_by_their_words() {
+    fn flags_are_parsed_from_their_names() {
         let all = [(IoFlags::URING, "uring"), (IoFlags::DIRECT, "direct"), (IoFlags::MSYNC, "msync")];
         for (flag, word) in all {
             assert_eq!(flag.to_string(), word);

@@ -4,7 +4,7 @@
 //! event ("PAGEIOLATCH_SH", "DataFileRead", "wait/io/file/innodb/innodb_data_file")
 //!    └─ sqlserver::class(), postgres::class(), mysql::class() ─> WaitClass ─> implies()
 //! two Snapshots ─> wait_intervals() ─> WaitInterval ─┐
-//!                  intervals()      ─> FileInterval ─┴─> reconcile() ─> Reconciled: do they tell the same story?
+//!                  intervals()      ─> FileInterval ─┴─> reconcile() ─> Reconciled: are they consistent?
 //! ```
 
 pub mod mysql;
@@ -39,7 +39,7 @@ pub enum WaitClass {
     Temp,
     /// A backup or copy of files.
     Backup,
-    /// A limit that somebody set: Resource Governor, a log rate, a cost delay.
+    /// A configured limit: Resource Governor, a log rate, a cost delay.
     Throttled,
     /// Another machine that must have the log first.
     Replication,

@@ -1,4 +1,4 @@
-//! Open loops: was the rate reached, did users wait longer than the storage took, and whose fault is it.
+//! Open loops: whether the rate was reached, whether users waited longer than the storage took, and why.
 
 use crate::case::Case;
 use crate::ladder::LADDER;
@@ -154,7 +154,7 @@ mod tests {
     use crate::case::tests::{direction, finding, plain, weight};
     use workload::{Direction, RunResult};
 
-    /// 20,000 IOPS of 150 to 250 us, as asked by `arrival`.
+    /// 20,000 IOPS of 150 to 250 us, as requested by `arrival`.
     fn open(arrival: Arrival, response: &Direction, late_ns_max: u64) -> RunResult {
         let mut run = plain();
         run.workload.arrival = arrival;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_arrivals_are_given_their_chance() {
+    fn poisson_arrivals_may_deviate_by_chance() {
         let few = |arrival| {
             let mut run = open(arrival, &prompt(), 0);
             run.read = direction(950, 100_000, 200_000);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_that_a_closed_loop_hides_is_told() {
+    fn a_stall_that_a_closed_loop_hides_is_reported() {
         let mut stalled = direction(190_000, 152_000, 255_000);
         stalled.merge(&direction(10_000, 1_000_000, 500_000_000));
         let found = finding(&open(ASKED, &stalled, 20_000), FindingKind::Response).unwrap();
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(
             weight(&open(ASKED, &prompt(), 2_000_000), FindingKind::GeneratorLate),
             Some(Weight::Good),
-            "it touched nobody"
+            "no response was delayed"
         );
     }
 }

@@ -33,7 +33,7 @@ impl<'a> Case<'a> {
         self.is_paced() || workload.burst.is_some() || workload.sync.is_some()
     }
 
-    /// A trace said what each I/O is: its kind, size and place are not the workload's.
+    /// A trace gave the kind, size and offset of each I/O, not the workload.
     pub fn is_replayed(&self) -> bool {
         // Older results do not say so, but have the times of a trace at least.
         self.result.replayed || matches!(self.result.workload.arrival, Arrival::Recorded { .. })

@@ -19,7 +19,7 @@ pub enum FindingKind {
     Cpu,
     /// Others used the machine, or a hypervisor took it away.
     OtherLoad,
-    /// Whether the load threads got alike.
+    /// Whether the load threads agree.
     Threads,
     /// The target against memory and caches.
     TargetSize,
@@ -33,7 +33,7 @@ pub enum FindingKind {
     GeneratorLate,
     /// What users waited beside what the storage took.
     Response,
-    /// Little's law: outstanding I/Os reached against those asked for.
+    /// Little's law: outstanding I/Os reached against those requested.
     Outstanding,
     /// Bytes moved against I/Os and their size.
     TransferSize,
@@ -53,7 +53,7 @@ pub enum FindingKind {
     PercentileJump,
     /// The named ranges of latency.
     Bands,
-    /// Writes obtained against asked.
+    /// Writes obtained against requested.
     WriteShare,
     /// Time that syncs took.
     Syncs,
@@ -82,7 +82,7 @@ pub struct Fact {
     pub unit: Unit,
 }
 
-/// What one rule has to say.
+/// What one rule found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Which rule.
@@ -115,7 +115,7 @@ impl Finding {
         self
     }
 
-    /// Whether the figures must not be used as those of the storage under the load that was asked for.
+    /// Whether the figures must not be used as those of the storage under the requested load.
     pub fn invalidates(&self) -> bool {
         let grave = matches!(
             self.kind,

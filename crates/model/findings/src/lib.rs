@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! RunResult + RunConditions (RAM, device cache, cores, a measured knee, from the caller)
-//!      │  Case::new(): latencies of both directions, the course row by row
+//!      │  Case::new(): latencies of both directions, the series row by row
 //!      v
 //! findings()   RULES, each of them a function Case -> Option<Finding>:
 //!      │         whole    nothing measured, interrupted, errors, verification, too few I/Os

@@ -33,7 +33,7 @@ pub const CLIFF_ROWS: usize = 3;
 /// A row that should hold this many I/Os and holds none is a stall, not chance.
 pub const STALL_IOS: f64 = 10.0;
 
-/// Little's law: reached outstanding I/Os of those asked for (Headroom).
+/// Little's law: reached share of the requested outstanding I/Os (Headroom).
 pub const OUTSTANDING_REACHED: f64 = 0.90;
 /// ... and above this, I/Os begun before the run weigh too much in it.
 pub const OUTSTANDING_OVER: f64 = 1.10;
@@ -62,7 +62,7 @@ pub const LATE_PERCENT: f64 = 99.0;
 
 /// Neighbouring percentiles this far apart are a jump (the study's: 4.8 ms, 38.7 ms, 207 ms).
 pub const JUMP: f64 = 3.0;
-/// Writes may differ from the share asked for by this, beyond chance.
+/// Writes may differ from the requested share by this, beyond chance.
 pub const WRITE_SHARE_DIFFERS: f64 = 0.01;
 /// Threads that spend this share of their time in syncs wait for commits rather than for I/O (Headroom).
 pub const SYNC_SHARE: f64 = 0.50;

@@ -34,7 +34,7 @@ impl RunSeries {
         let mut from_ns = 0;
         for (at, slice) in result.series.iter().enumerate() {
             let total = slice.total();
-            // A sliver at the end has a rate of its own; an end that does not advance is not time.
+            // A short last row has an untypical rate; a row whose end does not advance has no duration.
             if slice.end_ns.saturating_sub(from_ns) > result.slice_ns / 2 {
                 let (ios, stall_ns, bytes) = (total.count as f64, total.stall_ns as f64, total.bytes as f64);
                 rows.push(Row { at, from_ns, end_ns: slice.end_ns, ios, stall_ns, bytes });

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_percentile_that_stands_and_the_time_for_the_next_are_told() {
+    fn the_last_percentile_that_stands_and_the_time_for_the_next_are_named() {
         let text = finding(&with(90_000), FindingKind::Percentiles).unwrap().text;
         assert_eq!(
             text,

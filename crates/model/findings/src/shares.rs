@@ -1,4 +1,4 @@
-//! Was it what was asked for: the share of writes; and the share of time that syncs take.
+//! The share of writes against the requested one, and the share of time that syncs take.
 
 use crate::case::Case;
 use crate::limits::{CHANCE_DEVIATIONS, SYNC_SHARE, WRITE_SHARE_DIFFERS};
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn syncs_that_take_half_the_time_are_told() {
+    fn syncs_that_take_half_the_time_are_reported() {
         // Two threads of ten seconds: 20 s in all.
         let with = |ns: u64| RunResult { sync: direction(10_000, ns, ns), ..plain() };
         assert_eq!(weight(&with(990_000), FindingKind::Syncs), Some(Weight::Good));

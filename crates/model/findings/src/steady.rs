@@ -1,6 +1,6 @@
 //! The steady part of a run, by [SNIA's rule](statistics::steady): charts and comparisons take their figures from it.
 //!
-//! A run has no rounds of its own. A stretch from a row to the run's end is cut into five rounds of equal
+//! A run has no rounds. A stretch from a row to the run's end is cut into five rounds of equal
 //! length; the longest stretch that satisfies the rule is the steady part. So a drift that hides from five
 //! neighbouring seconds shows over the stretch, and bursts (a token bucket's refills) even out in rounds
 //! that hold several of them. Rows at its beginning that stand out from the rest are left out as well.

@@ -116,7 +116,7 @@ impl Matrix {
     /// Most points of a matrix.
     pub const POINTS_MAX: u64 = 20_000;
 
-    /// Reads a matrix; what is not said has the value of [`Matrix::default`].
+    /// Parses a matrix; missing fields have the value of [`Matrix::default`].
     ///
     /// # Errors
     /// [`InvalidMatrix::Toml`] with line and column; it is not [validated](Matrix::validate) yet.
@@ -209,7 +209,7 @@ impl Matrix {
         self.fixed.size.unwrap_or_else(|| TEST_FILE_BYTES.max(self.bytes_in_flight()))
     }
 
-    /// What a point asks of storage.
+    /// The workload of a point.
     pub fn workload(&self, point: &Point, seed: u64) -> Workload {
         let shape = Shape {
             block_bytes: point.block_bytes,
@@ -248,7 +248,7 @@ impl Matrix {
     }
 }
 
-/// Size of the test file where nothing is said.
+/// Default size of the test file.
 const TEST_FILE_BYTES: u64 = 1 << 30;
 
 /// Random 8 KiB reads in the current directory, at rising outstanding I/Os.

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use statistics::{half_width, mean};
 
-/// What the repeats of a point say together.
+/// A figure estimated from the repeats of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean of up to five repeats, the median of more.
@@ -36,7 +36,7 @@ pub enum Method {
 }
 
 impl Estimate {
-    /// Of rates, which are never negative; `None` without values.
+    /// From values of a rate, which are never negative; `None` without any.
     pub fn from_values(values: &[f64]) -> Option<Estimate> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -120,7 +120,7 @@ mod tests {
         }
 
         #[test]
-        fn the_median_of_a_skewed_distribution_is_covered_as_often_as_it_is_said(seed in any::<u64>()) {
+        fn the_interval_covers_the_median_of_a_skewed_distribution(seed in any::<u64>()) {
             // Exponential: median ln 2. 400 trials of 9 runs: coverage within 4 deviations of 96 %.
             let mut state = seed | 1;
             let mut uniform = || {

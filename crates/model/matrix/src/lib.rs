@@ -2,7 +2,7 @@
 //! several times.
 //!
 //! ```text
-//! Matrix (TOML or flags) ── points() ──> Planner ── foretell() ──> Forecast   runs and time, before anything runs
+//! Matrix (TOML or flags) ── points() ──> Planner ── forecast() ──> Forecast   runs and time, before anything runs
 //!                                           │
 //!            Progress (what is done) ───────┴── next() ──> Step::Run(RunKey) | Skip(.., why) | Finished
 //!            RunResults of a point ── Row::from_results() ──> Summary   a row a point: figures and their interval

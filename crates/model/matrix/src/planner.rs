@@ -8,13 +8,13 @@ use std::time::Duration;
 pub enum Step {
     /// This run.
     Run(RunKey),
-    /// These runs are left out, each for its reason; then ask again.
+    /// These runs are left out, each for its reason; then call again.
     Skip(Vec<(RunKey, String)>),
     /// Nothing.
     Finished,
 }
 
-/// What will be done, before it is.
+/// What will run, before it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Forecast {
     /// Runs still to come.
@@ -51,7 +51,7 @@ impl Planner {
         let coarse = match matrix.runs.budget {
             None => Vec::new(),
             Some(budget) => {
-                let affordable = fitting(budget.0, foretold_cost(matrix));
+                let affordable = fitting(budget.0, predicted_cost(matrix));
                 spread::farthest_first(matrix, &points, (affordable / 2).max(1))
             }
         };
@@ -123,9 +123,9 @@ impl Planner {
         Forecast { runs, coarse, left_out: planned - runs, time }
     }
 
-    /// Time of one run, as measured, or as foretold.
+    /// Time of one run, as measured or as predicted.
     pub fn cost(&self, progress: &Progress) -> Duration {
-        progress.mean_took().unwrap_or_else(|| foretold_cost(&self.matrix))
+        progress.mean_took().unwrap_or_else(|| predicted_cost(&self.matrix))
     }
 
     fn beyond_saturation(&self, progress: &Progress) -> Vec<(RunKey, String)> {
@@ -159,7 +159,7 @@ fn as_seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S:
     serializer.serialize_f64(time.as_secs_f64())
 }
 
-fn foretold_cost(matrix: &Matrix) -> Duration {
+fn predicted_cost(matrix: &Matrix) -> Duration {
     matrix.runs.length().total().saturating_add(RUN_OVERHEAD)
 }
 
@@ -185,7 +185,7 @@ mod tests {
         let n = f64::from(point.outstanding * point.threads);
         let jitter = (point.seed(noise, repeat) % 1000) as f64 / 10_000.0;
         let iops = 1000.0 * n.min(knee) * (1.0 + jitter);
-        // Between a half and one and a half times the foretold cost.
+        // Between a half and one and a half times the predicted cost.
         let took = Duration::from_millis(525 + point.seed(!noise, repeat) % 1000);
         Figures { iops, latency_ns: n / iops * 1e9, took }
     }
@@ -279,18 +279,18 @@ mod tests {
         }
 
         #[test]
-        fn what_is_foretold_without_pruning_is_done(matrix in matrices(), noise in any::<u64>()) {
+        fn the_forecast_without_pruning_comes_true(matrix in matrices(), noise in any::<u64>()) {
             let mut matrix = matrix;
             matrix.runs.prune_percent = None;
             let planner = Planner::new(&matrix);
             let mut progress = Progress::new(&matrix);
-            let foretold = planner.forecast(&progress, 0);
-            prop_assert_eq!(foretold.runs + foretold.left_out, matrix.order().len());
+            let forecast = planner.forecast(&progress, 0);
+            prop_assert_eq!(forecast.runs + forecast.left_out, matrix.order().len());
             let ran = drive(&matrix, &mut progress, noise, usize::MAX).len();
             match matrix.runs.budget {
-                None => prop_assert_eq!(ran, foretold.runs),
-                // Runs take half to one and a half times what was foretold.
-                Some(_) => prop_assert!(ran * 3 + 2 >= foretold.runs && ran <= foretold.runs * 2 + 1),
+                None => prop_assert_eq!(ran, forecast.runs),
+                // Runs take half to one and a half times the forecast.
+                Some(_) => prop_assert!(ran * 3 + 2 >= forecast.runs && ran <= forecast.runs * 2 + 1),
             }
         }
 
@@ -321,8 +321,8 @@ mod tests {
         let mut matrix = Matrix::default();
         matrix.runs.budget = Some(Time(Duration::from_secs(3600)));
         let mut progress = Progress::new(&matrix);
-        let foretold = Planner::new(&matrix).forecast(&progress, 0);
-        assert_eq!((foretold.runs, foretold.left_out), (7, 0));
+        let forecast = Planner::new(&matrix).forecast(&progress, 0);
+        assert_eq!((forecast.runs, forecast.left_out), (7, 0));
         assert_eq!(drive(&matrix, &mut progress, 1, usize::MAX).len(), 7);
     }
 
@@ -336,8 +336,8 @@ mod tests {
         matrix.runs.budget = Some(Time(Duration::from_secs(17)));
         let planner = Planner::new(&matrix);
         assert_eq!(planner.coarse().len(), 8);
-        let foretold = planner.forecast(&Progress::new(&matrix), 0);
-        assert_eq!((foretold.runs, foretold.coarse, foretold.left_out), (16, 8, 8));
+        let forecast = planner.forecast(&Progress::new(&matrix), 0);
+        assert_eq!((forecast.runs, forecast.coarse, forecast.left_out), (16, 8, 8));
         let ran = drive(&matrix, &mut Progress::new(&matrix), 7, usize::MAX);
         // The knees are at 64 (number 6) and 8 (number 3) outstanding: the doublings around them are run.
         let points: BTreeSet<usize> = ran.iter().map(|key| key.point).collect();

@@ -69,7 +69,7 @@ impl Matrix {
 }
 
 impl Point {
-    /// Not from the target, so that two targets are asked the same.
+    /// Independent of the target, so that two targets get the same I/Os.
     pub(crate) fn seed(&self, seed: u64, repeat: u32) -> u64 {
         let values = [
             u64::from(self.pattern == Pattern::Sequential),

@@ -1,4 +1,4 @@
-//! Where another run tells most. Both kinds of not knowing are shares of the value, so that they compare:
+//! Where another run adds most knowledge. Both kinds of not knowing are shares of the value, so that they compare:
 //!
 //! * a point that was not run: how far its neighbours lie from the straight line between theirs (the second
 //!   difference of log IOPS and log latency over log outstanding), times the doublings to the nearest one;

@@ -34,7 +34,7 @@ pub enum Order {
     /// As the axes are written: targets outermost, then pattern, writes, block, threads, outstanding.
     #[default]
     Listed,
-    /// Shuffled anew in each pass, by the seed.
+    /// Shuffled in each pass, by the seed.
     Random,
 }
 

@@ -2,12 +2,12 @@ use crate::{Estimate, Forecast, Matrix, Point, RunKey};
 use serde::Serialize;
 use workload::{LatencyHistogram, RunResult, Shape};
 
-/// What a matrix gave: the value that its text, CSV, JSON and page are views of.
+/// The result of a matrix: the value that its text, CSV, JSON and page are views of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Its number in the history.
     pub id: i64,
-    /// What was asked.
+    /// The matrix.
     pub matrix: Matrix,
     /// A row for each point, as listed.
     pub rows: Vec<Row>,
@@ -15,7 +15,7 @@ pub struct Summary {
     pub left: Option<Forecast>,
 }
 
-/// What a point gave.
+/// The result of a point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Which.

@@ -99,14 +99,14 @@ impl Figures {
             device: demand::device(moments),
         };
         if let Some(capability) = capability {
-            let met: Vec<Met> =
-                moments.iter().filter_map(|moment| Met::in_moment(moment, floor_ns)).collect();
-            figures.place(capability, &met);
+            let loads: Vec<MomentLoad> =
+                moments.iter().filter_map(|moment| MomentLoad::in_moment(moment, floor_ns)).collect();
+            figures.place(capability, &loads);
         }
         figures
     }
 
-    fn place(&mut self, capability: &Capability, met: &[Met]) {
+    fn place(&mut self, capability: &Capability, loads: &[MomentLoad]) {
         self.utilisation = self.flows().and_then(|flows| utilisation(capability, &flows));
         let reads = self.storage_reads;
         let own_ns = reads.latency_ns().known();
@@ -128,14 +128,14 @@ impl Figures {
                     outstanding: self.outstanding.max(device),
                     iops: reads.count as f64 / self.elapsed_s,
                     latency_ns,
-                    expected_ns: expected_ns(capability, &shape, met, |met| met.reads)?,
+                    expected_ns: expected_ns(capability, &shape, loads, |load| load.reads)?,
                 })
             });
         }
         if let Some(device) = &self.device {
             let (read, write) = (device.counters.read, device.counters.write);
-            let expected = |ops: Ops, write_percent: u8, count: fn(&Met) -> u64| {
-                expected_ns(capability, &shape(ops.average_bytes().known()?, write_percent), met, count)
+            let expected = |ops: Ops, write_percent: u8, count: fn(&MomentLoad) -> u64| {
+                expected_ns(capability, &shape(ops.average_bytes().known()?, write_percent), loads, count)
             };
             let ratio = |ops: Ops, expected: Option<f64>| {
                 (ops.count >= IOS_TO_COMPARE).then(|| Some(ops.latency_ns().known()? / expected?))?
@@ -143,8 +143,8 @@ impl Figures {
             // Writes that a commit waits for flush the device's cache: they take as long as a log write.
             let durable = write.average_bytes().known().filter(|_| self.commits.count >= IOS_TO_COMPARE);
             let durable_ns = durable.and_then(|bytes| log_write_ns(capability, bytes)).unwrap_or(0.0);
-            let write_ns = expected(write, 100, |met| met.device_writes).map(|ns| ns.max(durable_ns));
-            self.device_read_ratio = ratio(read, expected(read, 0, |met| met.device_reads));
+            let write_ns = expected(write, 100, |load| load.device_writes).map(|ns| ns.max(durable_ns));
+            self.device_read_ratio = ratio(read, expected(read, 0, |load| load.device_reads));
             self.device_write_ratio = ratio(write, write_ns);
         }
         self.commit_ratio = self.commit_ns().and_then(|commit_ns| {
@@ -202,8 +202,8 @@ impl Figures {
     }
 }
 
-/// What the I/Os of one moment met at the storage.
-struct Met {
+/// The I/Os of one moment, and the concurrency that they had at the storage.
+struct MomentLoad {
     /// Reads of the database that reached it.
     reads: u64,
     /// Everybody's reads at the device.
@@ -215,8 +215,8 @@ struct Met {
     outstanding: f64,
 }
 
-impl Met {
-    fn in_moment(moment: &Moment, floor_ns: Option<u64>) -> Option<Met> {
+impl MomentLoad {
+    fn in_moment(moment: &Moment, floor_ns: Option<u64>) -> Option<MomentLoad> {
         let database = moment.database()?;
         let reads = demand::reads(std::slice::from_ref(moment), floor_ns);
         let own = reads.waited_ns as f64 / database.elapsed_ns as f64;
@@ -225,11 +225,11 @@ impl Met {
             let transfers = device.counters.transfers().stall_ns.known()?;
             let mean = transfers as f64 / device.elapsed_ns as f64;
             // A database that waits for one I/O at least all the time keeps its device busy all the time; if that is
-            // not so, its I/Os are held back above the device, and are let through in bunches that no I/O met.
+            // not so, its I/Os are held back above the device, and reach it in bursts that say nothing of concurrency.
             let busy = device.outstanding_while_busy().known().filter(|_| own < 1.0);
             Some(busy.unwrap_or(mean))
         });
-        Some(Met {
+        Some(MomentLoad {
             reads: reads.ops.count,
             device_reads: device.map_or(0, |device| device.counters.read.count),
             device_writes: device.map_or(0, |device| device.counters.write.count),
@@ -243,11 +243,11 @@ impl Met {
 fn expected_ns(
     capability: &Capability,
     shape: &Shape,
-    met: &[Met],
-    count: impl Fn(&Met) -> u64,
+    loads: &[MomentLoad],
+    count: impl Fn(&MomentLoad) -> u64,
 ) -> Option<f64> {
     let (mut ios, mut sum_ns) = (0.0, 0.0);
-    for moment in met.iter().filter(|moment| count(moment) > 0) {
+    for moment in loads.iter().filter(|moment| count(moment) > 0) {
         let weight = count(moment) as f64;
         sum_ns += weight * capability.expected_latency_ns(shape, moment.outstanding)?;
         ios += weight;

@@ -117,7 +117,7 @@ pub struct Verdict {
     pub confidence: Confidence,
     /// What lowers the confidence.
     pub doubts: Vec<String>,
-    /// Share of the storage asked for, 1 = all; `None` where no capability or no I/O was there.
+    /// Share of the storage in use, 1 = all; `None` without a capability or without I/O.
     pub utilisation: Option<f64>,
     /// How many times today's demand the storage could carry: 1 / utilisation.
     pub headroom: Option<f64>,

@@ -15,7 +15,7 @@ pub const UTILISATION_NEAR: f64 = 0.7;
 pub const RATIO_DEGRADED: f64 = 3.0;
 /// Latency this close to the expected one agrees with it.
 pub const RATIO_AGREES: f64 = 2.0;
-/// One session that always waits for one I/O has N = 1; with work of its own in between less.
+/// One session that always waits for one I/O has N = 1; with computation in between less.
 pub const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.2;
 /// The least where it waits for commits: half of its time, so that batching gives up to 2 x.
 pub const SERIAL_COMMITS_MIN: f64 = 0.5;

@@ -39,7 +39,7 @@ pub enum Distribution {
     /// Everywhere alike.
     #[default]
     Uniform,
-    /// The k-th most popular block is asked with probability proportional to 1 / k^theta; popular blocks are
+    /// The k-th most popular block is accessed with probability proportional to 1 / k^theta; popular blocks are
     /// scattered over the target. Gray et al. 1994, "Quickly generating billion-record synthetic databases".
     Zipf {
         /// 0 is uniform; 0.99 is what YCSB uses; below and above 1 are allowed, 1 itself as well.
@@ -82,7 +82,7 @@ pub enum Extent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Walk {
-    /// Each thread has a part of its own, and wraps in it.
+    /// Each thread has its own part, and wraps in it.
     #[default]
     OwnParts,
     /// Thread k starts k times that many bytes after the base; each walks to the end and

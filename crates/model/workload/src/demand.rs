@@ -2,14 +2,14 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// When I/Os are asked for.
+/// When I/Os are issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Arrival {
-    /// A closed loop: a completion is followed by a submission, so that slow storage is asked less.
+    /// A closed loop: a completion is followed by a submission, so that slow storage gets fewer I/Os.
     #[default]
     Closed,
-    /// An open loop at even distances: I/Os are asked for at their time, whether or not the storage got on,
+    /// An open loop at even distances: I/Os are issued at their time, whether or not earlier ones completed,
     /// and latency counts from that time too. `iops` over all threads of the workload.
     Constant {
         /// I/Os a second.
@@ -92,11 +92,11 @@ pub enum Content {
         #[serde(default, skip_serializing_if = "crate::is_default")]
         duplicate_percent: u8,
     },
-    /// Every byte of every write is random anew; costs CPU.
+    /// Every write has new random bytes; costs CPU.
     Fresh,
     /// Zeros.
     Zeros,
-    /// Bytes 0, 1 ... 255, 0 ...: what diskspd writes unless told otherwise.
+    /// Bytes 0, 1 ... 255, 0 ...: what diskspd writes by default.
     Counting,
     /// Each write takes a random place, a multiple of 512 bytes, of a buffer of that size, filled from a file
     /// (repeated where shorter) or with random bytes.

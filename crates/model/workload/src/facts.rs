@@ -24,7 +24,7 @@ pub enum WriteCache {
     WriteThrough,
 }
 
-/// One block device of the chain below a target, as sysfs tells it. `None`: the kernel does not say.
+/// One block device of the chain below a target, as sysfs describes it. `None`: unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceFacts {
     /// Kernel name ("vda", "loop0", "dm-3").
@@ -113,7 +113,7 @@ pub struct TargetFacts {
     pub free_bytes: u64,
     /// The device chain from the one the file system is on, down to the lowest the kernel shows.
     pub devices: Vec<DeviceFacts>,
-    /// Offsets and lengths of direct I/O must be multiples of this; `None` if direct I/O is not to be had.
+    /// Offsets and lengths of direct I/O must be multiples of this; `None` if direct I/O is unavailable.
     pub direct_align_bytes: Option<u32>,
     /// Buffers of direct I/O must be aligned to this.
     pub memory_align_bytes: u32,
@@ -122,7 +122,7 @@ pub struct TargetFacts {
 }
 
 impl TargetFacts {
-    /// The device number of the top of the chain, which tells storage apart: two directories of one file
+    /// The device number of the top of the chain, which identifies the storage: two directories of one file
     /// system share it, and so share a capability.
     pub fn device_number(&self) -> Option<&str> {
         self.devices.first().map(|device| device.number.as_str())

@@ -48,7 +48,7 @@ impl LatencyHistogram {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
-    /// The same counts with that sum, where whoever counted the ranges knows it exactly.
+    /// The same counts with an exact sum, where the caller knows it.
     #[must_use]
     pub fn with_sum(self, sum_ns: u64) -> LatencyHistogram {
         LatencyHistogram { sum_ns, ..self }
@@ -100,7 +100,7 @@ impl LatencyHistogram {
     }
 }
 
-/// The counts of a [`LatencyHistogram`], and no more than that: for whoever counts millions a second.
+/// The counts of a [`LatencyHistogram`] without its other fields, to count millions a second.
 #[derive(Clone, Debug)]
 pub struct LatencyCounts {
     counts: Box<[u64]>,
@@ -128,7 +128,7 @@ impl LatencyCounts {
         self.end = self.end.max(range + 1);
     }
 
-    /// Adds them to a histogram, with the exact sum that whoever counted knows, and begins anew.
+    /// Adds the counts to a histogram, with the exact sum that the caller knows, and clears them.
     pub fn pour(&mut self, histogram: &mut LatencyHistogram, sum_ns: u64) {
         for (range, count) in self.counts[..self.end].iter_mut().enumerate().filter(|(_, count)| **count > 0)
         {

@@ -39,7 +39,7 @@ pub enum BadLayout {
 }
 
 impl Layout {
-    /// Where none is said: the study's, and the default of md's and LVM's.
+    /// The default: the study's, and the default of md's and LVM's.
     pub const UNIT_BYTES: u64 = 64 * 1024;
 }
 

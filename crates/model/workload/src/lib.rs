@@ -1,4 +1,4 @@
-//! What is asked of storage ([`Workload`]), of which storage ([`TargetFacts`]), and what came out
+//! The load on storage ([`Workload`]), the storage ([`TargetFacts`]), and the result
 //! ([`RunResult`]).
 //!
 //! ```text

@@ -68,14 +68,14 @@ pub struct Placed {
     pub target: usize,
     /// Share in a pool with shared outstanding I/Os.
     pub weight: u32,
-    /// What is asked of it.
+    /// The load on it.
     pub workload: Workload,
-    /// The file of a recorded trace whose I/Os are asked, in place of chosen ones.
+    /// The file of a recorded trace whose I/Os are replayed, in place of chosen ones.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub replay: Option<PathBuf>,
 }
 
-/// What one phase gave.
+/// The results of one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
     /// The phase's name.
@@ -92,7 +92,7 @@ impl PlanTarget {
 }
 
 impl Phase {
-    /// Width of a row of the series where nothing else is asked for.
+    /// Default width of a row of the series.
     pub const SLICE: Duration = Duration::from_secs(1);
 
     /// One workload on the first target.

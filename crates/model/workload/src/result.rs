@@ -25,8 +25,8 @@ pub struct Direction {
     pub bytes: u64,
     /// Submission to completion of each.
     pub latency: LatencyHistogram,
-    /// Percentiles as another tool told them, (percent, nanoseconds), rising; 0 and 100 are the shortest and
-    /// the longest. Empty for runs of Headroom, whose histogram says them all. Where the other tool told no
+    /// Percentiles as another tool reported them, (percent, nanoseconds), rising; 0 and 100 are the shortest and
+    /// the longest. Empty for runs of Headroom, which have a histogram. Where the other tool reported no
     /// histogram, `latency` is empty, and the sums are in the run's series or threads.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub percentiles: Vec<(f64, u64)>,
@@ -55,9 +55,9 @@ pub struct ThreadShare {
     /// Writes.
     pub write: Tally,
     /// CPU time the thread used, nanoseconds; of a thread that serves several workloads, its share by I/Os.
-    /// 0 where another tool did not tell it.
+    /// 0 where another tool did not report it.
     pub cpu_ns: u64,
-    /// The thread's own series, where it was asked for.
+    /// The thread's own series, where requested.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub series: Vec<Slice>,
 }
@@ -100,16 +100,16 @@ pub struct BadBlock {
     pub found: String,
 }
 
-/// What a run gave.
+/// The result of a run.
 ///
 /// An I/O counts if it *completes* in the measured part, with its full latency from submission, also
 /// where it was submitted during warm-up: the rate is then the flow across a line, unbiased however long
 /// one I/O takes, and Little's law holds between count, latency and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// What was asked.
+    /// The requested load.
     pub workload: Workload,
-    /// A recorded trace was asked again: its sizes, kinds and places, in place of the workload's.
+    /// A recorded trace was replayed: its sizes, kinds and offsets, in place of the workload's.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub replayed: bool,
     /// Of which target.
@@ -144,7 +144,7 @@ pub struct RunResult {
     /// Width of a row of the series, nanoseconds.
     #[serde(default = "one_second_ns")]
     pub slice_ns: u64,
-    /// The course of the run: a row each `slice_ns`; the last one may be shorter.
+    /// The run over time: a row each `slice_ns`; the last one may be shorter.
     #[serde(default)]
     pub series: Vec<Slice>,
     /// CPU use of the whole machine.
@@ -184,14 +184,14 @@ impl Direction {
         self.errors.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The latency that `percent` of the I/Os do not exceed: as another tool told it, or by the histogram;
+    /// The latency that `percent` of the I/Os do not exceed: as another tool reported it, or by the histogram;
     /// `None` where neither says.
     pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
-        let told = self.percentiles.iter().find(|(at, _)| (at - percent).abs() < 1e-9);
-        told.map(|(_, ns)| *ns).or_else(|| self.latency.percentile_ns(percent))
+        let reported = self.percentiles.iter().find(|(at, _)| (at - percent).abs() < 1e-9);
+        reported.map(|(_, ns)| *ns).or_else(|| self.latency.percentile_ns(percent))
     }
 
-    /// Adds another thread's part. Of the percentiles that another tool told only the ends can be merged.
+    /// Adds another thread's part. Of the percentiles that another tool reported only the ends can be merged.
     pub fn merge(&mut self, other: &Direction) {
         self.percentiles = merged_ends(self, other);
         self.count += other.count;
@@ -203,17 +203,17 @@ impl Direction {
     }
 }
 
-/// The shortest and the longest of both, where both told them.
+/// The shortest and the longest of both, where both are known.
 fn merged_ends(one: &Direction, other: &Direction) -> Vec<(f64, u64)> {
     match (one.count, other.count) {
         (0, _) => other.percentiles.clone(),
         (_, 0) => one.percentiles.clone(),
         _ => {
             let end = |percent: f64, pick: fn(u64, u64) -> u64| {
-                let told = |direction: &Direction| {
+                let reported = |direction: &Direction| {
                     direction.percentiles.iter().find(|(at, _)| *at == percent).map(|(_, ns)| *ns)
                 };
-                Some((percent, pick(told(one)?, told(other)?)))
+                Some((percent, pick(reported(one)?, reported(other)?)))
             };
             end(0.0, u64::min).into_iter().chain(end(100.0, u64::max)).collect()
         }
@@ -239,7 +239,7 @@ impl ThreadShare {
 }
 
 impl RunResult {
-    /// A result in which nothing happened yet, for whoever fills it.
+    /// An empty result, to be filled.
     pub fn empty(workload: Workload, target: String) -> RunResult {
         RunResult {
             workload,
@@ -301,7 +301,7 @@ impl RunResult {
         both
     }
 
-    /// Outstanding I/Os that were asked for, over all threads: this workload's own, or those that the workloads of
+    /// Requested outstanding I/Os over all threads: this workload's own, or those that the workloads of
     /// a pool share.
     pub fn outstanding_requested(&self) -> u32 {
         match self.pool {
@@ -325,7 +325,7 @@ impl RunResult {
         sum_ns / self.elapsed_ns as f64
     }
 
-    /// Mean latency of reads and writes; `None` without I/Os, and where another tool did not tell it.
+    /// Mean latency of reads and writes; `None` without I/Os, and where another tool did not report it.
     pub fn mean_latency_ns(&self) -> Option<f64> {
         self.latency().mean_ns().or_else(|| self.tally().mean_ns())
     }
@@ -355,7 +355,7 @@ impl RunResult {
     }
 
     /// CPU time of the load threads for each I/O, nanoseconds; `None` without I/Os, and where another tool
-    /// did not tell it.
+    /// did not report it.
     pub fn cpu_ns_per_io(&self) -> Option<f64> {
         let cpu_ns: f64 = self.threads.iter().map(|thread| thread.cpu_ns as f64).sum();
         (self.ios() > 0 && cpu_ns > 0.0).then(|| cpu_ns / self.ios() as f64)

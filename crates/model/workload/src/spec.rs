@@ -12,7 +12,7 @@ use std::time::Duration;
 pub enum Pattern {
     /// Uniformly random, aligned to the block size.
     Random,
-    /// One block after the other; each thread walks its own part of the target and wraps.
+    /// Consecutive blocks; each thread walks its own part of the target and wraps.
     Sequential,
 }
 
@@ -57,7 +57,7 @@ pub struct Shape {
     pub durability: Durability,
 }
 
-/// What is asked of a target.
+/// The load on a target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// For people; may be empty.
@@ -68,9 +68,9 @@ pub struct Workload {
     pub shape: Shape,
     /// Most I/Os outstanding in each thread; in a closed loop always that many.
     pub outstanding: u32,
-    /// Threads, each with a ring of its own.
+    /// Threads, each with its own ring.
     pub threads: u32,
-    /// Seed of every random choice: the same seed asks the same offsets in the same order.
+    /// Seed of every random choice: the same seed gives the same offsets in the same order.
     pub seed: u64,
     /// Which part of the target, and in what order.
     #[serde(default, skip_serializing_if = "crate::is_default")]
@@ -78,7 +78,7 @@ pub struct Workload {
     /// Sizes of the I/Os where they differ; `shape.block_bytes` is then the largest. Empty: all alike.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub sizes: Vec<SizeShare>,
-    /// When I/Os are asked for.
+    /// When I/Os are issued.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub arrival: Arrival,
     /// Bounds of a closed loop.

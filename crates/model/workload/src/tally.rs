@@ -8,7 +8,7 @@ pub struct Tally {
     pub count: u64,
     /// Bytes they moved.
     pub bytes: u64,
-    /// Summed latency; 0 without I/Os, and where another tool did not tell it, as no I/O takes no time.
+    /// Summed latency; 0 without I/Os, and where another tool did not report it, as no I/O takes no time.
     pub stall_ns: u64,
     /// Sum of the squared latencies; 0 where not known.
     pub squares_ns2: f64,

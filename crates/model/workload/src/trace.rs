@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-/// I/Os as they were recorded somewhere, to be asked again.
+/// Recorded I/Os, to be replayed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// In the order of their times.
@@ -18,7 +18,7 @@ impl Trace {
 /// One recorded I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceIo {
-    /// When it was asked for, nanoseconds since the first.
+    /// When it was issued, nanoseconds since the first.
     pub at_ns: u64,
     /// What.
     pub kind: TraceKind,
@@ -28,7 +28,7 @@ pub struct TraceIo {
     pub bytes: u32,
 }
 
-/// What was asked for.
+/// The operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceKind {

@@ -15,7 +15,7 @@ pub(crate) fn backups(case: &SourceCase) -> Vec<Finding> {
 }
 
 fn find(case: &SourceCase) -> Option<Finding> {
-    // Where a size is unknown, nobody can say that all of it was read.
+    // Of a file of unknown size it cannot be said that all of it was read.
     let data_bytes = case.data_bytes.known().filter(|bytes| *bytes > 0)?;
     let mut reads = case.whole_reads.to_vec();
     reads.sort_by_key(|read| read.span.from_unix_ns);

@@ -1,81 +1,82 @@
-//! Spells of a file's name -> its course.
+//! The epochs of a file's name -> its series.
 
-use super::{FileEpoch, FileSeries, Lifetime, Parts, Step, TimeSeries, add, heirs};
+use super::{FileEpoch, FileSeries, Lifetime, Parts, Step, TimeSeries, add, predecessors};
 use crate::interval::between;
 use crate::{Counters, Figure, Interval, Ops, Reason, Rules, Sample};
 use std::collections::BTreeMap;
 
 impl TimeSeries {
-    /// The course of one file from all spells of its name. A file whose counters came to stand for something else has
-    /// a course for each meaning.
-    pub fn file(&self, mut spells: Vec<FileEpoch>, rules: Rules) -> Vec<FileSeries> {
-        spells.sort_by_key(|spell| (spell.life.first, spell.life.born));
-        let lives: Vec<Lifetime> = spells.iter().map(|spell| spell.life).collect();
-        let same = |a: usize, b: usize| spells[a].sample.file.file_id == spells[b].sample.file.file_id;
-        let before = heirs(&lives, same);
-        let mut courses: Vec<(FileSeries, Parts<Counters>)> = Vec::new();
-        for (spell, before) in spells.iter().zip(&before) {
-            let meaning = spell.sample.meaning;
-            let at = courses.iter().position(|(course, _)| course.meaning == meaning).unwrap_or_else(|| {
-                courses.push((FileSeries::new(&spell.sample), BTreeMap::new()));
-                courses.len() - 1
-            });
-            let (course, parts) = &mut courses[at];
-            course.file.clone_from(&spell.sample.file);
-            if spell.sample.size_bytes.known().is_some() || course.size_bytes.known().is_none() {
-                course.size_bytes = spell.sample.size_bytes;
+    /// The series of one file from all epochs of its name. A file whose counters changed their meaning has a series for
+    /// each meaning.
+    pub fn file(&self, mut epochs: Vec<FileEpoch>, rules: Rules) -> Vec<FileSeries> {
+        epochs.sort_by_key(|epoch| (epoch.life.first, epoch.life.born));
+        let lives: Vec<Lifetime> = epochs.iter().map(|epoch| epoch.life).collect();
+        let same = |a: usize, b: usize| epochs[a].sample.file.file_id == epochs[b].sample.file.file_id;
+        let before = predecessors(&lives, same);
+        let mut all_series: Vec<(FileSeries, Parts<Counters>)> = Vec::new();
+        for (epoch, before) in epochs.iter().zip(&before) {
+            let meaning = epoch.sample.meaning;
+            let at =
+                all_series.iter().position(|(series, _)| series.meaning == meaning).unwrap_or_else(|| {
+                    all_series.push((FileSeries::new(&epoch.sample), BTreeMap::new()));
+                    all_series.len() - 1
+                });
+            let (series, parts) = &mut all_series[at];
+            series.file.clone_from(&epoch.sample.file);
+            if epoch.sample.size_bytes.known().is_some() || series.size_bytes.known().is_none() {
+                series.size_bytes = epoch.sample.size_bytes;
             }
-            if let Some(first) = self.first_sight(spell, before.map(|before| &spells[before]), rules) {
-                add_counters(parts, spell.life.first, first);
+            if let Some(first) = self.first_sight(epoch, before.map(|before| &epochs[before]), rules) {
+                add_counters(parts, epoch.life.first, first);
             }
-            self.go_through(course, parts, spell, rules);
+            self.add_changes(series, parts, epoch, rules);
         }
-        for (n, spell) in spells.iter().enumerate() {
-            if let Some(gone) = spell.life.gone.filter(|_| !before.contains(&Some(n)))
+        for (n, epoch) in epochs.iter().enumerate() {
+            if let Some(gone) = epoch.life.gone.filter(|_| !before.contains(&Some(n)))
                 && let Some((_, parts)) =
-                    courses.iter_mut().find(|(course, _)| course.meaning == spell.sample.meaning)
+                    all_series.iter_mut().find(|(series, _)| series.meaning == epoch.sample.meaning)
             {
                 add_counters(parts, gone, Figure::unknown(Reason::Gone));
             }
         }
-        courses.into_iter().map(|(course, parts)| self.steps(course, parts, rules)).collect()
+        all_series.into_iter().map(|(series, parts)| self.steps(series, parts, rules)).collect()
     }
 
-    /// What was done before a spell was first seen; `None` at the first tick, before which there is no interval.
+    /// What was done before an epoch was first seen; `None` at the first tick, before which there is no interval.
     fn first_sight(
         &self,
-        spell: &FileEpoch,
+        epoch: &FileEpoch,
         before: Option<&FileEpoch>,
         rules: Rules,
     ) -> Option<Figure<Counters>> {
-        let at = spell.life.first;
+        let at = epoch.life.first;
         if at == 0 {
             return None;
         }
         let elapsed_ns = self.clock_ns(at);
         Some(match before {
-            Some(before) if before.sample.meaning != spell.sample.meaning => {
+            Some(before) if before.sample.meaning != epoch.sample.meaning => {
                 Figure::unknown(Reason::IdentityChanged)
             }
-            Some(before) => known(between(&before.last(), &spell.sample, elapsed_ns, rules)),
-            None if spell.life.from_zero => {
-                known(between(&spell.sample.at_zero(), &spell.sample, elapsed_ns, rules))
+            Some(before) => known(between(&before.last(), &epoch.sample, elapsed_ns, rules)),
+            None if epoch.life.from_zero => {
+                known(between(&epoch.sample.at_zero(), &epoch.sample, elapsed_ns, rules))
             }
             None => Figure::unknown(Reason::FirstSight),
         })
     }
 
-    /// All that a spell did after it was first seen.
-    fn go_through(
+    /// All that was added in an epoch after it was first seen.
+    fn add_changes(
         &self,
-        course: &mut FileSeries,
+        series: &mut FileSeries,
         parts: &mut Parts<Counters>,
-        spell: &FileEpoch,
+        epoch: &FileEpoch,
         rules: Rules,
     ) {
-        let mut counters = spell.sample.counters;
-        let mut changes = spell.changes.iter().peekable();
-        let Lifetime { first, gone, .. } = spell.life;
+        let mut counters = epoch.sample.counters;
+        let mut changes = epoch.changes.iter().peekable();
+        let Lifetime { first, gone, .. } = epoch.life;
         for at in first..=gone.unwrap_or(self.ticks.len().saturating_sub(1)) {
             // The first tick has an interval before it only where there is a tick before it.
             let there_all_along = at > first && gone != Some(at);
@@ -98,7 +99,7 @@ impl TimeSeries {
             }
             match elapsed {
                 Figure::Known(elapsed_ns) if idle => {
-                    course.known_ns = course.known_ns.saturating_add(elapsed_ns);
+                    series.known_ns = series.known_ns.saturating_add(elapsed_ns);
                 }
                 Figure::Unknown { unknown } if idle => add_counters(parts, at, Figure::unknown(unknown)),
                 _ => {}
@@ -106,25 +107,25 @@ impl TimeSeries {
         }
     }
 
-    fn steps(&self, mut course: FileSeries, parts: Parts<Counters>, rules: Rules) -> FileSeries {
+    fn steps(&self, mut series: FileSeries, parts: Parts<Counters>, rules: Rules) -> FileSeries {
         for (at, part) in parts {
             if part.known.is_some() {
                 let elapsed_ns = self.elapsed_ns(at, rules).known().unwrap_or(0);
-                course.known_ns = course.known_ns.saturating_add(elapsed_ns);
+                series.known_ns = series.known_ns.saturating_add(elapsed_ns);
             } else {
-                course.unknown_ns = course.unknown_ns.saturating_add(self.wall_ns(at));
+                series.unknown_ns = series.unknown_ns.saturating_add(self.wall_ns(at));
             }
             let known = part.known.filter(|added| !is_idle(added)).map(Figure::Known);
             let unknown = part.unknown.into_iter().map(Figure::unknown);
-            course.steps.extend(known.into_iter().chain(unknown).map(|added| Step { at, added }));
+            series.steps.extend(known.into_iter().chain(unknown).map(|added| Step { at, added }));
         }
-        course
+        series
     }
 }
 
 fn add_counters(parts: &mut Parts<Counters>, at: usize, added: Figure<Counters>) {
     add(parts, at, added, |sum, next| match (is_idle(&sum), is_idle(&next)) {
-        // What did not happen takes no knowledge away from what did.
+        // An idle part does not make a known one unknown.
         (true, _) => next,
         (false, true) => sum,
         (false, false) => sum.followed_by(next),

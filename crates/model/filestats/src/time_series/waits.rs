@@ -1,31 +1,31 @@
-//! Spells of a wait event -> its course.
+//! The epochs of a wait event -> its series.
 
-use super::{Lifetime, Parts, TimeSeries, WaitEpoch, WaitSeries, add, heirs};
+use super::{Lifetime, Parts, TimeSeries, WaitEpoch, WaitSeries, add, predecessors};
 use crate::waits::between;
 use crate::{Figure, Reason, Rules, WaitDelta, WaitSample};
 use std::collections::BTreeMap;
 
 impl TimeSeries {
-    /// The course of one wait event from all its spells; `None` of none.
-    pub fn wait(&self, mut spells: Vec<WaitEpoch>, rules: Rules) -> Option<WaitSeries> {
-        spells.sort_by_key(|spell| (spell.life.first, spell.life.born));
-        let lives: Vec<Lifetime> = spells.iter().map(|spell| spell.life).collect();
-        let before = heirs(&lives, |_, _| true);
+    /// The series of one wait event from all its epochs; `None` without any.
+    pub fn wait(&self, mut epochs: Vec<WaitEpoch>, rules: Rules) -> Option<WaitSeries> {
+        epochs.sort_by_key(|epoch| (epoch.life.first, epoch.life.born));
+        let lives: Vec<Lifetime> = epochs.iter().map(|epoch| epoch.life).collect();
+        let before = predecessors(&lives, |_, _| true);
         let mut parts: Parts<WaitDelta> = BTreeMap::new();
-        for (spell, before) in spells.iter().zip(before) {
-            let Lifetime { first, gone, from_zero, .. } = spell.life;
+        for (epoch, before) in epochs.iter().zip(before) {
+            let Lifetime { first, gone, from_zero, .. } = epoch.life;
             let between =
                 |at: usize, then: &WaitSample, now: &WaitSample| between(then, now, self.clock_ns(at), rules);
             if first > 0 {
                 let added = match before {
-                    Some(before) => between(first, &spells[before].last(), &spell.sample),
-                    None if from_zero => between(first, &spell.sample.at_zero(), &spell.sample),
+                    Some(before) => between(first, &epochs[before].last(), &epoch.sample),
+                    None if from_zero => between(first, &epoch.sample.at_zero(), &epoch.sample),
                     None => Figure::unknown(Reason::FirstSight),
                 };
                 add(&mut parts, first, added, together);
             }
-            let mut then = spell.sample.clone();
-            let mut changes = spell.changes.iter().peekable();
+            let mut then = epoch.sample.clone();
+            let mut changes = epoch.changes.iter().peekable();
             for at in first..=gone.unwrap_or(self.ticks.len().saturating_sub(1)) {
                 let mut idle = at > first && gone != Some(at);
                 while let Some((_, count, wait_ns)) = changes.next_if(|(tick, ..)| *tick == at) {
@@ -41,7 +41,7 @@ impl TimeSeries {
                 }
             }
         }
-        let WaitEpoch { sample, .. } = spells.pop()?;
+        let WaitEpoch { sample, .. } = epochs.pop()?;
         let steps = parts.into_iter().flat_map(|(at, part)| {
             let known = part.known.map(Figure::Known);
             let all = known.into_iter().chain(part.unknown.into_iter().map(Figure::unknown));

@@ -1,5 +1,5 @@
-//! Do the waits and the files tell the same story? A session that waits for a read waits for one that some file
-//! counts, so that the waits of a class cannot be much longer than the stall of its files: where they are, what adds
+//! Are the waits consistent with the files? A session that waits for a read waits for one that some file counts,
+//! so that the waits of a class cannot be much longer than the stall of its files: where they are, what adds
 //! the time lies above the storage.
 
 use super::{WaitClass, WaitInterval, mysql, sqlserver};
@@ -7,7 +7,7 @@ use crate::{Figure, FileInterval, FileKind, Ops, Reason};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Waits longer than this share of an interval are worth a word.
+/// Waits longer than this share of an interval are reported.
 const WAITED_SESSIONS_MIN: f64 = 0.01;
 /// Waits beyond so many times the stall are not the storage's: several sessions can wait for one I/O, and both figures
 /// are taken at slightly different times.
@@ -22,11 +22,11 @@ pub struct Reconciled {
     pub wait_ns: Figure<u64>,
     /// How long the files took over I/O of that kind.
     pub stall_ns: Figure<u64>,
-    /// What the two say together.
+    /// Whether the two are consistent.
     pub agreement: Agreement,
 }
 
-/// What waits and stall say together.
+/// Whether waits and stall are consistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
@@ -34,7 +34,7 @@ pub enum Agreement {
     Agrees,
     /// The waits are not the disk: they are longer than what the files took.
     NotTheDisk,
-    /// Nobody waits to speak of.
+    /// Hardly any session waits.
     NobodyWaits,
     /// One of the two is not known.
     CannotSay,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_file_that_nobody_waits_for_is_said_to_be_so() {
+    fn a_slow_file_without_waiting_sessions_is_reported_as_such() {
         let reads = [waited(WaitClass::DataRead, S / 1000)];
         let slow = file(FileKind::Data, Counters { read: Ops::timed(10, 0, 3 * S), ..Counters::ZERO });
         assert_eq!(agreement(&reads, &[slow]), Agreement::NobodyWaits);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_of_sql_server_are_held_against_all_files_that_their_name_stands_for() {
+    fn waits_of_sql_server_are_compared_with_all_files_that_their_name_stands_for() {
         let event = |class, event: &str| WaitInterval { event: event.into(), ..waited(class, 5 * S) };
         let read = |kind| file(kind, Counters { read: Ops::timed(100, 0, 4 * S), ..Counters::ZERO });
         let pages = [event(WaitClass::DataRead, "PAGEIOLATCH_SH")];

@@ -28,7 +28,7 @@ pub(super) fn job_file(matrix: &Matrix, places: &[Place]) -> Result<String, Stri
     for run in runs(matrix, &points, places) {
         let _ = writeln!(file, "\n[{}]\nstonewall", run.name);
         let _ = writeln!(file, "filename={}", escaped(run.place.path()));
-        lines(&mut file, &own(matrix, &run));
+        lines(&mut file, &run_options(matrix, &run));
     }
     Ok(file)
 }
@@ -58,9 +58,10 @@ pub(super) fn shell(matrix: &Matrix, places: &[Place]) -> Result<String, String>
         }
     }
     for run in &runs {
-        let own = own(matrix, run).into_iter().map(|(name, value)| format!(" --{name}={value}"));
-        let own: String = own.collect();
-        let _ = writeln!(script, "run {} --filename={}{own}", run.name, quoted(&escaped(run.place.path())));
+        let options = run_options(matrix, run).into_iter().map(|(name, value)| format!(" --{name}={value}"));
+        let options: String = options.collect();
+        let _ =
+            writeln!(script, "run {} --filename={}{options}", run.name, quoted(&escaped(run.place.path())));
     }
     script.push_str("echo \"results are in $out\" >&2\n");
     Ok(script)
@@ -108,7 +109,7 @@ run() { # NAME, options
 
 "#;
 
-/// What all runs share.
+/// The options that all runs share.
 fn common(matrix: &Matrix) -> Options {
     let fixed = &matrix.fixed;
     let direct = fixed.caching == Caching::Direct;
@@ -144,8 +145,8 @@ fn common(matrix: &Matrix) -> Options {
     options
 }
 
-/// What this run has of its own.
-fn own(matrix: &Matrix, run: &ScriptRun<'_>) -> Options {
+/// The options of one run.
+fn run_options(matrix: &Matrix, run: &ScriptRun<'_>) -> Options {
     let point = run.point;
     let bytes = matrix.test_file_bytes();
     let rw = match (point.pattern, point.write_percent) {
