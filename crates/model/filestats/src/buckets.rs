@@ -141,7 +141,8 @@ impl LatencyBuckets {
         if total == 0 {
             return None;
         }
-        let wanted = (total as f64 * (percent / 100.0).clamp(0.0, 1.0)).ceil().max(1.0) as u64;
+        // The product first: 100 x 0.07 is a little more than 7, and would want the 8th sample.
+        let wanted = (total as f64 * percent.clamp(0.0, 100.0) / 100.0).ceil().max(1.0) as u64;
         let mut seen = 0_u64;
         let mut all = self.filled();
         all.find(|(_, count)| {
@@ -217,6 +218,14 @@ mod tests {
             filled.into_iter().for_each(|(index, count)| counts[index] = count);
             counts
         })
+    }
+
+    #[test]
+    fn seven_percent_of_a_hundred_samples_are_seven() {
+        let mut buckets = LatencyBuckets::new();
+        (0..7).for_each(|_| buckets.record(1));
+        (0..93).for_each(|_| buckets.record(1_000));
+        assert_eq!(buckets.percentile_ns(7.0), Some(1.0));
     }
 
     fn all_counts(buckets: &LatencyBuckets) -> [u64; LatencyBuckets::LEN] {
