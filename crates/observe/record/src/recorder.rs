@@ -1,7 +1,7 @@
 use crate::RecordedSource;
 use crate::notify::Supervisor;
 use crate::queue_memory::QueueMemory;
-use crate::sampler::{Late, Message, sample};
+use crate::sampler::{Late, Message, Sampler};
 use collect::SourceError;
 use filestats::Snapshot;
 use history::{GapId, History, Retention};
@@ -136,7 +136,8 @@ impl Recorder {
             let (to, stop, every) = (to.clone(), stop.clone(), self.settings.every);
             let memory = memory.clone();
             // Detached: at the end one may still hang in a server that does not answer.
-            std::thread::spawn(move || sample(at, recorded, began, every, &to, &memory, &stop));
+            let sampler = Sampler { source: at, began, every, to, memory, stop };
+            std::thread::spawn(move || sampler.run(recorded));
         }
         drop(to);
         let (history, settings) = (self.history, self.settings);

@@ -35,79 +35,104 @@ pub struct Late {
 /// How often `stop` is checked.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Samples a source at the ticks `began + n x every` until `stop`.
-pub fn sample(
-    source: usize,
-    mut recorded: RecordedSource,
-    began: Instant,
-    every: Duration,
-    to: &SyncSender<Message>,
-    memory: &QueueMemory,
-    stop: &Arc<AtomicBool>,
-) {
-    let mut backoff = Backoff::new(every);
-    let mut late: Option<Late> = None;
-    let mut opened: Option<Box<dyn Source + Send>> = None;
-    let mut due = began;
-    loop {
+/// Samples one source at the ticks `began + n x every`, in a thread of its own.
+pub struct Sampler {
+    /// The number of the source.
+    pub source: usize,
+    pub began: Instant,
+    pub every: Duration,
+    pub to: SyncSender<Message>,
+    pub memory: Arc<QueueMemory>,
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Sampler {
+    /// Samples until `stop` is set or the recorder has ended.
+    pub fn run(self, mut recorded: RecordedSource) {
+        let mut backoff = Backoff::new(self.every);
+        let mut late: Option<Late> = None;
+        let mut opened: Option<Box<dyn Source + Send>> = None;
+        let mut due = self.began;
+        while self.wait_until(due) {
+            if let Some(dropped) = late
+                && self.to.try_send(Message::Late { source: self.source, late: dropped }).is_ok()
+            {
+                late = None;
+            }
+            let message = match snapshot(&mut recorded, &mut opened) {
+                Ok(snapshot) => {
+                    backoff.succeeded();
+                    due = next_tick(self.began, self.every, Instant::now());
+                    let bytes = queue_memory::bytes_of(&snapshot);
+                    Message::Snapshot { source: self.source, snapshot: Box::new(snapshot), bytes }
+                }
+                Err(error) => {
+                    let retry_in = backoff.failed();
+                    let earliest = (Instant::now() + retry_in).checked_sub(self.every).unwrap_or(self.began);
+                    due = next_tick(self.began, self.every, earliest);
+                    Message::Failed { source: self.source, error, retry_in }
+                }
+            };
+            match self.send(message) {
+                Ok(None) => {}
+                // Counters are cumulative, so the next snapshot includes the dropped ones.
+                Ok(Some(at)) => {
+                    let late = late.get_or_insert(Late { snapshots: 0, first_unix_ns: at, last_unix_ns: at });
+                    (late.snapshots, late.last_unix_ns) = (late.snapshots + 1, at);
+                }
+                Err(RecorderEnded) => return,
+            }
+        }
+    }
+
+    /// Waits for a tick. Returns false where `stop` was set.
+    fn wait_until(&self, due: Instant) -> bool {
         while let Some(left) = due.checked_duration_since(Instant::now()) {
-            if stop.load(Relaxed) {
-                return;
+            if self.stop.load(Relaxed) {
+                return false;
             }
             std::thread::sleep(left.min(NAP));
         }
-        if stop.load(Relaxed) {
-            return;
-        }
-        if let Some(dropped) = late
-            && to.try_send(Message::Late { source, late: dropped }).is_ok()
+        !self.stop.load(Relaxed)
+    }
+
+    /// Queues a message. Returns the time of a snapshot that was dropped because the queue is full.
+    fn send(&self, message: Message) -> Result<Option<u64>, RecorderEnded> {
+        if let Message::Snapshot { ref snapshot, bytes, .. } = message
+            && !self.memory.reserve(bytes)
         {
-            late = None;
+            return Ok(Some(snapshot.taken_unix_ns));
         }
-        // A panic in one source stops neither the others nor, permanently, this one.
-        let snapshot = catch_unwind(AssertUnwindSafe(|| match &mut opened {
-            Some(source) => source.snapshot(),
-            None => (recorded.open)().and_then(|source| opened.insert(source).snapshot()),
-        }));
-        let snapshot = snapshot.unwrap_or_else(|_| {
-            opened = None;
-            Err(SourceError::Fault)
-        });
-        let message = match snapshot {
-            Ok(snapshot) => {
-                backoff.succeeded();
-                due = next_tick(began, every, Instant::now());
-                let bytes = queue_memory::bytes_of(&snapshot);
-                Message::Snapshot { source, snapshot: Box::new(snapshot), bytes }
+        match self.to.try_send(message) {
+            Ok(()) => Ok(None),
+            Err(TrySendError::Full(Message::Snapshot { snapshot, bytes, .. })) => {
+                self.memory.release(bytes);
+                Ok(Some(snapshot.taken_unix_ns))
             }
-            Err(error) => {
-                let retry_in = backoff.failed();
-                due =
-                    next_tick(began, every, (Instant::now() + retry_in).checked_sub(every).unwrap_or(began));
-                Message::Failed { source, error, retry_in }
-            }
-        };
-        let dropped = match message {
-            Message::Snapshot { ref snapshot, bytes, .. } if !memory.reserve(bytes) => {
-                Some(snapshot.taken_unix_ns)
-            }
-            message => match to.try_send(message) {
-                Ok(()) => None,
-                Err(TrySendError::Full(Message::Snapshot { snapshot, bytes, .. })) => {
-                    memory.release(bytes);
-                    Some(snapshot.taken_unix_ns)
-                }
-                // A failure that lasts is reported at the next try.
-                Err(TrySendError::Full(_)) => None,
-                Err(TrySendError::Disconnected(_)) => return,
-            },
-        };
-        // Counters are cumulative, so the next snapshot includes the dropped ones.
-        if let Some(at) = dropped {
-            let late = late.get_or_insert(Late { snapshots: 0, first_unix_ns: at, last_unix_ns: at });
-            (late.snapshots, late.last_unix_ns) = (late.snapshots + 1, at);
+            // A failure that lasts is reported at the next try.
+            Err(TrySendError::Full(_)) => Ok(None),
+            Err(TrySendError::Disconnected(_)) => Err(RecorderEnded),
         }
     }
+}
+
+/// No thread reads the queue any more.
+struct RecorderEnded;
+
+/// A snapshot of the source, which is opened where it is not open. A panic in one source stops neither the others nor,
+/// permanently, this one.
+fn snapshot(
+    recorded: &mut RecordedSource,
+    opened: &mut Option<Box<dyn Source + Send>>,
+) -> Result<Snapshot, SourceError> {
+    let snapshot = catch_unwind(AssertUnwindSafe(|| match opened {
+        Some(source) => source.snapshot(),
+        None => (recorded.open)().and_then(|source| opened.insert(source).snapshot()),
+    }));
+    snapshot.unwrap_or_else(|_| {
+        *opened = None;
+        Err(SourceError::Fault)
+    })
 }
 
 /// The first tick after `now`: a missed tick is not made up for.

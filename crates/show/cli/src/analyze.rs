@@ -70,7 +70,7 @@ pub fn run(args: &AnalyzeArgs, history: Option<&Path>, out: &mut Output) -> Done
         let gaps = own.iter().filter(|gap| gap.source == source.source).cloned().collect();
         let number = analysed.sources.len();
         let kinds = charts.as_mut().map(|charts| (number, charts));
-        if let Some(analysis) = one(&history, &source.source, &settings, gaps, kinds, out)? {
+        if let Some(analysis) = analyze_source(&history, (&source.source, gaps), &settings, kinds, out)? {
             analysed.sources.push(analysis);
         }
     }
@@ -150,13 +150,12 @@ fn stretch(args: &AnalyzeArgs, sources: &[SourceInfo]) -> Result<Settings, Failu
     })
 }
 
-/// One source, file after file; `None` where it has no two captures in the stretch. Charts of all its files by kind are
-/// added to `charts`, where a page is wanted, under that number of the source.
-fn one(
+/// Analyses one source with its gaps, file by file; `None` where it has fewer than two captures in the period. Adds charts of
+/// its files by kind to `charts`, under the given number of the source.
+fn analyze_source(
     history: &History,
-    source: &str,
+    (source, gaps): (&str, Vec<Gap>),
     settings: &Settings,
-    gaps: Vec<Gap>,
     charts: Option<(usize, &mut Vec<HistoryChart>)>,
     out: &mut Output,
 ) -> Result<Option<Analysis>, Failure> {

@@ -1,4 +1,4 @@
-use crate::measure::{How, directory, keep};
+use crate::measure::{How, TestPlace, directory, keep};
 use capability::Capability;
 use collect::{FileNames, Source};
 use everyday::Observer;
@@ -254,7 +254,6 @@ fn run_everyday(
     Ok(Seen { observer, observation, capability: Some(capability), phases })
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as map_err calls it")]
 fn failure(error: everyday::Error) -> Failure {
     let (facts, remedy) = (error.facts(), error.remedy());
     Failure::from_parts(error, facts, remedy.map(Into::into))
@@ -267,7 +266,8 @@ fn measure_now(
     history: &mut History,
     out: &mut Output,
 ) -> Result<Capability, Failure> {
-    let capability = directory(target, workspace, &args.how, true, history, out)?;
+    let place = TestPlace { target, workspace };
+    let capability = directory(&place, &args.how, true, history, out)?;
     keep(&capability, history, out)?;
     Ok(capability)
 }

@@ -75,47 +75,50 @@ pub fn run(args: &DiskspdArgs, history: Option<&Path>, out: &mut Output) -> Done
     }
     let form = Form::new(options.text_form, checked.profile.result_format)?;
     let history = options.history.as_deref().or(history);
-    load(&line, &checked, planned, form, &options, history, out).map_err(|why| why.with_option_names(&WORDS))
+    let load = Load { line: &line, checked: &checked, planned, form };
+    load.run(&options, history, out).map_err(|why| why.with_option_names(&WORDS))
 }
 
-/// Runs what was planned, and prints it as diskspd does.
-fn load(
-    line: &str,
-    checked: &Checked,
+/// A checked command line that is about to run.
+struct Load<'a> {
+    line: &'a str,
+    checked: &'a Checked,
     planned: Planned,
     form: Form,
-    options: &Options,
-    history: Option<&Path>,
-    out: &mut Output,
-) -> Done {
-    let Planned { mut plan, extras, .. } = planned;
-    refuse_directories(&plan)?;
-    let system = system::facts(Path::new("/"));
-    extras.iter().try_for_each(|extras| check_cpus(&extras.affinity))?;
-    name(&mut plan, line);
-    let answer = |measured: &Measured<'_>, out: &mut Output| {
-        let phases = measured.phases;
-        let report = Report { command_line: line, profile: &checked.profile, system: &system, phases };
-        let json = || {
-            let mut answer = measured.json();
-            answer["command_line"] = serde_json::json!(line);
-            answer
-        };
-        out.answer(|_| form.print(&report), json);
-        Ok(())
-    };
-    let how = |at: usize, phase: &Phase, opened: &Opened| {
-        let span = &checked.profile.time_spans[at];
-        advise(phase, &extras[at], opened)?;
-        Ok(together(phase, &extras[at], span.iops_deviation))
-    };
-    let (traces, mut history) = (Traces::default(), kept::open_to_write(history)?);
-    let run =
-        Run { plan: &plan, destroy: &options.destroy_data, traces: &traces, how: &how, answer: &answer };
-    run.conduct(&mut history, out)
 }
 
-/// What is printed.
+impl Load<'_> {
+    /// Runs the plan, and prints the results in diskspd's form.
+    fn run(self, options: &Options, history: Option<&Path>, out: &mut Output) -> Done {
+        let Load { line, checked, planned: Planned { mut plan, extras, .. }, form } = self;
+        refuse_directories(&plan)?;
+        let system = system::facts(Path::new("/"));
+        extras.iter().try_for_each(|extras| check_cpus(&extras.affinity))?;
+        name(&mut plan, line);
+        let answer = |measured: &Measured<'_>, out: &mut Output| {
+            let phases = measured.phases;
+            let report = Report { command_line: line, profile: &checked.profile, system: &system, phases };
+            let json = || {
+                let mut answer = measured.json();
+                answer["command_line"] = serde_json::json!(line);
+                answer
+            };
+            out.answer(|_| form.print(&report), json);
+            Ok(())
+        };
+        let how = |at: usize, phase: &Phase, opened: &Opened| {
+            let span = &checked.profile.time_spans[at];
+            advise(phase, &extras[at], opened)?;
+            Ok(together(phase, &extras[at], span.iops_deviation))
+        };
+        let (traces, mut history) = (Traces::default(), kept::open_to_write(history)?);
+        let run =
+            Run { plan: &plan, destroy: &options.destroy_data, traces: &traces, how: &how, answer: &answer };
+        run.conduct(&mut history, out)
+    }
+}
+
+/// The form of the results.
 #[derive(Clone, Copy)]
 enum Form {
     Text,

@@ -108,7 +108,8 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
     interrupt::install();
     let capability = if is_directory {
         let workspace = workspace::open(target.path(), &mut history, out)?;
-        let capability = directory(&target, &workspace, &args.how, !args.read_only, &mut history, out)?;
+        let place = TestPlace { target: &target, workspace: &workspace };
+        let capability = directory(&place, &args.how, !args.read_only, &mut history, out)?;
         workspace::remove(workspace, out)?;
         capability
     } else {
@@ -165,17 +166,22 @@ fn failed(capability: &Capability) -> u64 {
     capability.curves.iter().flat_map(|curve| &curve.points).map(|point| point.failed).sum()
 }
 
-/// Measures a directory through a test file of its own, which is gone afterwards.
+/// A directory to measure, and the workspace in it for the test file.
+pub struct TestPlace<'a> {
+    pub target: &'a Target,
+    pub workspace: &'a Workspace,
+}
+
+/// Measures a directory through a test file of its own, which is removed afterwards.
 pub fn directory(
-    target: &Target,
-    workspace: &Workspace,
+    TestPlace { target, workspace }: &TestPlace<'_>,
     how: &How,
     writes: bool,
     history: &mut History,
     out: &mut Output,
 ) -> Result<Capability, Failure> {
     let bytes = how.size.unwrap_or_else(|| test_file_bytes(target));
-    // First, since on a full disk nothing else can be found out.
+    // Checked first, because the further checks need space too.
     workspace.check_room(bytes)?;
     if how.caching() == Caching::Direct && target.facts().direct_align_bytes.is_none() {
         return Err(Failure::new(format_args!(
@@ -191,7 +197,7 @@ pub fn directory(
             format_bytes(SIZE_MIN)
         )));
     }
-    // On record before it is there, until it is gone, whatever happens between.
+    // Recorded before it exists and until it is removed, so that a kill leaves no unrecorded file.
     let path = workspace::canonical(workspace.path())
         .join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
     history.record_test_file(&path, bytes)?;

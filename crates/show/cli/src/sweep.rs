@@ -13,6 +13,7 @@ use queue::QueueWatch;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steps::Steps;
+use storage::Region;
 use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, page};
 use workload::{
     Caching, Layout, Pattern, Phase, PhaseResult, Placed, Plan, PlanTarget, RunLength, Shape, TargetFacts,
@@ -204,7 +205,7 @@ fn sweep(
             (1..=threads.min(outstanding)).rev().find(|it| outstanding.is_multiple_of(*it)).unwrap_or(1);
         let workload = workload(args, outstanding, even);
         let left = args.outstanding.left(points.len()).map(|steps| (steps + 1) * (of - at));
-        let step = step(args, opened, &workload, region.name().as_str(), left, out)?;
+        let step = step(args, region, &workload, left, out)?;
         let stopped = step.result.interrupted || interrupt::requested();
         let busy = args.threads.is_none() && step.result.thread_busy_max() >= BUSY_MAX && threads < cores;
         if busy && !stopped && even == threads && outstanding > threads {
@@ -226,13 +227,12 @@ fn sweep(
 
 fn step(
     args: &SweepArgs,
-    opened: &Opened,
+    region: &Region,
     workload: &Workload,
-    target: &str,
     steps_left: Option<usize>,
     out: &mut Output,
 ) -> Result<SweepStep, Failure> {
-    let region = opened.region(0, workload.shape.caching);
+    let target = region.name();
     let length = RunLength { warm_up: args.warm_up, duration: args.duration, ..RunLength::default() };
     let mut queue = QueueWatch::new(region, args.sample);
     let all = workload.outstanding_total();

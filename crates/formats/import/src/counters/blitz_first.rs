@@ -50,7 +50,7 @@ fn line(cells: &Cells<'_>) -> Result<(u64, Sample), ImportError> {
         database_id: Some(database_id),
         file_id: format!("{database_id}:{file_id}"),
         kind: kind(database_id == TEMPDB, cells.text("TypeDesc")),
-        path: path(cells, "PhysicalName", "DatabaseName", "FileLogicalName", database_id, file_id),
+        path: path(cells, ["PhysicalName", "DatabaseName", "FileLogicalName"], (database_id, file_id)),
         drive: None,
         handle: None,
         object: None,

@@ -53,7 +53,7 @@ fn line(cells: &Cells<'_>) -> Result<Line, ImportError> {
             None => format!("{database_id}:{file_id}"),
         },
         kind: kind(database_id == TEMPDB, cells.text("type_desc")),
-        path: path(cells, "physical_name", "database_name", "file_name", database_id, file_id),
+        path: path(cells, ["physical_name", "database_name", "file_name"], (database_id, file_id)),
         drive: cells.text("volume_mount_point").map(str::to_owned),
         handle: cells.text("file_handle").map(str::to_owned),
         object: None,
@@ -171,17 +171,13 @@ pub(super) fn kind(is_tempdb: bool, type_desc: Option<&str>) -> FileKind {
 }
 
 /// The physical name, or a substitute where the account may not see it.
-pub(super) fn path(
-    cells: &Cells<'_>,
-    physical: &str,
-    database: &str,
-    file: &str,
-    database_id: u64,
-    file_id: u64,
-) -> String {
-    match (cells.text(physical), cells.text(database), cells.text(file)) {
+/// `columns` are those of the physical name, of the database and of the file's logical name; `id` is the number of the
+/// database and of the file.
+pub(super) fn path(cells: &Cells<'_>, columns: [&str; 3], id: (u64, u64)) -> String {
+    let [physical, database, file] = columns.map(|column| cells.text(column));
+    match (physical, database, file) {
         (Some(path), ..) => path.to_owned(),
         (None, Some(database), Some(file)) => format!("{database}/{file}"),
-        _ => format!("database {database_id} file {file_id}"),
+        _ => format!("database {} file {}", id.0, id.1),
     }
 }
