@@ -1,6 +1,6 @@
 //! Runs the same work on two copies of one database, one through the shim, in blocks of A B B A, and
-//! prints the ratio of the times. Slow drifts of the machine fall out of a block; the median over the
-//! blocks is the answer. Started by `scripts/bench vfs`.
+//! prints the ratio of the times. The order within a block cancels slow drifts of the machine; the result is the
+//! median over the blocks. Started by `scripts/bench vfs`.
 
 use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use rusqlite::{Connection, OpenFlags, ffi};
@@ -14,8 +14,8 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const ROWS: u64 = 100_000;
 const OPERATIONS: u64 = 8_000;
-/// Blocks that a pair of processes runs before a fresh pair takes over: where a process happens to lie in
-/// memory is worth some per cent either way.
+/// Blocks that a pair of processes runs before a new pair replaces it: a process's placement in memory changes its
+/// speed by a few per cent.
 const BLOCKS_A_PAIR: u64 = 8;
 
 struct Workload {
@@ -95,8 +95,8 @@ fn compare(parent: &str, pairs: u64) -> Result<()> {
     Ok(())
 }
 
-/// One way of running, in a process of its own: two connections in one process share SQLite's page
-/// cache (SQLITE_ENABLE_MEMORY_MANAGEMENT), and one would live at the other's expense.
+/// A process that runs the work with the shim or without it. Two connections in one process would share SQLite's
+/// page cache (SQLITE_ENABLE_MEMORY_MANAGEMENT) and take pages from each other.
 struct Runner {
     child: Child,
     answers: Lines<BufReader<ChildStdout>>,
@@ -108,9 +108,9 @@ struct Timing {
 }
 
 impl Runner {
-    fn start(way: &str, number: usize, dir: &Path) -> Result<Runner> {
+    fn start(mode: &str, number: usize, dir: &Path) -> Result<Runner> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["run-one", way, &number.to_string()]).arg(dir);
+        command.args(["run-one", mode, &number.to_string()]).arg(dir);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let answers = BufReader::new(child.stdout.take().ok_or("no pipe")?).lines();
         Ok(Runner { child, answers })
@@ -131,7 +131,7 @@ impl Drop for Runner {
     }
 }
 
-/// Makes the database, then runs once for each seed that comes in.
+/// Creates the database, then runs once for each seed that it reads.
 fn run_one(counted: bool, workload: &Workload, dir: &str) -> Result<()> {
     let name = if counted { "counted" } else { "plain" };
     let path = Path::new(dir)
@@ -167,7 +167,7 @@ fn prepared(path: &Path, vfs: Option<&str>, workload: &Workload) -> rusqlite::Re
     Ok(database)
 }
 
-/// Seconds of one run. Equal seeds ask for equal rows.
+/// Seconds of one run. Equal seeds select equal rows.
 fn timed(database: &Connection, workload: &Workload, seed: u64) -> rusqlite::Result<f64> {
     let mut read = database.prepare_cached("SELECT price, name FROM item WHERE id = ?1")?;
     let mut update = database.prepare_cached("UPDATE item SET price = price + 1 WHERE id = ?1")?;

@@ -1,5 +1,5 @@
-//! The parts of SQLite's C interface that a VFS touches, written out here so that the shim links
-//! against no SQLite: the program it is loaded into has one already.
+//! The parts of SQLite's C interface that a VFS uses. They are declared here so that the shim does not link
+//! SQLite: the program that loads it has its own.
 //!
 //! Stable since SQLite 3.8 (`sqlite3.h`, "OS Interface Object"); new fields are only ever appended.
 
@@ -25,7 +25,7 @@ pub(crate) const SQLITE_OPEN_WAL: c_int = 0x0008_0000;
 pub(crate) const SQLITE_FCNTL_VFSNAME: c_int = 12;
 pub(crate) const SQLITE_FCNTL_TEMPFILENAME: c_int = 16;
 
-/// `sqlite3_file`: the head of what a VFS keeps of an open file.
+/// `sqlite3_file`: the first field of a VFS's open file.
 #[repr(C)]
 #[derive(Debug)]
 pub struct SqliteFile {
@@ -62,7 +62,7 @@ pub(crate) type ShmMap =
     unsafe extern "C" fn(*mut SqliteFile, c_int, c_int, c_int, *mut *mut c_void) -> c_int;
 pub(crate) type DlSymbol = Option<unsafe extern "C" fn()>;
 
-/// `sqlite3_vfs`, versions 1 to 3: one way to reach files.
+/// `sqlite3_vfs`, versions 1 to 3: an interface to files.
 #[repr(C)]
 #[derive(Debug)]
 pub struct SqliteVfs {
@@ -103,7 +103,7 @@ pub type VfsFind = unsafe extern "C" fn(*const c_char) -> *mut SqliteVfs;
 /// `sqlite3_vfs_register`.
 pub type VfsRegister = unsafe extern "C" fn(*mut SqliteVfs, c_int) -> c_int;
 
-/// The two functions the shim needs of the SQLite it serves.
+/// The two functions that the shim calls in SQLite.
 #[derive(Clone, Copy, Debug)]
 pub struct SqliteFunctions {
     /// `sqlite3_vfs_find`.

@@ -1,7 +1,7 @@
-//! The clock of every stall.
+//! The clock that times I/Os.
 
-/// CLOCK_MONOTONIC in nanoseconds, answered by the vdso without a system call: the cheapest clock that
-/// neither jumps nor differs between cores.
+/// CLOCK_MONOTONIC in nanoseconds, read through the vDSO without a system call: the cheapest clock that neither
+/// jumps nor differs between cores.
 #[inline(always)]
 pub(crate) fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,7 +1,9 @@
-//! The file through which other processes see the counters: where it lies, how it is made, and how it
-//! goes away.
+//! The file through which other processes read the counters: its place, how it is created, and how it is
+//! removed.
 
-use crate::layout::{BOOT_ID_BYTES, FILES_MAX, HEADER_BYTES, MAGIC, REGION_BYTES, SLOT_BYTES, VERSION};
+use crate::layout::{
+    BOOT_ID_BYTES, FILES_MAX, HEADER_BYTES, MAGIC, REGION_BYTES, SLOT_BYTES, VERSION, file_name,
+};
 use crate::reader::CountersFile;
 use crate::region::Region;
 use published::ProcessIdentity;
@@ -12,7 +14,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-/// Who may see the counters.
+/// Who may read the counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Publish {
     /// This process only, through its [`crate::Registry`].
@@ -24,27 +26,14 @@ pub enum Publish {
     },
 }
 
-const PREFIX: &str = "headroom-sqlite-";
-const SUFFIX: &str = ".counters";
-
-fn file_name(pid: u32) -> String {
-    format!("{PREFIX}{pid}{SUFFIX}")
-}
-
-/// Whether a file's name is that of a counters file.
-pub(crate) fn is_counters_name(name: &str) -> bool {
-    let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
-    pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
-}
-
-/// A file that was made, and which it is: its name may belong to another file one day.
+/// The file that this process created. The inode identifies it: another file may take its name later.
 #[derive(Debug)]
 pub(crate) struct Published {
     pub path: PathBuf,
     inode: u64,
 }
 
-/// Makes the file, sized and with room for the header; nothing is in it yet.
+/// Creates the file at its full size, with storage reserved for the header, and all bytes zero.
 pub(crate) fn create(dir: &Path, pid: u32) -> io::Result<(Published, File)> {
     let path = dir.join(file_name(pid));
     let open = || {
@@ -69,8 +58,8 @@ pub(crate) fn create(dir: &Path, pid: u32) -> io::Result<(Published, File)> {
     }
 }
 
-/// A file under our own pid is of a process that is dead, unless it is of this very process (a second
-/// copy of this library) or of one in another pid namespace that shares the directory.
+/// A file with our own pid belongs to a process that has ended, or to this process (a second copy of this
+/// library), or to a process of another pid namespace that shares the directory. Only the first is removed.
 fn remove_stale(path: &Path) -> io::Result<()> {
     if let Ok(counters) = CountersFile::open(path)
         && counters.process().is_alive() != Some(false)
@@ -83,10 +72,10 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-/// Has the file system set the bytes aside. Without it, a full /dev/shm would kill the program with
-/// SIGBUS at the first touch.
+/// Reserves the bytes in the file system. Without this, the first access would kill the program with SIGBUS
+/// when /dev/shm is full.
 fn reserve(file: &File, offset: usize, bytes: usize) -> io::Result<()> {
-    // SAFETY: a plain system call on a descriptor that is open.
+    // SAFETY: posix_fallocate accesses no memory; the descriptor is open.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), offset as i64, bytes as i64) } {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
@@ -94,8 +83,8 @@ fn reserve(file: &File, offset: usize, bytes: usize) -> io::Result<()> {
 }
 
 impl Published {
-    /// Sets room aside for one more slot. The file is opened anew each time: a descriptor that was kept
-    /// could have been closed by a program that turns itself into a daemon, and be a file of its own now.
+    /// Reserves storage for one more slot. The file is opened each time: a program that turns itself into a daemon
+    /// closes descriptors that it does not know, and their numbers then refer to files of its own.
     pub fn reserve_slot(&self, index: usize) -> io::Result<()> {
         let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(&self.path)?;
         if file.metadata()?.ino() != self.inode {
@@ -104,7 +93,7 @@ impl Published {
         reserve(&file, HEADER_BYTES + index * SLOT_BYTES, SLOT_BYTES)
     }
 
-    /// Removes the file, unless its name is another file's by now.
+    /// Removes the file, unless another file has its name now.
     pub fn remove(&self) {
         if fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
@@ -112,7 +101,7 @@ impl Published {
     }
 }
 
-/// Fills the header in; the magic comes last, so that a reader sees all of it or none.
+/// Fills in the header. The magic is written last, so that a reader sees a complete header or none.
 pub(crate) fn write_header(region: &Region, process: &ProcessIdentity) {
     let header = region.header();
     header.version.store(VERSION, Relaxed);

@@ -1,16 +1,16 @@
 //! The entry points by which SQLite loads this library as an extension.
 //!
-//! SQLite tries `sqlite3_extension_init` first and then a name made of the file's: "lib" is cut off,
-//! only letters up to the first "." are kept (`sqlite3LoadExtension`, loadext.c). For
+//! SQLite tries `sqlite3_extension_init` first and then a name derived from the file's: without "lib", only the
+//! letters before the first "." (`sqlite3LoadExtension`, loadext.c). For
 //! `libheadroom_sqlite.so` that is `sqlite3_headroomsqlite_init`.
 
 use crate::abi::{SQLITE_ERROR, SQLITE_OK_LOAD_PERMANENTLY, SqliteFunctions};
 use crate::{Publish, register};
 use std::ffi::{c_char, c_int, c_void};
 
-/// Places of the two functions in `sqlite3_api_routines`, counted in pointers (offsetof() / 8 over
-/// sqlite3ext.h, where they follow `soft_heap_limit`). The struct only ever grows
-/// at its end, so that they hold for every SQLite from 3.5.9 on.
+/// Indexes of the two functions in `sqlite3_api_routines`, counted in pointers (offsetof() / 8 over
+/// sqlite3ext.h, where they follow `soft_heap_limit`). Fields are only appended to the struct, so the indexes are
+/// valid for every SQLite since 3.5.9.
 const SLOT_VFS_FIND: usize = 141;
 const SLOT_VFS_REGISTER: usize = 142;
 
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn sqlite3_extension_init(
     if api.is_null() {
         return SQLITE_ERROR;
     }
-    // SAFETY: SQLite hands over its table of routines, which is longer than these slots since 3.5.9.
+    // SAFETY: SQLite passes its table of routines, which has these slots since 3.5.9.
     let (find, register_vfs) = unsafe { (*api.add(SLOT_VFS_FIND), *api.add(SLOT_VFS_REGISTER)) };
     if find.is_null() || register_vfs.is_null() {
         return SQLITE_ERROR;

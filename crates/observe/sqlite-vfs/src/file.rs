@@ -1,4 +1,5 @@
-//! The shim as an open file: four methods are counted and timed, the others handed on.
+//! The methods of an open file: read, write, sync and truncate are timed and counted, fetches are counted, and the
+//! others call the file of the VFS below unchanged.
 
 use crate::abi::{
     IoMethods, SQLITE_FCNTL_TEMPFILENAME, SQLITE_FCNTL_VFSNAME, SQLITE_IOERR, SQLITE_IOERR_SHORT_READ,
@@ -6,16 +7,15 @@ use crate::abi::{
 };
 use crate::clock::now_ns;
 use crate::layout::Slot;
-use crate::vfs::{VFS_NAME, below};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What the shim keeps of an open file. The file of the VFS below follows it in memory.
+/// The shim's part of an open file. The file of the VFS below follows it in memory.
 #[repr(C)]
 pub(crate) struct CountedFile {
     pub base: SqliteFile,
-    /// `None` when all slots were taken: the file works, uncounted.
+    /// `None` when all slots were taken: the file works, but is not counted.
     pub slot: Option<&'static Slot>,
     shim: *mut SqliteVfs,
 }
@@ -29,12 +29,22 @@ impl CountedFile {
     /// `file` is a file of the shim.
     #[inline(always)]
     pub unsafe fn inner(file: *mut SqliteFile) -> *mut SqliteFile {
-        // SAFETY: the VFS asked for room for both (`file_bytes`).
+        // SAFETY: SQLite allocates `file_bytes` bytes, which are enough for both.
         unsafe { file.cast::<CountedFile>().add(1).cast() }
     }
 }
 
-/// The method of the file below, or what to return where it has none.
+/// The VFS below the shim.
+///
+/// # Safety
+/// `shim` is the shim's VFS, whose `app_data` is the VFS below.
+#[inline(always)]
+pub(crate) unsafe fn vfs_below(shim: *mut SqliteVfs) -> *mut SqliteVfs {
+    // SAFETY: by contract.
+    unsafe { (*shim).app_data.cast() }
+}
+
+/// Calls the method of the file below, or returns `$absent` where it has none.
 macro_rules! below {
     ($file:expr, $method:ident($($arg:expr),*), else $absent:expr) => {{
         let inner = CountedFile::inner($file);
@@ -60,43 +70,30 @@ unsafe extern "C" fn read(file: *mut SqliteFile, to: *mut c_void, bytes: c_int, 
         let code = below!(file, read(to, bytes, offset), else SQLITE_IOERR);
         let stall_ns = now_ns().saturating_sub(start);
         let Some(slot) = slot_of(file) else { return code };
-        if code == SQLITE_OK {
-            slot.count_read(bytes as u64, stall_ns);
-        } else {
-            count_unusual_read(file, slot, code, bytes, offset, stall_ns);
+        match code {
+            SQLITE_OK => slot.count_read(bytes as u64, stall_ns),
+            SQLITE_IOERR_SHORT_READ => {
+                slot.count_short_read(bytes_before_end(file, bytes, offset), stall_ns);
+            }
+            _ => {
+                slot.reads.errors.fetch_add(1, Relaxed);
+            }
         }
         code
     }
 }
 
-/// A short read says not how short: the rest was zeroed. The file's size does.
+/// The bytes that a short read returned. SQLite's result code does not contain them, and the rest of the buffer was
+/// zeroed: they follow from the file's size. 0 where the size is unknown.
 ///
 /// # Safety
 /// As for [`read`].
 #[cold]
-unsafe fn count_unusual_read(
-    file: *mut SqliteFile,
-    slot: &Slot,
-    code: c_int,
-    bytes: c_int,
-    offset: i64,
-    stall_ns: u64,
-) {
-    if code != SQLITE_IOERR_SHORT_READ {
-        slot.reads.errors.fetch_add(1, Relaxed);
-        return;
-    }
+unsafe fn bytes_before_end(file: *mut SqliteFile, bytes: c_int, offset: i64) -> u64 {
     let mut size = 0;
     // SAFETY: by contract.
     let sized = unsafe { below!(file, file_size(&raw mut size), else SQLITE_IOERR) };
-    let returned =
-        if sized == SQLITE_OK { size.saturating_sub(offset).clamp(0, i64::from(bytes)) } else { 0 };
-    if returned > 0 {
-        slot.count_read(returned as u64, stall_ns);
-        slot.reads.short.fetch_add(1, Relaxed);
-    } else {
-        slot.reads.empty.fetch_add(1, Relaxed);
-    }
+    if sized == SQLITE_OK { size.saturating_sub(offset).clamp(0, i64::from(bytes)) as u64 } else { 0 }
 }
 
 unsafe extern "C" fn write(file: *mut SqliteFile, from: *const c_void, bytes: c_int, offset: i64) -> c_int {
@@ -166,7 +163,7 @@ unsafe extern "C" fn fetch(file: *mut SqliteFile, offset: i64, bytes: c_int, out
 }
 
 unsafe extern "C" fn close(file: *mut SqliteFile) -> c_int {
-    // SAFETY: as for `read`. SQLite takes a file without methods for closed.
+    // SAFETY: as for `read`. SQLite regards a file without methods as closed.
     unsafe {
         let code = below!(file, close(), else SQLITE_OK);
         (*file).methods = ptr::null();
@@ -184,22 +181,22 @@ unsafe extern "C" fn file_control(file: *mut SqliteFile, operation: c_int, argum
     }
 }
 
-/// Answers "headroom/unix", as shims do. The answer must be memory that `sqlite3_free` accepts, and the
-/// allocator is none of our two functions: the file below makes such memory when asked for the name of a
-/// temporary file, and at least as long as that name. False if it does not.
+/// Returns "headroom/unix" in `out`, as shims do. The text must be in memory that `sqlite3_free` accepts, but SQLite's
+/// allocator is not among [`crate::SqliteFunctions`]. So the file below allocates it: for the name of a temporary
+/// file. False if it allocates nothing, or too little.
 ///
 /// # Safety
 /// As for [`read`]; `out` is SQLite's.
 unsafe fn write_vfs_name(file: *mut SqliteFile, out: *mut *mut c_char) -> bool {
     // SAFETY: by contract; the VFS below is registered and has a name.
     unsafe {
-        let under = below((*file.cast::<CountedFile>()).shim);
-        let name_below = CStr::from_ptr((*under).name).to_bytes();
-        let name = [VFS_NAME.as_bytes(), b"/", name_below, b"\0"].concat();
+        let shim = (*file.cast::<CountedFile>()).shim;
+        let name_of = |vfs: *mut SqliteVfs| CStr::from_ptr((*vfs).name).to_bytes();
+        let name = [name_of(shim), b"/", name_of(vfs_below(shim)), b"\0"].concat();
         let mut memory: *mut c_char = ptr::null_mut();
         let argument = (&raw mut memory).cast();
         let code = below!(file, file_control(SQLITE_FCNTL_TEMPFILENAME, argument), else SQLITE_NOTFOUND);
-        // Too short a name is let go of: once per question, and no VFS is known to do it.
+        // Memory that is too small leaks: it cannot be freed here, and no VFS is known to return it.
         if code != SQLITE_OK || memory.is_null() || CStr::from_ptr(memory).count_bytes() + 1 < name.len() {
             return false;
         }
@@ -209,9 +206,9 @@ unsafe fn write_vfs_name(file: *mut SqliteFile, out: *mut *mut c_char) -> bool {
     }
 }
 
-/// Methods that go on unchanged to the file below. An absent one is never called: it is absent in the
-/// shim's table as well.
-macro_rules! hand_on {
+/// Methods that call the file below unchanged. A method that the file below lacks is never called: the shim's
+/// table lacks it too.
+macro_rules! forward {
     ($($name:ident($($arg:ident: $kind:ty),*) -> $result:ty, else $absent:expr;)*) => {$(
         unsafe extern "C" fn $name(file: *mut SqliteFile, $($arg: $kind),*) -> $result {
             // SAFETY: as for `read`; the arguments are SQLite's own.
@@ -220,7 +217,7 @@ macro_rules! hand_on {
     )*};
 }
 
-hand_on! {
+forward! {
     file_size(out: *mut i64) -> c_int, else SQLITE_IOERR;
     lock(level: c_int) -> c_int, else SQLITE_IOERR;
     unlock(level: c_int) -> c_int, else SQLITE_IOERR;
@@ -234,8 +231,8 @@ hand_on! {
     unfetch(offset: i64, page: *mut c_void) -> c_int, else SQLITE_OK;
 }
 
-/// A table of the version that the file below has. SQLite asks whether shared memory exists by looking
-/// at the pointer, so that absent must stay absent.
+/// A table of the version that the file below has. SQLite tests the pointers to learn whether shared memory and
+/// memory maps are supported, so a method that is absent below must be absent here.
 const fn table(version: c_int, shm: bool, map: bool) -> IoMethods {
     IoMethods {
         version,
@@ -265,7 +262,7 @@ static VERSION_2: [IoMethods; 2] = [table(2, false, false), table(2, true, false
 static VERSION_3: [[IoMethods; 2]; 2] =
     [[table(3, false, false), table(3, false, true)], [table(3, true, false), table(3, true, true)]];
 
-/// The shim's methods over a file with these ones; none over a file that has none.
+/// The shim's table for a file below with the table `inner`; null where `inner` is null.
 ///
 /// # Safety
 /// `inner` is null or a method table of an open file.
@@ -273,7 +270,7 @@ pub(crate) unsafe fn methods_like(inner: *const IoMethods) -> *const IoMethods {
     if inner.is_null() {
         return ptr::null();
     }
-    // SAFETY: by contract. Only fields that the version promises are read.
+    // SAFETY: by contract. Only fields that exist in the table's version are read.
     unsafe {
         match (*inner).version {
             ..=1 => &raw const VERSION_1,

@@ -1,6 +1,7 @@
 //! The counters as bytes, in a mapping that is private or a file in shared memory.
 //!
-//! Native byte order: both sides are on one machine. Fields marked * are atomic.
+//! Native byte order: writer and readers are on one machine. Fields marked * are atomic.
+//! The file is called headroom-sqlite-PID.counters.
 //!
 //! ```text
 //!  offset  bytes  header, one page of 4096
@@ -36,15 +37,15 @@
 //!    5024     96  -
 //! ```
 //!
-//! How many reads, writes and syncs there were is the sum of their histogram: one add less for each, and
-//! the two cannot disagree. Reads, writes and syncs lie in cache lines of their own. A slot is never freed or used again: the
-//! counters of a closed file live on. Each counter is exact; a reader that looks while an I/O completes
-//! may see it in the bytes and not yet in the stall or the histogram.
+//! The number of reads, writes and syncs is the sum of their histogram: this saves one add for each, and the
+//! two cannot disagree. Reads, writes and syncs are in separate cache lines. A slot is never freed or reused: the
+//! counters of a closed file remain. Each counter is exact; a reader that loads them while an I/O completes
+//! may see it in the bytes and not yet in the stall time or the histogram.
 
 use filestats::{FileKind, LatencyBuckets};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
-/// Files that one process can count; more are counted as lost.
+/// Number of files that one process can count; further files are counted as lost.
 pub const FILES_MAX: usize = 1024;
 /// Longest path that fits a slot, in bytes (SQLite's own limit on Linux is 512).
 pub const PATH_BYTES_MAX: usize = 1024;
@@ -56,6 +57,20 @@ pub(crate) const SLOT_BYTES: usize = 5120;
 pub(crate) const REGION_BYTES: usize = HEADER_BYTES + FILES_MAX * SLOT_BYTES;
 pub(crate) const BOOT_ID_BYTES: usize = 36;
 pub(crate) const PUBLISHED: u32 = 1;
+
+const NAME_PREFIX: &str = "headroom-sqlite-";
+const NAME_SUFFIX: &str = ".counters";
+
+/// The name of a process's counters file.
+pub(crate) fn file_name(pid: u32) -> String {
+    format!("{NAME_PREFIX}{pid}{NAME_SUFFIX}")
+}
+
+/// Whether a file's name is that of a counters file.
+pub(crate) fn is_counters_name(name: &str) -> bool {
+    let pid = name.strip_prefix(NAME_PREFIX).and_then(|rest| rest.strip_suffix(NAME_SUFFIX));
+    pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
+}
 
 #[repr(C, align(4096))]
 pub(crate) struct Header {
@@ -124,7 +139,7 @@ pub(crate) struct Slot {
     pub sync_latencies: Histogram,
 }
 
-// What is drawn above is what the compiler lays out.
+// The compiler's layout is the one drawn above.
 const _: () = {
     use std::mem::offset_of;
     assert!(size_of::<Header>() == HEADER_BYTES && size_of::<Slot>() <= SLOT_BYTES);
@@ -136,7 +151,7 @@ const _: () = {
     assert!(offset_of!(Slot, write_latencies) == 2528 && offset_of!(Slot, sync_latencies) == 3776);
 };
 
-/// Which file a slot is about, as the publisher learnt it.
+/// The file that a slot counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotIdentity<'a> {
     pub kind: FileKind,
@@ -156,7 +171,7 @@ pub(crate) fn kind_number(kind: FileKind) -> u32 {
     }
 }
 
-pub(crate) fn kind_of_number(number: u32) -> FileKind {
+pub(crate) fn kind_from_number(number: u32) -> FileKind {
     match number {
         0 => FileKind::Data,
         1 => FileKind::Log,
@@ -167,7 +182,7 @@ pub(crate) fn kind_of_number(number: u32) -> FileKind {
 }
 
 impl Slot {
-    /// Names the slot's file and shows the slot to readers.
+    /// Writes the file's identity into the slot and makes the slot visible to readers.
     pub fn publish(&self, file: SlotIdentity<'_>) {
         assert!(file.path.len() <= PATH_BYTES_MAX, "the registry refuses longer paths");
         self.generation.store(file.generation, Relaxed);
@@ -193,6 +208,16 @@ impl Slot {
         self.writes.bytes.fetch_add(bytes, Relaxed);
         self.writes.stall_ns.fetch_add(stall_ns, Relaxed);
         self.write_latencies[LatencyBuckets::index(stall_ns)].fetch_add(1, Relaxed);
+    }
+
+    /// A read that returned fewer bytes than requested, because it crossed the end of the file or began beyond it.
+    pub fn count_short_read(&self, bytes: u64, stall_ns: u64) {
+        if bytes > 0 {
+            self.count_read(bytes, stall_ns);
+            self.reads.short.fetch_add(1, Relaxed);
+        } else {
+            self.reads.empty.fetch_add(1, Relaxed);
+        }
     }
 
     pub fn count_sync(&self, stall_ns: u64) {

@@ -2,7 +2,7 @@
 //! connection opens, and shows the counters to other processes while the program runs.
 //!
 //! ```text
-//! SQLite ── xRead, xWrite, xSync, xTruncate ──> shim ──> the VFS that was there ("unix")
+//! SQLite ── xRead, xWrite, xSync, xTruncate ──> shim ──> the default VFS below it ("unix")
 //!                                                │ two clock reads, three relaxed adds
 //!                                                v
 //!    Registry: one slot per file ──(shared memory)──> /dev/shm/headroom-sqlite-<pid>.counters
@@ -10,8 +10,8 @@
 //!                        another process: CountersFile::open, files()
 //! ```
 //!
-//! Two ways in: [`register`] for a program that carries the shim (then open with the VFS
-//! [`VFS_NAME`]), or load `libheadroom_sqlite.so` as an SQLite extension, which makes the shim the
+//! Two ways to use it: call [`register`] in a program that links the shim, and open databases with the VFS
+//! [`VFS_NAME`]; or load `libheadroom_sqlite.so` as an SQLite extension, which makes the shim the
 //! default VFS for every connection opened afterwards.
 //!
 //! What is counted: reads that returned at least one byte, with the bytes returned; writes; syncs.
@@ -38,6 +38,6 @@ pub use counters_file::Publish;
 pub use extension::{sqlite3_extension_init, sqlite3_headroomsqlite_init};
 pub use layout::{FILES_MAX, PATH_BYTES_MAX};
 pub use published::{ProcessIdentity, counters_dir};
-pub use reader::{CountersFile, Details, FileReading, Found, ReadError, published_in};
+pub use reader::{CountersFile, CountersFiles, Details, FileReading, ReadError, published_in};
 pub use registry::{Registry, TEMP_FILES};
 pub use vfs::{RegisterError, VFS_NAME, register};

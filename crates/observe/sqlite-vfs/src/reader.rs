@@ -1,9 +1,8 @@
-//! Reading counters, those of this process and, through their files, those of others.
+//! Reads the counters of this process and, through their files, those of other processes.
 
-use crate::counters_file::is_counters_name;
 use crate::layout::{
     BOOT_ID_BYTES, FILES_MAX, HEADER_BYTES, Header, Histogram, MAGIC, PATH_BYTES_MAX, PUBLISHED,
-    REGION_BYTES, SLOT_BYTES, Slot, VERSION, kind_of_number,
+    REGION_BYTES, SLOT_BYTES, Slot, VERSION, is_counters_name, kind_from_number,
 };
 use filestats::{Counters, Figure, FileKind, Latencies, LatencyBuckets, Ops, Reason};
 use published::ProcessIdentity;
@@ -21,11 +20,11 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 /// The cumulative counters of one file of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileReading {
-    /// Place in the table, in the order in which files were first opened.
+    /// Index in the table of slots, in the order in which files were first opened.
     pub slot: usize,
-    /// Nth file of this path that the process opened, from 1: a replaced file counts anew.
+    /// Nth file of this path that the process opened, from 1: a file that replaced another starts at zero.
     pub generation: u32,
-    /// What the file is to SQLite.
+    /// What SQLite uses the file for.
     pub kind: FileKind,
     /// Full name; [`crate::TEMP_FILES`] for the sum of all temporary files.
     pub path: PathBuf,
@@ -37,15 +36,15 @@ pub struct FileReading {
     pub counters: Counters,
     /// Their histograms.
     pub latencies: Latencies,
-    /// What has no place among the counters.
+    /// Events that [`Counters`] has no fields for.
     pub details: Details,
 }
 
 /// Rarer events of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Details {
-    /// Reads that returned fewer bytes than asked, but some: they met the end of the file. They are in
-    /// the read count; the unix VFS makes one more system call for each, which returns nothing.
+    /// Reads that returned at least one byte, but fewer than requested: they crossed the end of the file. They are
+    /// in the read count; the unix VFS makes one more system call for each, which returns nothing.
     pub reads_short: u64,
     /// Reads past the end of the file, which returned nothing. They are not in the read count.
     pub reads_empty: u64,
@@ -68,7 +67,7 @@ pub struct Details {
     pub truncate_errors: u64,
 }
 
-/// Why a file gives no counters.
+/// Why the counters of a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be opened or mapped.
@@ -76,7 +75,7 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The file is not (or not yet) a counters file of this version.
@@ -105,11 +104,11 @@ impl CountersFile {
     /// Opens the file of one process.
     ///
     /// # Errors
-    /// [`ReadError`] when it cannot be read, or is not what it should be.
+    /// [`ReadError`] when it cannot be read, or is not a counters file of this version.
     pub fn open(path: &Path) -> Result<CountersFile, ReadError> {
         let failed = |error| ReadError::Io { path: path.into(), error };
         let mut options = fs::OpenOptions::new();
-        // Neither a link planted in a shared directory nor a pipe nobody writes to may hold us up.
+        // The directory is shared: a symbolic link must not lead elsewhere, a pipe without a writer must not block.
         options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let file = options.open(path).map_err(failed)?;
         let foreign = |why| ReadError::Foreign { path: path.into(), why };
@@ -127,7 +126,7 @@ impl CountersFile {
         let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| foreign("it maps to address zero"))?;
         // SAFETY: the mapping begins with the header; any bytes are a valid Header.
         let process = process_of(unsafe { base.cast::<Header>().as_ref() });
-        // Made before the check, so that the mapping goes away with it on every way out.
+        // Created before the check, so that every return unmaps the memory.
         let counters = CountersFile {
             path: path.into(),
             file,
@@ -143,7 +142,7 @@ impl CountersFile {
         Ok(counters)
     }
 
-    /// The process that counts.
+    /// The process whose counters these are.
     pub fn process(&self) -> &ProcessIdentity {
         &self.process
     }
@@ -153,7 +152,7 @@ impl CountersFile {
         &self.path
     }
 
-    /// Files that were opened while all slots were taken, and are not counted.
+    /// Number of files that were opened while all slots were taken; they are not counted.
     pub fn files_lost(&self) -> u64 {
         if has_full_size(&self.file) { self.header().files_lost.load(Relaxed) } else { 0 }
     }
@@ -161,9 +160,9 @@ impl CountersFile {
     /// All files that the process has opened so far.
     ///
     /// # Errors
-    /// [`ReadError::Foreign`] if the file was cut since it was opened.
+    /// [`ReadError::Foreign`] if the file was truncated since it was opened.
     pub fn files(&self) -> Result<Vec<FileReading>, ReadError> {
-        // Touching a mapping beyond the end of its file would kill this process.
+        // Access to a mapping beyond the end of its file would kill this process with SIGBUS.
         if !has_full_size(&self.file) {
             return Err(ReadError::Foreign { path: self.path.clone(), why: "it was cut" });
         }
@@ -213,7 +212,7 @@ fn process_of(header: &Header) -> Result<ProcessIdentity, &'static str> {
     })
 }
 
-/// What a slot says; `None` if it is not published.
+/// The counters of a slot; `None` if it is not published.
 pub(crate) fn read_slot(index: usize, slot: &Slot, timed: bool) -> Option<FileReading> {
     if slot.state.load(Acquire) != PUBLISHED {
         return None;
@@ -237,7 +236,7 @@ pub(crate) fn read_slot(index: usize, slot: &Slot, timed: bool) -> Option<FileRe
     Some(FileReading {
         slot: index,
         generation: slot.generation.load(Relaxed),
-        kind: kind_of_number(slot.kind.load(Relaxed)),
+        kind: kind_from_number(slot.kind.load(Relaxed)),
         path: PathBuf::from(OsString::from_vec(path)),
         device: (device != 0).then_some(((device >> 32) as u32, device as u32)),
         inode: (inode != 0).then_some(inode),
@@ -269,20 +268,20 @@ fn buckets(histogram: &Histogram) -> LatencyBuckets {
 
 /// The counters files of a directory.
 #[derive(Debug, Default)]
-pub struct Found {
-    /// Of processes that run.
+pub struct CountersFiles {
+    /// Those of processes that run.
     pub live: Vec<CountersFile>,
     /// Those that cannot be read, mostly because they are another user's.
     pub unreadable: Vec<ReadError>,
 }
 
 /// Finds the counters files of a directory. Files of processes that have ended are removed where that
-/// is allowed; those of other pid namespaces and foreign files are passed over.
+/// permitted; files of other pid namespaces and files that are not counters files are ignored.
 ///
 /// # Errors
 /// The directory cannot be listed.
-pub fn published_in(dir: &Path) -> io::Result<Found> {
-    let mut found = Found::default();
+pub fn published_in(dir: &Path) -> io::Result<CountersFiles> {
+    let mut found = CountersFiles::default();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         if !entry.file_name().to_str().is_some_and(is_counters_name) {

@@ -1,4 +1,4 @@
-//! The memory that holds the counters of this process: one mapping, private or of a file.
+//! The memory that holds the counters of this process: one mapping, anonymous or of a file.
 
 use crate::layout::{HEADER_BYTES, Header, REGION_BYTES, SLOT_BYTES, Slot};
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 
-/// A mapping of [`REGION_BYTES`] that is never unmapped: files that are open point into it.
+/// A mapping of [`REGION_BYTES`] that is never unmapped: open files hold references into it.
 #[derive(Debug)]
 pub(crate) struct Region {
     base: NonNull<u8>,
@@ -18,13 +18,13 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Zeroed memory of this process alone.
+    /// Zeroed memory that only this process sees.
     pub fn private() -> io::Result<Region> {
         map(ptr::null_mut(), None).map(|base| Region { base })
     }
 
-    /// Puts another file, or zeroed private memory, in the place of what is mapped: for the child of a
-    /// fork, which would else count into its parent's file.
+    /// Maps a file, or zeroed private memory, at the same address. The child of a fork needs it: it would otherwise
+    /// count into its parent's file.
     pub fn replace(&self, file: Option<&File>) -> io::Result<()> {
         map(self.base.as_ptr(), file).map(|_| ())
     }
@@ -50,8 +50,8 @@ fn map(at: *mut u8, file: Option<&File>) -> io::Result<NonNull<u8>> {
         None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
     };
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: either the kernel chooses the address, or `at` is a mapping of ours of the same length
-    // that is to be replaced.
+    // SAFETY: either the kernel chooses the address, or `at` is a mapping of ours of the same length,
+    // which is replaced.
     let base = unsafe { libc::mmap(at.cast(), REGION_BYTES, protection, flags | place, fd, 0) };
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());

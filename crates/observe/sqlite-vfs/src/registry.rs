@@ -1,4 +1,4 @@
-//! Which slot counts which file.
+//! Assigns a slot to each file that is opened.
 
 use crate::abi::{
     SQLITE_OPEN_DELETEONCLOSE, SQLITE_OPEN_MAIN_DB, SQLITE_OPEN_MAIN_JOURNAL, SQLITE_OPEN_SUBJOURNAL,
@@ -41,14 +41,14 @@ struct State {
     why_private: Option<String>,
 }
 
-/// What makes two opened files the same one.
+/// Identifies a file: files with equal keys share a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    /// Temporary files come and go; they share a slot.
+    /// All temporary files, which are many and short-lived.
     Temp,
-    /// A database: a file put in its place is another one.
+    /// A database: a file that replaces it is another file.
     File { path: Vec<u8>, device: u64, inode: u64 },
-    /// A journal or log: SQLite makes and deletes it again and again, so that the name is what lasts.
+    /// A journal or log, which SQLite creates and deletes repeatedly: only the name stays the same.
     Name(Vec<u8>),
 }
 
@@ -76,30 +76,30 @@ impl Registry {
         (0..used.min(FILES_MAX)).filter_map(|index| read_slot(index, self.region.slot(index), true))
     }
 
-    /// Files that were opened while all [`FILES_MAX`] slots were taken, and are not counted.
+    /// Number of files that were opened while all [`FILES_MAX`] slots were taken; they are not counted.
     pub fn files_lost(&self) -> u64 {
         self.region.header().files_lost.load(Relaxed)
     }
 
-    /// Who counts; `None` if /proc does not say.
+    /// This process; `None` if /proc cannot be read.
     pub fn process(&self) -> Option<ProcessIdentity> {
         ProcessIdentity::own()
     }
 
-    /// The file through which other processes see these counters, or why there is none.
+    /// The file through which other processes read these counters.
     ///
     /// # Errors
-    /// What kept the file from being made, or that nobody asked for one.
+    /// Why the file could not be created, or that the counters are [`Publish::Private`].
     pub fn published(&self) -> Result<PathBuf, String> {
         let state = self.locked();
         let why = || state.why_private.clone().unwrap_or_else(|| "the counters are private".into());
         state.published.as_ref().map(|published| published.path.clone()).ok_or_else(why)
     }
 
-    /// Removes the published file; the counters go on.
+    /// Removes the published file; counting continues.
     pub(crate) fn withdraw(&self) {
         let mut state = self.locked();
-        // The child of a fork that opened nothing still holds its parent's state.
+        // The child of a fork that has opened no file still has its parent's state.
         if state.pid == std::process::id()
             && let Some(published) = state.published.take()
         {
@@ -107,7 +107,7 @@ impl Registry {
         }
     }
 
-    /// The slot of a file that was just opened; `None` if there is no room for it.
+    /// The slot of a file that was just opened; `None` if no slot is free or its name is too long.
     pub(crate) fn slot_for(&'static self, name: Option<&OsStr>, flags: c_int) -> Option<&'static Slot> {
         let mut state = self.locked();
         if state.pid != std::process::id() {
@@ -180,7 +180,7 @@ impl Registry {
             }
         }
         if state.published.is_none() {
-            // On failure (no memory for a mapping) the old counters stay: of no use to anybody, but safe.
+            // On failure (no memory for a mapping) the old counters stay mapped: useless, but safe.
             let _ = self.region.replace(None);
         }
         self.claim(state, FileKind::Temp, OsStr::new(TEMP_FILES), Key::Temp);
@@ -206,7 +206,7 @@ impl Registry {
     }
 }
 
-/// What SQLite opens the file for, and the name it is counted under.
+/// What SQLite opens the file for, and the name under which it is counted.
 fn file_use(name: Option<&OsStr>, flags: c_int) -> (FileKind, &OsStr) {
     const TEMP: c_int = SQLITE_OPEN_DELETEONCLOSE
         | SQLITE_OPEN_TEMP_DB
@@ -232,8 +232,8 @@ fn file_use(name: Option<&OsStr>, flags: c_int) -> (FileKind, &OsStr) {
     }
 }
 
-/// A super-journal is called "NAME-mjXXXXXX9XX" with a random number, a new one for each transaction
-/// over several databases (`vdbeCommit`); all of a database count as "NAME-mj".
+/// The name of a super-journal is "NAME-mjXXXXXX9XX" with a random number, different for each transaction over
+/// several databases (`vdbeCommit`). All of those of one database are counted as "NAME-mj".
 fn without_random_part(name: &OsStr) -> &OsStr {
     const RANDOM_BYTES: usize = 9;
     let bytes = name.as_bytes();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_replaced_by_another_counts_anew() {
+    fn a_file_that_replaces_another_is_counted_from_zero() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sales.db");
         let registry = registry(Publish::Private);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn temporary_files_share_a_slot_and_super_journals_one_a_database() {
+    fn temporary_files_share_a_slot_and_so_do_a_databases_super_journals() {
         let registry = registry(Publish::Private);
         let slot = |name: Option<&str>, flags| registry.slot_for(name.map(OsStr::new), flags).unwrap();
         assert!(std::ptr::eq(slot(None, SQLITE_OPEN_TEMP_DB), slot(Some(""), SQLITE_OPEN_MAIN_DB)));

@@ -1,8 +1,8 @@
-//! The shim as a VFS: opening files, and handing on everything that is not about an open file.
+//! The shim's VFS: registers it, opens files, and calls the VFS below for everything else.
 
 use crate::abi::{DlSymbol, SQLITE_ERROR, SQLITE_OK, SqliteFile, SqliteFunctions, SqliteVfs};
 use crate::counters_file::Publish;
-use crate::file::{CountedFile, methods_like};
+use crate::file::{CountedFile, methods_like, vfs_below};
 use crate::registry::Registry;
 use std::ffi::{CStr, OsStr, c_char, c_double, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -11,12 +11,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The name to open a database with.
 pub const VFS_NAME: &str = "headroom";
-pub(crate) const VFS_NAME_C: &CStr = c"headroom";
+const VFS_NAME_C: &CStr = c"headroom";
 
-/// Why the shim could not be put in.
+/// Why the shim could not be registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    /// SQLite has no VFS to put the shim over.
+    /// SQLite has no VFS for the shim to call.
     #[error("sqlite has no default vfs to count for; call register after sqlite3_initialize")]
     NoDefaultVfs,
     /// Another VFS, or another copy of this one, has the name.
@@ -33,24 +33,24 @@ pub enum RegisterError {
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 static REGISTERING: Mutex<()> = Mutex::new(());
 
-/// Puts the shim over SQLite's default VFS, under the name [`VFS_NAME`] and, if asked, as the new
-/// default. A second call gives the same registry; the first `publish` stands.
+/// Registers the shim over SQLite's default VFS, under the name [`VFS_NAME`] and, with `make_default`, as the new
+/// default. A second call returns the same registry and ignores its `publish`.
 ///
 /// # Safety
 /// The functions must be those of one SQLite library (3.5.9 or later) that stays loaded.
 ///
 /// # Errors
-/// [`RegisterError`]. A counters file that cannot be made is none: see [`Registry::published`].
+/// [`RegisterError`]. A counters file that cannot be created is not an error: see [`Registry::published`].
 pub unsafe fn register(
     functions: SqliteFunctions,
     publish: Publish,
     make_default: bool,
 ) -> Result<&'static Registry, RegisterError> {
     let _one_at_a_time = REGISTERING.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: the caller vouches for the functions; the name is null-terminated.
-    let there = unsafe { (functions.vfs_find)(VFS_NAME_C.as_ptr()) };
-    let shim = if there.is_null() {
-        // SAFETY: as above; a null name asks for the default.
+    // SAFETY: by contract the functions are SQLite's; the name is null-terminated.
+    let registered = unsafe { (functions.vfs_find)(VFS_NAME_C.as_ptr()) };
+    let shim = if registered.is_null() {
+        // SAFETY: as above; a null name requests the default.
         let below = unsafe { (functions.vfs_find)(ptr::null()) };
         if below.is_null() {
             return Err(RegisterError::NoDefaultVfs);
@@ -59,12 +59,12 @@ pub unsafe fn register(
         Box::into_raw(Box::new(unsafe { shim_over(below) }))
     } else {
         // SAFETY: a registered VFS is alive; `open` exists in every version.
-        let ours =
-            unsafe { (*there).open }.is_some_and(|function| function as usize == open as *const () as usize);
+        let ours = unsafe { (*registered).open }
+            .is_some_and(|function| function as usize == open as *const () as usize);
         if !ours {
             return Err(RegisterError::NameTaken);
         }
-        there
+        registered
     };
     // Before SQLite can open a file with the shim.
     let registry = match REGISTRY.get() {
@@ -103,7 +103,7 @@ unsafe fn shim_over(below: *mut SqliteVfs) -> SqliteVfs {
         name: VFS_NAME_C.as_ptr(),
         app_data: below.cast(),
         open: Some(open),
-        // Absent below (a SQLite built without loading of extensions) is absent here.
+        // A function that is absent below (SQLite built without extension loading) is absent here.
         delete: under.delete.and(Some(delete)),
         access: under.access.and(Some(access)),
         full_pathname: under.full_pathname.and(Some(full_pathname)),
@@ -123,16 +123,6 @@ unsafe fn shim_over(below: *mut SqliteVfs) -> SqliteVfs {
     }
 }
 
-/// The VFS below the shim.
-///
-/// # Safety
-/// `shim` is a VFS made by [`shim_over`].
-#[inline(always)]
-pub(crate) unsafe fn below(shim: *mut SqliteVfs) -> *mut SqliteVfs {
-    // SAFETY: by contract.
-    unsafe { (*shim).app_data.cast() }
-}
-
 unsafe extern "C" fn open(
     shim: *mut SqliteVfs,
     name: *const c_char,
@@ -141,13 +131,13 @@ unsafe extern "C" fn open(
     out_flags: *mut c_int,
 ) -> c_int {
     let counted = file.cast::<CountedFile>();
-    // SAFETY: SQLite hands over `file_bytes` bytes: room for a CountedFile and the file of the VFS below.
-    // The name goes on as the same pointer, because URI parameters lie behind it.
+    // SAFETY: SQLite passes `file_bytes` bytes, enough for a CountedFile and the file of the VFS below.
+    // The VFS below gets the same name pointer, because URI parameters follow the name in memory.
     unsafe {
         counted.write(CountedFile::new(shim));
         let inner = CountedFile::inner(file);
         (*inner).methods = ptr::null();
-        let under = below(shim);
+        let under = vfs_below(shim);
         let Some(open_below) = (*under).open else { return SQLITE_ERROR };
         let code = open_below(under, name, inner, flags, out_flags);
         // A VFS may set methods although it failed; SQLite then closes the file, which must reach it.
@@ -162,14 +152,14 @@ unsafe extern "C" fn open(
     }
 }
 
-/// Functions of a VFS that go on unchanged to the one below. An absent one is never called: it is absent
-/// in the shim's table as well.
-macro_rules! hand_on {
+/// Functions that call the VFS below unchanged. A function that the VFS below lacks is never called: the shim
+/// lacks it too.
+macro_rules! forward {
     ($($name:ident($($arg:ident: $kind:ty),*) -> $result:ty, else $absent:expr;)*) => {$(
         unsafe extern "C" fn $name(shim: *mut SqliteVfs, $($arg: $kind),*) -> $result {
             // SAFETY: SQLite calls with a VFS made by `shim_over`; the arguments are its own.
             unsafe {
-                let under = below(shim);
+                let under = vfs_below(shim);
                 match (*under).$name {
                     Some(function) => function(under, $($arg),*),
                     None => $absent,
@@ -179,7 +169,7 @@ macro_rules! hand_on {
     )*};
 }
 
-hand_on! {
+forward! {
     delete(name: *const c_char, sync_dir: c_int) -> c_int, else SQLITE_ERROR;
     access(name: *const c_char, flags: c_int, out: *mut c_int) -> c_int, else SQLITE_ERROR;
     full_pathname(name: *const c_char, bytes: c_int, out: *mut c_char) -> c_int, else SQLITE_ERROR;

@@ -1,4 +1,4 @@
-//! With the shim SQLite does what it does without.
+//! SQLite behaves with the shim as it does without it.
 
 use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use rusqlite::{Connection, OpenFlags, ffi};
@@ -33,7 +33,7 @@ fn the_vfs_name_shows_the_stack() {
     let database = open(&dir.path().join("a.db"));
     database.execute_batch("CREATE TABLE a(x)").unwrap();
     let mut name: *mut std::ffi::c_char = std::ptr::null_mut();
-    // SAFETY: the connection is open; SQLite hands over a string that sqlite3_free takes back.
+    // SAFETY: the connection is open; SQLite returns a string to free with sqlite3_free.
     let name = unsafe {
         let out = (&raw mut name).cast();
         let code =
@@ -47,7 +47,7 @@ fn the_vfs_name_shows_the_stack() {
 }
 
 #[test]
-fn every_journal_mode_works_and_stays_what_was_asked() {
+fn every_journal_mode_can_be_set_and_works() {
     for mode in ["delete", "truncate", "persist", "memory", "wal", "off"] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
@@ -61,7 +61,7 @@ fn every_journal_mode_works_and_stays_what_was_asked() {
             .unwrap();
         assert_eq!(text(&database, "PRAGMA integrity_check"), "ok");
         drop(database);
-        // What one VFS wrote the other reads.
+        // One VFS reads what the other wrote.
         assert_eq!(text(&Connection::open(&path).unwrap(), "PRAGMA integrity_check"), "ok");
     }
 }
@@ -133,7 +133,7 @@ fn mapped_pages_are_counted_as_fetches() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_fails_as_ever() {
+fn a_file_that_cannot_be_opened_fails_as_without_the_shim() {
     shim();
     let open = |vfs| {
         Connection::open_with_flags_and_vfs("/nowhere/a.db", OpenFlags::default(), vfs)

@@ -1,4 +1,5 @@
-//! The library as an SQLite extension, in programs that know nothing of it; read from outside.
+//! The library loaded as an SQLite extension into programs that were not built for it; another process reads the
+//! counters.
 
 use filestats::FileKind;
 use headroom_sqlite::{CountersFile, FileReading, published_in};
@@ -74,12 +75,12 @@ sys.stdin.readline()
     let lines = session.answer("", "ready");
     assert!(lines.iter().any(|line| line.starts_with("child") && line.ends_with("True")), "{lines:?}");
     let data = session.files().into_iter().find(|file| file.kind == FileKind::Data).unwrap();
-    // "create table" into an empty database writes two pages; the child's page is its own affair.
+    // "create table" into an empty database writes two pages; the child's page is in the child's counters.
     assert_eq!(data.counters.write.count, 2);
     session.end();
 }
 
-/// What each script begins with: the library loaded, and a table made in the database that it is told.
+/// The beginning of each script: loads the library, and creates a table in the database of the second argument.
 const LOADED: &str = "
 import os, sqlite3, sys
 db = sqlite3.connect(':memory:')
@@ -89,7 +90,7 @@ db = sqlite3.connect(sys.argv[2])
 db.execute('create table a(x)')
 ";
 
-/// Python that goes on so; `None`, after saying so, where there is none whose SQLite loads extensions.
+/// Python that runs [`LOADED`] and then `script`; `None`, with a message, where no Python's SQLite loads extensions.
 fn python(script: &str, database: &Path) -> Option<Session> {
     let has = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension";
     let loads =
@@ -103,7 +104,7 @@ fn python(script: &str, database: &Path) -> Option<Session> {
     Session::start(&mut command)
 }
 
-/// A program that was started with a directory of its own for counters.
+/// A running program with its own directory for counters.
 struct Session {
     dir: tempfile::TempDir,
     child: Child,
@@ -130,7 +131,7 @@ impl Session {
         writeln!(self.child.stdin.as_ref().unwrap(), "{line}").unwrap();
     }
 
-    /// Sends a line and reads answers up to the one that ends them.
+    /// Sends a line and reads the output up to the line `end`.
     fn answer(&mut self, line: &str, end: &str) -> Vec<String> {
         if !line.is_empty() {
             self.send(line);
@@ -154,7 +155,7 @@ impl Session {
         counters[0].files().unwrap()
     }
 
-    /// Ends the program in order, upon which its counters file is gone.
+    /// Ends the program normally, and checks that its counters file is removed.
     fn end(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().unwrap().success());

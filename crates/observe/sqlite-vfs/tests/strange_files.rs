@@ -1,4 +1,5 @@
-//! Files that are not what their names say: read or refused, never a panic and never a wrong number.
+//! Damaged and foreign counters files are read or refused: a reader never panics, and never
+//! returns more files than the table has.
 
 use headroom_sqlite::{CountersFile, Publish, ReadError, SqliteFunctions, VFS_NAME, published_in, register};
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ use std::sync::OnceLock;
 const SLOTS_AT: usize = 4096;
 const SLOT_BYTES: usize = 5120;
 
-/// The file that this very process publishes, with a database, its log and temporary files in it.
+/// The file that this process publishes, with a database, its log and temporary files in it.
 fn published() -> &'static (tempfile::TempDir, PathBuf) {
     static PUBLISHED: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     PUBLISHED.get_or_init(|| {
@@ -64,7 +65,7 @@ fn files_of_other_kinds_are_refused() {
 }
 
 #[test]
-fn a_file_that_is_cut_while_it_is_open_is_refused() {
+fn a_file_that_is_truncated_while_it_is_open_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("headroom-sqlite-7.counters");
     fs::copy(&published().1, &path).unwrap();

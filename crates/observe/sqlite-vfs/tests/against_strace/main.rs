@@ -1,4 +1,4 @@
-//! The counters are the system calls: compared with what strace saw, file by file.
+//! The counters equal the system calls that strace saw, file by file.
 
 mod workload;
 
@@ -10,7 +10,7 @@ use std::process::Command;
 const MODE: &str = "HEADROOM_TEST_MODE";
 const DIR: &str = "HEADROOM_TEST_DIR";
 
-/// What one file was asked for.
+/// The operations on one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Work {
     reads: u64,
@@ -27,7 +27,7 @@ type ByFile = BTreeMap<String, Work>;
 struct Traced {
     counted: ByFile,
     system_calls: ByFile,
-    /// One-byte writes with which SQLite's sorter sizes a temporary file behind the back of every VFS.
+    /// One-byte writes with which SQLite's sorter sizes a temporary file. They bypass the shim.
     sizing_writes: u64,
 }
 
@@ -68,11 +68,11 @@ fn threads_that_share_a_file_lose_no_count() {
 }
 
 #[test]
-fn a_short_read_counts_the_bytes_that_came() {
+fn a_short_read_counts_the_bytes_that_it_returned() {
     let Some(mut traced) = traced("cut") else { return };
     let data = work(&traced.counted, "main.db");
     assert!(data.reads > 90, "{data:?}");
-    // The cut itself was not SQLite's.
+    // The workload truncated the file itself, not through SQLite.
     let path = traced.counted.keys().find(|path| path.ends_with("main.db")).unwrap().clone();
     traced.system_calls.get_mut(&path).unwrap().truncates -= 1;
     check(&traced);
@@ -102,7 +102,7 @@ fn work(files: &ByFile, name: &str) -> Work {
     *found.unwrap_or_else(|| panic!("{name} was not counted: {files:?}")).1
 }
 
-/// Runs the workload under strace; `None`, said aloud, where there is no strace.
+/// Runs the workload under strace; `None`, with a message, where strace is not installed.
 fn traced(mode: &str) -> Option<Traced> {
     if let Err(error) = Command::new("strace").arg("-V").output() {
         println!("skipped: strace cannot be run: {error}");
@@ -113,7 +113,7 @@ fn traced(mode: &str) -> Option<Traced> {
     let temporary = root.join("temporary");
     fs::create_dir(&temporary).unwrap();
     let output = Command::new("strace")
-        // A file for each thread: no call is torn into "unfinished" and "resumed".
+        // One output file per thread, so that no call is split into "unfinished" and "resumed".
         .args(["-ff", "-y", "-s", "0", "-qq", "-e", "signal=none", "-e"])
         .arg("trace=pread64,pwrite64,fsync,fdatasync,ftruncate,read,write")
         .arg("-o")

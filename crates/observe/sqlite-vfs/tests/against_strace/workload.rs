@@ -1,4 +1,4 @@
-//! A workload through the shim, and what the shim counted of it, a line for each file:
+//! Runs a workload through the shim, then prints the shim's counters, one line per file:
 //! `kind reads bytes writes bytes syncs truncates path`, separated by tabs.
 
 use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
@@ -15,7 +15,7 @@ pub fn run(mode: &str, dir: &Path) -> Result<()> {
         "cut" => cut(dir)?,
         other => panic!("'{other}' is no mode"),
     }
-    // The test harness may have begun a line of its own.
+    // The test harness may have printed part of a line.
     println!();
     for file in registry.files() {
         let (counters, details) = (&file.counters, &file.details);
@@ -113,7 +113,7 @@ fn threads(dir: &Path) -> Result<()> {
     })
 }
 
-/// A database that lost the end of its last page: the read of that page is short.
+/// A database that was truncated within its last page: the read of that page is short.
 fn cut(dir: &Path) -> Result<()> {
     let path = dir.join("main.db");
     let fill = "CREATE TABLE a(x); INSERT INTO a VALUES (zeroblob(400000))";
