@@ -1,6 +1,6 @@
-//! Commits of raft-engine, by turns as `turns` of the crate `peers` has them: `commits-raft-engine DIR one|many`. Each line of
+//! Commits of raft-engine, interleaved like those of `turns` in the crate `peers`: `commits-raft-engine DIR one|many`. Each line of
 //! its input is a number of rows, its answer a line of JSON. Each row is a batch of one key with 200 bytes, written with a
-//! sync; `many`: by 64 threads, each with a region of its own, as its users have it.
+//! sync; `many`: by 64 threads, each with a region of its own, as its users do.
 
 use raft_engine::{Config, Engine, LogBatch};
 use std::io::BufRead;

@@ -381,7 +381,7 @@ fn judge_damaged(
     outcome: &mut Outcome,
 ) -> Result<(), String> {
     let mut expected = Expected { tolerance: Tolerance::Reported, ..run.expected(run.trace.len()) };
-    // No later block vouches for the last one: damage there is indistinguishable from a torn end.
+    // No later block confirms the last one: damage there is indistinguishable from a torn end.
     expected.least = expected.least.min(run.before_last_log_write());
     let judged = judge(run, files, expected, recovery, chance)?;
     outcome.damage_reported += u64::from(judged.is_none());

@@ -1,4 +1,4 @@
-//! Finds the index blocks of a log, and the writes that no later write vouches for: the laboratory aims at them, since a
+//! Finds the index blocks of a log, and the writes that no later write confirms: the laboratory aims at them, since a
 //! random fault or bit flip rarely hits one.
 
 use crate::disk::SECTOR;

@@ -46,7 +46,7 @@ impl Run {
     }
 
     /// The oldest state allowed after a crash during operation `at`, if operation `fault_at` was not done as acknowledged.
-    /// It is that without the fault if the operation was no log write, or if a later log write vouches for it. Otherwise a
+    /// It is that without the fault if the operation was no log write, or if a later log write confirms it. Otherwise a
     /// lost write loses its own contents. A misdirected write also loses acknowledged blocks that it has overwritten, since
     /// a damaged end of the log is indistinguishable from a torn one; the oldest of them counts.
     pub(crate) fn witnessed(&self, fault_at: usize, at: usize) -> u64 {

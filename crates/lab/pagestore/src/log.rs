@@ -14,5 +14,5 @@ pub(crate) mod index;
 pub(crate) mod journal;
 pub(crate) mod record;
 pub(crate) mod scan;
-pub(crate) mod vlf;
+pub(crate) mod segments;
 pub(crate) mod writer;

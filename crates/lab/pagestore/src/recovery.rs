@@ -37,7 +37,7 @@ use crate::log::block::VlfHeader;
 use crate::log::directory::{self as log_directory, Directory, Entry};
 use crate::log::index::{self, Index};
 use crate::log::scan::{LogFile, Reading, ScanCursor};
-use crate::log::vlf::VlfTable;
+use crate::log::segments::VlfTable;
 use crate::log::writer::{LogWriter, ResumePoint};
 use crate::options::{Options, Recovery};
 use crate::types::{Lsn, PageNo, UNIT_BYTES};

@@ -7,7 +7,7 @@ use crate::engine::wake::CheckpointRequest;
 use crate::error::{Error, Result};
 use crate::log::idle_guard::IdleGuard;
 use crate::log::journal::Slots;
-use crate::log::vlf::SPARE_SLOTS;
+use crate::log::segments::SPARE_SLOTS;
 use crate::sync::lock;
 use crate::sync::thread_number;
 use crate::types::Lsn;

@@ -3,7 +3,7 @@
 use crate::engine::inner::Inner;
 use crate::error::{Error, Result};
 use crate::log::directory;
-use crate::log::vlf::SPARE_SLOTS;
+use crate::log::segments::SPARE_SLOTS;
 use crate::sync::lock;
 use pagestore_disk::{Disk, FileId};
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The state of the log of an open store: what holds it, and its publication to other processes.
 
 use crate::engine::inner::Inner;
-use crate::log::vlf::Slot;
+use crate::log::segments::Slot;
 use crate::sync::lock;
 use crate::types::{Lsn, PageNo};
 use pagestore_counters::{Certificate, LogState, VlfState};

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::geometry::MAX_WRITE_BYTES;
 use crate::log::idle_guard::IdleGuard;
 use crate::log::record::Record;
-use crate::log::vlf::SPARE_SLOTS;
+use crate::log::segments::SPARE_SLOTS;
 use crate::log::writer::{LogWrite, LogWriter, NoSpace};
 use crate::sync::{AtomicU64, Classes, EventCount, Mutex, thread};
 use crate::types::Lsn;

@@ -11,7 +11,7 @@ use crate::format::control::KnownLog;
 use crate::format::geometry::{Geometry, LOG_HEAD_BYTES, VLF_HEADER_BYTES};
 use crate::log::block::{self, BlockHeader, VlfHeader};
 use crate::log::index;
-use crate::log::vlf::Slot;
+use crate::log::segments::Slot;
 use crate::sync::run_on_threads;
 use crate::types::Position;
 use crate::types::{Lsn, UNIT_BYTES};
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
     use crate::log::index::Index;
     use crate::log::record::Record;
-    use crate::log::vlf::VlfTable;
+    use crate::log::segments::VlfTable;
     use crate::log::writer::{LogWrite, LogWriter, ResumePoint};
     use crashlab::SimDisk;
 

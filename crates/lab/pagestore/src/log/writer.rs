@@ -8,7 +8,7 @@ use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
 use crate::log::directory::{Directory, Entry, Filter, VlfEnd};
 use crate::log::index::Index;
 use crate::log::record::{IndexEnd, Records};
-use crate::log::vlf::VlfTable;
+use crate::log::segments::VlfTable;
 use crate::types::{Lsn, Position, UNIT_BYTES};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;

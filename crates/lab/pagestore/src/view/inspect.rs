@@ -11,7 +11,7 @@ use crate::format::control::Control;
 use crate::log::block::BlockHeader;
 use crate::log::record::{Record, Records};
 use crate::log::scan::{LogFile, Reading};
-use crate::log::vlf::Slot;
+use crate::log::segments::Slot;
 use crate::recovery::{self, Analysis, RecoveryPhase, RecoveryProgress};
 use crate::types::Lsn;
 use pagestore_disk::{Disk, FileId};

@@ -270,7 +270,7 @@ fn bunches_that_a_throttle_lets_through_are_not_the_concurrency_that_reads_met()
     );
 }
 
-/// A log on another volume: nobody waits here for commits, though a checkpoint syncs the data files.
+/// A log on another volume: no session waits here for commits, though a checkpoint syncs the data files.
 #[test]
 fn what_lies_on_another_volume_is_not_judged_here_and_is_told() {
     let load = Load { reads: 200, read_ns: 500 * US, commits: 100, sync_ns: 400 * US, ..Load::default() };
