@@ -1,12 +1,12 @@
-/* I/Os are counted: the counters of a file and process, made at first sight. What a trace would tell beyond that is not
- * even looked at. */
+/* Counts I/Os: the counters of a file and process are created when the file is first used. What a trace reports beyond
+ * that is not read. */
 #pragma once
 #include "thread.h"
 
 #define TRACING 0
 
-/* Makes the counters of a key, when it is first seen, and writes down the names of file and process. Returns whether
- * they are there; if not, that was told. */
+/* Creates the counters of a key when it is first seen, and records the names of file and process. Returns whether
+ * the counters exist; if not, the loss is counted. */
 static __noinline int first_sight(struct key *key, struct file *file, struct inode *inode, u32 context)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -25,7 +25,7 @@ static __noinline int first_sight(struct key *key, struct file *file, struct ino
         inode = BPF_CORE_READ(file, f_inode);
     if (inode) {
         struct file_id now;
-        /* Another thread may have closed it since. */
+        /* Another thread may have closed the file meanwhile. */
         if (identify_inode(inode, &now) && now.ino == id.ino && now.dev == id.dev)
             keep_name(&id, inode, file, context);
     }
@@ -45,7 +45,7 @@ static __noinline int first_sight(struct key *key, struct file *file, struct ino
     return 1;
 }
 
-/* The counters of a key; NULL where there are none, which was told. */
+/* The counters of a key; NULL where there are none, which is counted as a loss. */
 static __always_inline struct counters *counters_of(struct key *key, struct file *file, struct inode *inode, u32 context)
 {
     struct counters *counters = bpf_map_lookup_elem(&files, key);
@@ -67,7 +67,7 @@ static __always_inline void done(struct key *key, struct file *file, struct inod
         add(counters, 1, bytes, ns);
 }
 
-/* A read that found a page missing is counted again as such. */
+/* A read that missed the page cache is also counted as a miss. */
 static __always_inline void missed(struct thread *thread, struct file *file, u64 bytes, u64 ns)
 {
     thread->key.kind = MISS;
@@ -84,7 +84,7 @@ static __always_inline void of_iocb(struct issue *issue, struct task_struct *tas
                                     u32 flags) {}
 static __always_inline void of_direct_ended(struct issue *issue, struct kiocb *iocb, long result) {}
 
-/* Sees to it that the key has counters, while its process can be asked for its name. */
+/* Ensures that the key has counters, while its process exists and its name can be read. */
 static __always_inline void ensure(struct thread *thread, struct key *key, struct file *file)
 {
     struct key *known = &thread->known;

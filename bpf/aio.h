@@ -1,7 +1,7 @@
-/* libaio. What is direct on a file system that works by iomap completes at iomap_dio_complete, and is counted and
- * timed there. All else is kept by the address of the program's iocb until the program fetches its result:
+/* libaio. Direct I/O on a file system that uses iomap completes at iomap_dio_complete, and is counted and timed
+ * there. All other I/O is kept by the address of the program's iocb until the program fetches its result:
  *   buffered reads and writes are done when io_submit returns; their time ends there
- *   syncs, and direct I/O elsewhere (block devices), end when they are fetched: the kernel tells of no earlier moment
+ *   syncs, and direct I/O elsewhere (block devices), end when they are fetched: there is no earlier tracepoint
  */
 #pragma once
 #include "pending.h"
@@ -10,10 +10,10 @@
 #define EVENTS_MAX 65536
 #define CONTEXTS_MAX 4096
 const volatile u32 o_direct = 0;
-/* Of the kernel's function that completes libaio's I/Os; 0 where it is not known. */
+/* The address of the kernel's function that completes libaio's I/Os; 0 where it is unknown. */
 const volatile u64 aio_complete_rw = 0;
 
-/* As io_submit(2) takes them and io_getevents(2) gives them; of little-endian machines. */
+/* The structures of io_submit(2) and io_getevents(2) on little-endian machines. */
 struct user_iocb {
     u64 data;
     u32 key;
@@ -34,11 +34,11 @@ struct aio_key {
 };
 struct aio {
     u64 start_ns;
-    /* When it was done, where that was seen. */
+    /* When it was done; 0 where that is unknown. */
     u64 done_ns;
     struct key key;
     u32 done_at_submit;
-    /* When it completed. It stays until it is fetched: to take it out on another CPU than it came in on costs more. */
+    /* Set at completion. The entry stays until it is fetched: to delete it on another CPU than its own costs more. */
     u32 counted;
     struct issue issue;
 };
@@ -65,7 +65,7 @@ static __always_inline u32 kind_of_iocb(u32 opcode)
     return NO_KIND;
 }
 
-/* A context in the kernel, which a program knows by where it is mapped; 0 where there is none. */
+/* The search for the kernel's context that a program identifies by its mapped address; 0 where there is none. */
 struct search {
     u64 contexts;
     u64 mapped;
@@ -96,14 +96,14 @@ static __always_inline u64 context_of(struct task_struct *task, u64 mapped)
         return 0;
     count = READ(table, nr);
     search.contexts = (u64)table + bpf_core_field_offset(struct kioctx_table, table);
-    /* What is mapped begins with its number (struct aio_ring), unless that page of the program's was never touched. */
+    /* The mapping begins with the context's number (struct aio_ring), unless the program never touched that page. */
     if (!bpf_probe_read_user(&number, sizeof(number), (void *)mapped) && number < count && one_context(number, &search))
         return search.found;
     bpf_loop(count < CONTEXTS_MAX ? count : CONTEXTS_MAX, one_context, &search, 0);
     return search.found;
 }
 
-/* One of an earlier call, of the same iocb, or one that was not submitted after all. Returns whether it was not counted. */
+/* Ends an earlier I/O of the same iocb, or one that was not submitted. Returns whether it had not been counted. */
 static __always_inline bool replaced(struct aio_key *name)
 {
     struct aio *aio = bpf_map_lookup_elem(&iocbs, name);
@@ -231,7 +231,7 @@ static __always_inline void events_reaped(struct thread *thread, long result, u6
         bpf_loop(result < EVENTS_MAX ? result : EVENTS_MAX, reaped_one, &thread, 0);
 }
 
-/* Not called where it is at work on that CPU already: then it is when it is fetched. */
+/* The kernel skips it if it is already running on that CPU: then the I/O is counted when it is fetched. */
 SEC("tp_btf/iomap_dio_complete")
 int direct_complete(u64 *ctx)
 {
@@ -245,7 +245,7 @@ int direct_complete(u64 *ctx)
 
     if (aio_complete_rw ? (u64)iocb->ki_complete != aio_complete_rw : !iocb->ki_complete)
         return 0;
-    /* What failed is told when it is fetched. */
+    /* A failed I/O ends when it is fetched. */
     if (result < 0)
         return 0;
     name.iocb = READ(kernels, ki_res.obj);

@@ -1,7 +1,7 @@
-/* What block devices were asked, by the file that it is for. Counted when a request completes; its time is from the
- * moment that the kernel made it (as /proc/diskstats counts it: queueing in the kernel included).
+/* Requests to block devices, by file. Counted when a request completes; its time begins when the kernel creates the
+ * request (as in /proc/diskstats: queueing in the kernel included).
  *
- *   the page cache's pages (reads, read-ahead, writeback by whichever thread)   page -> mapping -> inode
+ *   the page cache's pages (reads, read-ahead, writeback by any thread)         page -> mapping -> inode
  *   direct I/O of iomap's file systems                                          iomap_dio -> iocb -> file
  *   direct I/O on a block device                                                the device
  *   pages of the device's own mapping, requests marked as metadata, flushes     the file system
@@ -9,16 +9,16 @@
 #pragma once
 #include "account.h"
 
-/* Of functions that complete direct I/O; 0 where not known. */
+/* Addresses of functions that complete direct I/O; 0 where unknown. */
 const volatile u64 iomap_dio_bio_end_io = 0;
 const volatile u64 blkdev_bio_end_io = 0;
 const volatile u64 blkdev_bio_end_io_simple = 0;
 const volatile u64 blkdev_bio_end_io_async = 0;
-/* Of the function that completes a part of a bio which was too large for the device. */
+/* The address of the function that completes a part of a bio that was too large for the device. */
 const volatile u64 bio_chain_endio = 0;
 
-/* What of a device the programs saw, in the groups of its own statistics: user space holds it against /proc/diskstats,
- * because a kernel may complete a request without running a program. */
+/* The I/Os of a device that the programs saw, grouped as in its own statistics: user space compares them with
+ * /proc/diskstats, because a kernel may complete a request without running a program. */
 enum group {
     GROUP_READ = 0,
     GROUP_WRITE = 1,
@@ -26,14 +26,14 @@ enum group {
     GROUPS = 3,
 };
 struct seen {
-    /* 0: of none yet. */
+    /* 0: the entry is free. */
     u64 dev;
     u64 count[GROUPS];
     u64 bytes[GROUPS];
 };
-/* Each CPU has its own places for devices, and each of the two programs that may be at work there: nobody else writes to
- * them meanwhile, so that no addition needs to be atomic. A device is at or after the number that its own makes; user
- * space adds them up. */
+/* Each CPU has its own entries, and so has each of the two programs that may run there: nothing else writes to an
+ * entry meanwhile, so that no addition needs to be atomic. A device's entry is at the hash of its number or after it;
+ * user space adds the entries up. */
 #define DEVICES_BITS 9
 #define DEVICE_PROBES_MAX 8
 struct {
@@ -68,7 +68,7 @@ struct walk_of_bios {
     u64 count;
     u32 meta;
     u32 kind;
-    /* Of the last file, not yet counted. */
+    /* The last file, which is not counted yet. */
     struct key key;
     u64 inode;
     u64 bytes;
@@ -76,7 +76,7 @@ struct walk_of_bios {
     u32 dev;
 };
 
-/* Not static, as the next one: the verifier looks at them once, not at every place they are called from. */
+/* Not static, like take_bio: the verifier checks a global function once, not at every call. */
 __noinline int count_block(struct walk_of_bios *walk)
 {
     struct counters *counters;
@@ -89,7 +89,7 @@ __noinline int count_block(struct walk_of_bios *walk)
     return 0;
 }
 
-/* The bio that a part was split off from, which says whose it is. It waits for its parts. */
+/* The bio that a part was split from, which identifies the file. It completes after its parts. */
 static __always_inline struct bio *whole_of(struct bio *bio)
 {
     int i;
@@ -102,7 +102,7 @@ static __always_inline struct bio *whole_of(struct bio *bio)
     return bio;
 }
 
-/* The inode that a bio is for, of a bio that may be a part of another; NULL where it is not told. */
+/* The inode of a bio, which may be a part of another bio; NULL where it is unknown. */
 static __always_inline struct inode *inode_of(struct bio *bio, struct bio *whole)
 {
     u64 end = (u64)READ(whole, bi_end_io), vector, page, head, mapping;
@@ -122,7 +122,7 @@ static __always_inline struct inode *inode_of(struct bio *bio, struct bio *whole
     if (head & 1)
         page = head - 1;
     mapping = word_at(&((struct page *)page)->mapping);
-    /* Anonymous memory, or a page of the kernel's that has something else there. */
+    /* Anonymous memory, or a kernel page that uses the field for something else. */
     if (!mapping || mapping & 3)
         return NULL;
     inode = READ((struct address_space *)mapping, host);
@@ -156,7 +156,7 @@ static __always_inline bool owner_of(struct bio *bio, u32 meta, struct file_id *
     return true;
 }
 
-/* Returns whether there may be another one. */
+/* Returns whether another bio may follow. */
 __noinline int take_bio(struct walk_of_bios *walk)
 {
     struct file_id id = {};
@@ -192,7 +192,7 @@ static long one_bio(u32 i, struct walk_of_bios *walk)
     return !take_bio(walk);
 }
 
-/* NULL where there is no place: nothing is told of the device then. */
+/* NULL where no entry is free: the device is not compared then. */
 static __always_inline struct seen *seen_of(u32 dev, u32 program)
 {
     u32 first = dev * 0x9e3779b1U >> (32 - DEVICES_BITS), i;
@@ -213,8 +213,8 @@ static __always_inline struct seen *seen_of(u32 dev, u32 program)
     return NULL;
 }
 
-/* As blk_account_io_completion and blk_account_io_done count: bytes as they complete, the request when all of it is
- * done, and not its data alone where a flush follows. */
+/* Counts as blk_account_io_completion and blk_account_io_done do: bytes as they complete, the request when all of it
+ * is done; where a flush follows the data, the data alone is not the request. */
 static __always_inline void see(struct request *request, u32 bytes, u32 program)
 {
     u32 op = request->cmd_flags & REQ_OP_MASK, flags = request->rq_flags, group;
@@ -262,7 +262,7 @@ static __always_inline int block_completed(struct request *request, u32 bytes, u
     see(request, bytes, program);
     switch (flags & REQ_OP_MASK) {
     case REQ_OP_READ: walk.kind = BLOCK_READ; break;
-    /* The device counts all of these as writes; those without data are told for nobody. */
+    /* The device counts all of these as writes; those without data are counted for no file. */
     case REQ_OP_SECURE_ERASE:
     case REQ_OP_ZONE_APPEND:
     case REQ_OP_WRITE_ZEROES:
@@ -284,7 +284,7 @@ static __always_inline int block_completed(struct request *request, u32 bytes, u
     }
     if (!bytes)
         return 0;
-    /* It may complete in parts: the last one is the request. */
+    /* A request may complete in parts; the last part is counted as the request. */
     walk.count = bytes >= request->__data_len;
     walk.ns = walk.count ? walk.ns : 0;
     walk.left = bytes;

@@ -116,7 +116,7 @@ int sys_exit(u64 *ctx)
 
     if (id >= SYSCALLS || calls[id] == CALL_NONE)
         return 0;
-    /* Of those alone that are counted. */
+    /* Only threads whose calls are counted have an entry. */
     thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
     if (!thread || thread->call == CALL_NONE)
         return 0;
@@ -127,7 +127,7 @@ int sys_exit(u64 *ctx)
         events_reaped(thread, result, now);
     else {
         over(&thread->issue);
-        /* What failed moved nothing; -EAGAIN of a read that must not wait is no I/O. */
+        /* A failed call moved no data; -EAGAIN of a read that must not wait is not an I/O. */
         if (result >= 0)
             ended(thread, regs, id, result, now);
     }
@@ -135,7 +135,7 @@ int sys_exit(u64 *ctx)
     return 0;
 }
 
-/* A process is called by the program that it runs now. */
+/* The name of a process is that of the program that it runs now. */
 SEC("tp_btf/sched_process_exec")
 int exec(u64 *ctx)
 {

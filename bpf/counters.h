@@ -1,4 +1,4 @@
-/* What is counted, of which file and which process; the maps that user space reads. */
+/* The counters, their keys (file, process, kind), and the maps that user space reads. */
 #pragma once
 #include "kernel.h"
 
@@ -10,13 +10,13 @@ enum kind {
     MISS = 3,
     /* Page faults on a mapped file that had to read. */
     FAULT = 4,
-    /* What reached a block device for the file; of no process. */
+    /* Requests to a block device for the file; without a process. */
     BLOCK_READ = 5,
     BLOCK_WRITE = 6,
     BLOCK_SYNC = 7,
 };
 
-/* inode 0 is the block device `dev` itself: programs that open it. */
+/* Inode 0 is the block device `dev` itself, for programs that open it. */
 struct file_id {
     u64 ino;
     u32 dev;
@@ -25,16 +25,16 @@ struct file_id {
 struct key {
     struct file_id file;
     u32 tgid;
-    /* When the process began, in units of 2^20 ns of the boot clock: tells it from one of the same number. */
+    /* When the process started, in units of 2^20 ns of the boot clock: distinguishes processes of equal number. */
     u32 started;
     u32 kind;
     u32 zero;
 };
 
-/* Four buckets an octave, as filestats::LatencyBuckets, from 64 ns to 17 s. */
+/* Four buckets per octave, as in filestats::LatencyBuckets, from 64 ns to 17 s. */
 #define HISTOGRAM_FIRST 20
 #define HISTOGRAM_LEN 112
-/* Each I/O is in the histogram: their number is its sum, so that it needs no addition of its own. */
+/* The number of I/Os is the sum of the histogram: this saves one addition per I/O. */
 struct counters {
     u64 bytes;
     u64 ns;
@@ -45,7 +45,7 @@ struct process {
     char comm[16];
 };
 
-/* What was lost, by cause; user space tells it with every snapshot. */
+/* Number of lost events by cause; user space reports it with every snapshot. */
 enum lost {
     LOST_FILES_FULL,
     LOST_NAMES_FULL,
@@ -83,13 +83,13 @@ struct {
     __type(value, u64);
 } lost SEC(".maps");
 
-/* The kernel does not call a program that is at work on the same CPU already, and an interrupt may come in at any
- * time. So block completions have two programs: the second works where the first one was interrupted. Where both were, it
- * is told. */
+/* The kernel does not call a program that is already running on the same CPU, and an interrupt may occur at any time.
+ * So block completions have two programs: the second runs where the first one was interrupted. Where both were
+ * interrupted, the event is counted as lost. */
 struct nested_state {
-    /* The first program is at work. */
+    /* The first program is running. */
     u64 first;
-    /* Events of the second. */
+    /* Number of events that the second program counted. */
     u64 done;
 };
 struct {
@@ -135,7 +135,7 @@ static __always_inline u32 bucket_of(u64 ns)
     return index < HISTOGRAM_LEN ? index : HISTOGRAM_LEN - 1;
 }
 
-/* Atomic although per CPU: a completion in an interrupt may come in between. */
+/* Atomic although per CPU: a completion in an interrupt may occur in between. */
 static __always_inline void add(struct counters *to, u64 count, u64 bytes, u64 ns)
 {
     u32 bucket = bucket_of(ns);

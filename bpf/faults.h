@@ -1,7 +1,7 @@
 /* Reads that missed the page cache, and page faults on mapped files that had to read.
  *
- *   a miss   page_cache_sync_ra within a read: its page was not there, and it waits for the storage. A page that
- *            another's read or read-ahead is just fetching is no miss, though it may be waited for.
+ *   a miss   page_cache_sync_ra within a read: its page was not cached, and the read waits for storage. A page that
+ *            another read or read-ahead is already fetching is no miss, though this read may wait for it.
  *   a fault  mm_filemap_fault ... mm_filemap_add_to_page_cache ... rss_stat: the page is mapped. Faults that found
  *            their page in memory are not counted.
  */
@@ -33,7 +33,7 @@ int fault_begin(u64 *ctx)
         lose(LOST_THREADS);
         return 0;
     }
-    /* The same fault, tried again after it waited. */
+    /* The same fault, retried after it waited. */
     if (thread->faulting && thread->fault_page == page && thread->fault.file.ino == key.file.ino &&
         thread->fault_number == faults_ended(task))
         return 0;

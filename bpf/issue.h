@@ -1,5 +1,5 @@
-/* What a trace keeps of an I/O from its issue to its end, beyond what is counted of it. Where I/Os are counted alone it is
- * nothing, and costs nothing. */
+/* What a trace keeps of an I/O from its issue to its end, beyond what is counted. Empty, and without cost, where I/Os are
+ * only counted. */
 #pragma once
 #include "kernel.h"
 
@@ -19,20 +19,20 @@ enum {
 
 #ifdef TRACE
 struct issue {
-    /* Where in the file; NOWHERE of what is told when it ended. */
+    /* The offset in the file; NOWHERE where it is only known when the I/O ends. */
     u64 offset;
     /* The process: tgid << 32 | started. */
     u64 who;
     u32 tid;
     /* O_* of the open file. */
     u32 file_flags;
-    /* As the program gave them with the call: RWF_* and the like. */
+    /* The flags of the call: RWF_* and similar. */
     u32 flags;
-    /* I/Os of its process under way, itself included. */
+    /* Number of I/Os in flight of its process, this one included. */
     u32 n;
     u8 how;
     u8 sync;
-    /* The page cache, by a read that waited. */
+    /* The read missed the page cache. */
     u8 missed;
     u8 zero;
     char comm[16];

@@ -1,5 +1,5 @@
-/* The fields of the kernel's structures that are read here, and no more: each is found by its name in the
- * running kernel's BTF (CO-RE), so that neither the order nor the size of a structure matters. */
+/* Only the fields of the kernel's structures that the programs read: each is found by its name in the running
+ * kernel's BTF (CO-RE), so that neither the order of fields nor the size of a structure matters. */
 #pragma once
 
 #include <linux/types.h>
@@ -114,7 +114,7 @@ struct kioctx_table {
 struct mm_struct {
     struct kioctx_table *ioctx_table;
 };
-/* Of what begins with a number of 64 bits. */
+/* Stands for any structure that begins with a 64-bit number. */
 struct timespec64 {
     s64 tv_sec;
 };
@@ -212,10 +212,10 @@ struct request_queue {
 
 #pragma clang attribute pop
 
-/* READ(pointer, field): of any address that is thought to be of a kernel's structure. Where the kernel can be told to take
- * a number for a typed pointer (bpf_rdonly_cast, since Linux 6.2) it is one load, which finds zero at an address that
- * cannot be read; elsewhere a call of bpf_probe_read_kernel, which costs ten times that. User space knows which, and puts
- * the function's number in the place of this one (crates/observe/collect/src/process/casts.rs). */
+/* READ(pointer, field) reads a field of a kernel structure at any address. Where the kernel can make a typed pointer
+ * from an address (bpf_rdonly_cast, since Linux 6.2), it is one load, which returns zero at an address that cannot
+ * be read. Elsewhere it is a call of bpf_probe_read_kernel, which costs ten times as much. User space knows which, and
+ * replaces this function's id by the kernel's (crates/observe/collect/src/process/casts.rs). */
 const volatile bool casts = false;
 static void *(*rdonly_cast)(const void *address, u64 type) = (void *)0x6b66756e;
 
@@ -223,7 +223,7 @@ static void *(*rdonly_cast)(const void *address, u64 type) = (void *)0x6b66756e;
     ((typeof(pointer))rdonly_cast((pointer), bpf_core_type_id_kernel(typeof(*(pointer)))))
 #define READ(pointer, field) (casts ? TYPED(pointer)->field : BPF_CORE_READ(pointer, field))
 
-/* A word at an address, as a number: its lower bits may have a meaning of their own. */
+/* The word at an address, as a number: its lower bits may be flags. */
 static __always_inline u64 word_at(const void *address)
 {
     u64 word = 0;

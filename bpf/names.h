@@ -1,5 +1,5 @@
-/* The name of a file, written down when it is first seen: it survives that the file is closed, deleted, or
- * that its process and mount namespace are gone. */
+/* The name of a file, recorded when it is first seen: it remains when the file is closed or deleted, or its
+ * process and mount namespace have ended. */
 #pragma once
 #include "counters.h"
 
@@ -39,8 +39,8 @@ struct {
     __type(value, struct name);
 } scratch SEC(".maps");
 
-/* Adds a component; false where there is no room. How far it got is kept in memory, not in a register: the
- * verifier would follow each possible length. */
+/* Adds a component; false where it does not fit. The length so far is kept in memory, not in a register: the
+ * verifier would otherwise check each possible length. */
 static __always_inline bool append(struct name *name, struct dentry *dentry)
 {
     const unsigned char *text = BPF_CORE_READ(dentry, d_name.name);
@@ -59,7 +59,7 @@ static __always_inline bool append(struct name *name, struct dentry *dentry)
     return true;
 }
 
-/* Not static: the verifier looks at it once, not at every place it is called from. */
+/* Not static: the verifier checks a global function once, not at every call. */
 __noinline int walk(struct name *name, u64 dentry_address, u64 mnt_address)
 {
     struct dentry *dentry = (void *)dentry_address;
@@ -107,7 +107,7 @@ __noinline int walk(struct name *name, u64 dentry_address, u64 mnt_address)
     return 0;
 }
 
-/* Keeps the name of an inode, by the path it was opened by, or by one of its names where only it is known. */
+/* Records the name of an inode: the path by which it was opened, or one of its names where no file is known. */
 static __noinline int keep_name(struct file_id *id, struct inode *inode, struct file *file, u32 context)
 {
     struct vfsmount *mnt = NULL;

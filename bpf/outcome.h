@@ -1,9 +1,9 @@
-/* What becomes of I/Os that programs ask for: they are counted (process.bpf.c), or told one by one (trace.bpf.c). Both
+/* What happens to the I/Os of programs: they are counted (process.bpf.c), or reported one by one (trace.bpf.c). Both
  * have the same functions:
  *
- *   begun      an I/O begins                  ensure      its file gets counters or a name while its process is there
- *   of_...     what it is, by how it is asked
- *   over       it ended, well or not          done        it moved so many bytes        missed   past the page cache
+ *   begun      an I/O begins                  ensure      its file gets counters or a name while its process exists
+ *   of_...     its details, by interface
+ *   over       it ended, with success or not  done        it moved so many bytes        missed   a page-cache miss
  */
 #pragma once
 #define NO_KIND 255

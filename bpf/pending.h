@@ -1,7 +1,7 @@
-/* I/Os of rings under way, by the kernel's address of them.
+/* io_uring requests in flight, by their address in the kernel.
  *
- * Each address has its place in an array, which is found and taken without a search; where another one is in that place it
- * goes into a table. */
+ * Each address has its place in an array, which is found and taken without a search. Where another request has that
+ * place, the request goes into a hash table. */
 #pragma once
 #include "outcome.h"
 
@@ -19,7 +19,7 @@ struct {
 } requests SEC(".maps");
 
 #define PLACES_BITS 13
-/* Of a place that is being filled; no address of the kernel's. */
+/* Marks a place that is being filled; not an address of the kernel. */
 #define PLACE_TAKEN 1
 struct place {
     /* 0: free. */
@@ -36,7 +36,7 @@ struct {
 
 static __always_inline struct place *place_of(u64 address)
 {
-    /* Fibonacci hashing (Knuth, volume 3, 6.4) of the lower half: the verifier takes it for a number, unlike all of a typed
+    /* Fibonacci hashing (Knuth, volume 3, 6.4) of the lower half: to the verifier it is a number, unlike a whole typed
      * pointer. */
     u32 index = ((u32)address >> 6) * 0x9e3779b1U >> (32 - PLACES_BITS);
 
@@ -46,7 +46,7 @@ static __always_inline struct place *place_of(u64 address)
 static __always_inline void not_told(struct pending *earlier, struct pending *now)
 {
     over(&earlier->issue);
-    /* Of a process that ended before it, there is nothing to tell. */
+    /* The loss is not counted for a process that ended before its I/O. */
     if (earlier->tgid == now->tgid && earlier->started == now->started)
         lose(LOST_URING_UNSEEN);
 }
@@ -77,7 +77,7 @@ static __always_inline void begin(u64 address, struct pending *pending)
         lose(LOST_PENDING_FULL);
 }
 
-/* What was begun at that address, which is free then. */
+/* Takes the request that was begun at that address. */
 static __always_inline bool end(u64 address, struct pending *ended)
 {
     struct place *place = place_of(address);
@@ -85,7 +85,7 @@ static __always_inline bool end(u64 address, struct pending *ended)
 
     if (place && place->address == address) {
         *ended = place->pending;
-        /* Not where user space just took it for one that was left behind. */
+        /* False where user space has just removed it as left behind. */
         return __sync_val_compare_and_swap(&place->address, address, 0) == address;
     }
     pending = bpf_map_lookup_elem(&requests, &address);

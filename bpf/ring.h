@@ -1,5 +1,5 @@
-/* io_uring: from the submission of a request to the completion that its process gets to see. A request that would
- * have to wait is tried, put aside and tried again by the kernel; only its completion is told of here. */
+/* io_uring: from the submission of a request to the completion that its process receives. The kernel tries a request
+ * that would have to wait, defers it and tries it again; only its completion is reported here. */
 #pragma once
 #include "pending.h"
 
@@ -27,7 +27,7 @@ SEC("tp_btf/io_uring_submit_req")
 int ring_submit(u64 *ctx)
 {
     struct io_kiocb *request = (void *)ctx[0];
-    /* Of the process too when a thread of the kernel polls its queue. */
+    /* It belongs to the process even when a kernel thread polls its queue. */
     struct task_struct *task;
     struct pending pending = {};
     u64 address = (u64)request;

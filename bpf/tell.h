@@ -1,25 +1,25 @@
-/* I/Os are told one by one: each that is wanted goes into a ring buffer, which user space reads in the order of their ends.
- * What is not wanted is dropped here, before the buffer; what finds it full is lost, and counted. */
+/* Reports I/Os one by one: each that passes the filter goes into a ring buffer, which user space reads in the order of
+ * their ends. Others are dropped before the buffer; those that find it full are lost, and counted. */
 #pragma once
 #include "thread.h"
 
 #define TRACING 1
 #define NOWHERE (~0ULL)
 
-/* What is wanted: kinds by their bits, bytes and time. */
+/* The filter: a bit for each kind, limits of bytes and time. */
 const volatile u32 wanted_kinds = ~0U;
 const volatile u64 bytes_min = 0;
 const volatile u64 bytes_max = ~0ULL;
 const volatile u64 ns_min = 0;
-/* The name of the thread, as the kernel has it, ended by zeros. */
+/* The thread's name in the kernel, padded with zeros. */
 const volatile bool only_comm = false;
 const volatile u64 wanted_comm[2] = {};
-/* User space looks at each file's name, and says which ones are not wanted. */
+/* User space checks the name of each file, and lists those that are not wanted. */
 const volatile bool only_names = false;
 const volatile u32 o_append = 0;
 #define RWF_APPEND 0x10
 
-/* How an I/O was asked for. */
+/* The interface through which an I/O was issued. */
 enum how {
     BY_CALL = 0,
     BY_RING = 1,
@@ -35,7 +35,7 @@ enum sync {
     MSYNC = 4,
 };
 
-/* Where a system call says where in the file, by user space, which knows its architecture's numbers. */
+/* Where a system call has its file offset. Filled in by user space, which knows its architecture's numbers. */
 enum shape {
     AT_POSITION = 0, /* the open file's own */
     AT_ARGUMENT, /* the fourth argument */
@@ -71,7 +71,7 @@ struct {
     __uint(max_entries, 16 << 20);
 } events SEC(".maps");
 
-/* Files whose names were written down. */
+/* Files whose names were recorded. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 16384);
@@ -79,7 +79,7 @@ struct {
     __type(value, u8);
 } named SEC(".maps");
 
-/* Files that are not wanted, by user space. */
+/* Files that are not wanted; user space fills this in. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 16384);
@@ -87,7 +87,7 @@ struct {
     __type(value, u8);
 } unwanted SEC(".maps");
 
-/* I/Os under way, of each process. */
+/* Number of I/Os in flight of each process. */
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 16384);
@@ -141,13 +141,13 @@ static __always_inline u64 sixth_argument(void *regs)
     return BPF_CORE_READ(arm64, regs[5]);
 }
 
-/* Where it began, of a file whose position moved on by the result. */
+/* The offset at which an I/O began, where the file's position advanced by the result. */
 static __always_inline u64 before_position(struct file *file, long result)
 {
     return READ(file, f_pos) - result;
 }
 
-/* Where what was added to the end of a file began. */
+/* The offset at which an append began. */
 static __always_inline u64 before_end(struct file *file, long result)
 {
     struct inode *inode = READ(file, f_inode);
@@ -165,7 +165,7 @@ static __always_inline u64 before_pointer(u64 pointer, struct file *file, long r
     return offset - result;
 }
 
-/* At the system call's end, when all of it is known. Arguments but the first are still there. */
+/* At the end of the system call, when all of it is known. Arguments except the first are still available. */
 static __always_inline void of_call(struct thread *thread, struct file *file, void *regs, u64 id, long result, bool out)
 {
     struct issue *issue = &thread->issue;
@@ -220,7 +220,7 @@ static __always_inline void of_fault(struct issue *issue, struct task_struct *ta
     issue->offset = page * page_bytes;
 }
 
-/* When it is submitted. */
+/* When a request is submitted. */
 static __always_inline void of_ring(struct issue *issue, struct task_struct *task, struct io_kiocb *request)
 {
     struct io_rw *rw = (void *)request;
@@ -243,7 +243,7 @@ static __always_inline void of_ring(struct issue *issue, struct task_struct *tas
     }
 }
 
-/* When it completed: at the position of the file, or its end, is told then. */
+/* When a request completed: an offset at the file's position or end is known only then. */
 static __always_inline void of_ring_ended(struct issue *issue, struct io_kiocb *request, struct file *file, long result)
 {
     struct io_rw *rw = (void *)request;
@@ -255,7 +255,7 @@ static __always_inline void of_ring_ended(struct issue *issue, struct io_kiocb *
         issue->offset = READ(rw, kiocb.ki_pos) - result;
 }
 
-/* As io_submit takes it. */
+/* When io_submit takes an iocb. */
 static __always_inline void of_iocb(struct issue *issue, struct task_struct *task, struct file *file, u64 iocb, u32 opcode,
                                     u32 flags)
 {
@@ -270,14 +270,14 @@ static __always_inline void of_iocb(struct issue *issue, struct task_struct *tas
     bpf_probe_read_user(&issue->offset, sizeof(issue->offset), (void *)(iocb + 40));
 }
 
-/* When it completed: its end of the file was not known before. */
+/* When direct I/O completed: the offset of an append is known only then. */
 static __always_inline void of_direct_ended(struct issue *issue, struct kiocb *iocb, long result)
 {
     if (issue->file_flags & o_append || issue->flags & RWF_APPEND)
         issue->offset = iocb->ki_pos - result;
 }
 
-/* Writes down a file's name, when it is first seen. */
+/* Records a file's name when it is first seen. */
 static __always_inline void name_it(struct file_id *id, struct file *file, struct inode *inode, u32 context)
 {
     struct file_id now;
@@ -287,7 +287,7 @@ static __always_inline void name_it(struct file_id *id, struct file *file, struc
         return;
     if (file)
         inode = READ(file, f_inode);
-    /* Another thread may have closed it since. */
+    /* Another thread may have closed the file meanwhile. */
     if (!inode || !identify_inode(inode, &now) || now.ino != id->ino || now.dev != id->dev)
         return;
     keep_name(id, inode, file, context);
@@ -338,9 +338,9 @@ static __always_inline void done(struct key *key, struct file *file, struct inod
     event->sync = issue->sync;
     event->missed = issue->missed;
     __builtin_memcpy(event->comm, issue->comm, sizeof(event->comm));
-    /* User space looks by itself, often: to be woken up would cost more than all of this. */
+    /* User space polls often: a wakeup would cost more than all of this. */
     bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
-/* Told with the read itself. */
+/* The event of the read itself has this. */
 static __always_inline void missed(struct thread *thread, struct file *file, u64 bytes, u64 ns) {}

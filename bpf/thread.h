@@ -1,9 +1,9 @@
-/* What a thread is doing: the system call or page fault that it is in, and its arguments. */
+/* The state of a thread: its current system call or page fault, and their arguments. */
 #pragma once
 #include "who.h"
 #include "issue.h"
 
-/* What a system call number means, by user space, which knows its architecture's numbers. */
+/* The meaning of each system call number. Filled in by user space, which knows its architecture's numbers. */
 enum call {
     CALL_NONE = 0,
     CALL_READ, /* (fd, ...) -> bytes */
@@ -23,7 +23,7 @@ struct thread {
     u64 start_ns;
     u64 file;
     struct key key;
-    /* Which open file and inode `key` was made of, and whether they are counted: most calls are on the same again. */
+    /* The open file and inode from which `key` was made, and whether they are counted: most calls use the same again. */
     u64 last_file;
     u64 last_inode;
     u64 last_ino;
@@ -31,7 +31,7 @@ struct thread {
     u32 last_wanted;
     u8 call;
     u8 missed;
-    /* Of a copy: where it is written to. */
+    /* Of a copy: the file that is written. */
     u64 file_out;
     struct key key_out;
     /* Of io_submit and io_getevents: the kernel's context, the program's array, its length. */
@@ -39,11 +39,11 @@ struct thread {
     u64 user;
     u32 count;
     u32 submitted;
-    /* Those of it that are done when io_submit returns. */
+    /* Number of its I/Os that are done when io_submit returns. */
     u32 done_at_submit;
     u32 zero;
     u64 now_ns;
-    /* A page fault under way. */
+    /* The current page fault. */
     u8 faulting;
     u8 fault_missed;
     u64 fault_ns;
@@ -51,9 +51,9 @@ struct thread {
     u64 fault_inode;
     u64 fault_number;
     struct key fault;
-    /* The last key of an asynchronous I/O that was made sure to have counters. */
+    /* The last key of an asynchronous I/O for which `ensure` was called. */
     struct key known;
-    /* The system call's. */
+    /* Of the current system call. */
     struct issue issue;
 };
 struct {
@@ -89,14 +89,14 @@ static __always_inline long call_number(void *regs)
     return BPF_CORE_READ(arm64, syscallno);
 }
 
-/* A 32-bit program numbers its system calls otherwise. */
+/* A 32-bit program uses other system call numbers. */
 static __always_inline bool is_compat(struct task_struct *task)
 {
     return bpf_core_field_exists(task->thread_info.status) && (task->thread_info.status & TS_COMPAT);
 }
 
-/* As `identify`, into the thread's key, which may be of the same file already. An address alone does not tell: memory
- * is used again. */
+/* As `identify`, into the thread's key, which may already be of the same file. Equal addresses alone do not prove it:
+ * memory is reused. */
 static __always_inline bool identify_again(struct file *file, struct task_struct *task, struct thread *thread)
 {
     struct inode *inode = READ(file, f_inode);

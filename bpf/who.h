@@ -1,16 +1,16 @@
-/* Whose I/O is counted, and of which file: all decisions before any counting. Filled in by user space before
- * the programs are loaded, so that what is not asked for costs nothing. */
+/* Whose I/O is counted, and of which file: all decisions before any counting. User space sets the constants before
+ * the programs are loaded, so that features that are not selected cost nothing. */
 #pragma once
 #include "names.h"
 
-/* No process, no cgroup chosen: everybody but `own_tgid`. */
+/* False where no process and no cgroup is chosen: all processes except `own_tgid` are counted. */
 const volatile bool only_chosen = false;
 const volatile bool only_files = false;
 const volatile u32 own_tgid = 0;
 /* The cgroup whose members, and those of the cgroups below it, are counted; 0: none. */
 const volatile u64 cgroup_id = 0;
 const volatile u32 cgroup_level = 0;
-/* Of which hierarchy. */
+/* The hierarchy of that cgroup. */
 enum hierarchy {
     VERSION_2 = 0,
     CPUSET,
@@ -32,7 +32,7 @@ struct {
     __type(value, u8);
 } chosen_processes SEC(".maps");
 
-/* Files that chosen processes use: whose block I/O is counted. Nothing is put here where everybody is. */
+/* Files that chosen processes use, whose block I/O is counted. Empty where all processes are counted. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 262144);
@@ -97,7 +97,7 @@ static __always_inline bool counted(struct task_struct *task)
     return cgroup_id && in_chosen_cgroup(task);
 }
 
-/* Files of these show what the kernel knows and store nothing. */
+/* Files of these file systems show the kernel's state and store nothing. */
 static __always_inline bool stores_nothing(u64 magic)
 {
     switch (magic) {
@@ -160,7 +160,7 @@ static __always_inline bool identify(struct file *file, struct task_struct *task
     return true;
 }
 
-/* The open file of that number; NULL where there is none. */
+/* The open file of a descriptor; NULL where there is none. */
 static __always_inline struct file *file_of(struct task_struct *task, u64 fd)
 {
     struct fdtable *table = task->files->fdt;
@@ -170,7 +170,7 @@ static __always_inline struct file *file_of(struct task_struct *task, u64 fd)
     return (struct file *)word_at(table->fd + (u32)fd);
 }
 
-/* Kinds of block I/O that are no file's, in the place of a generation, at inode 0 of their device. */
+/* Kinds of block I/O that belong to no file. Stored as the generation, at inode 0 of the device. */
 enum {
     OF_DEVICE = 0,
     OF_FILE_SYSTEM = 1,

@@ -21,7 +21,7 @@ pub static KIND: SourceKind = SourceKind {
 
 enum ProcessArgument {
     Selection(Selection),
-    /// The processes of the server that writes its number into that file, whenever it is started.
+    /// The processes of the server that writes its pid into that file, across its restarts.
     PidFile(PathBuf),
 }
 
@@ -34,7 +34,7 @@ fn parse(text: &str) -> Result<Arc<dyn SourceArgument>, ArgumentError> {
     Ok(Arc::new(argument.map_err(ArgumentError::Invalid)?))
 }
 
-/// "", "812,813", "cgroup=/sys/fs/cgroup/x", "layer=block", or several with commas between.
+/// "", "812,813", "cgroup=/sys/fs/cgroup/x", "layer=block", or several, separated by commas.
 fn parse_selection(text: &str) -> Result<Selection, String> {
     let mut selection = Selection::default();
     for part in text.split(',').filter(|part| !part.is_empty()) {

@@ -1,33 +1,33 @@
-//! The kernel's own function that makes a typed pointer of a number, `bpf_rdonly_cast`: with it a program reads a field
-//! with one load instead of a call of bpf_probe_read_kernel. It is called by its number in the running kernel's BTF, which
-//! aya does not look up: the object calls a number that nothing has, and it is put in here, before it is loaded.
+//! The kernel function `bpf_rdonly_cast`, which makes a typed pointer from an address: with it a program reads a field
+//! with one load instead of a call of bpf_probe_read_kernel. Programs call it by its id in the running kernel's BTF.
+//! aya does not look up this id, so the object calls a placeholder, which is replaced here before the object is loaded.
 
 use aya::Btf;
 use aya_obj::btf::BtfKind;
 
-/// As bpf/kernel.h calls it.
+/// The id that bpf/kernel.h calls.
 const PLACEHOLDER: i32 = 0x6b66_756e;
 const FUNCTION: &str = "bpf_rdonly_cast";
 
-/// `call` of linux/bpf.h, of a function by its number: the helper's, and where the source register says so a kernel
-/// function's.
+/// The `call` instruction of linux/bpf.h. Its immediate is the number of a helper or, with [`KERNEL_FUNCTION`] as the
+/// source register, the id of a kernel function.
 const CALL: u8 = 0x85;
 const KERNEL_FUNCTION: u8 = 2;
 const INSTRUCTION_BYTES: usize = 8;
 
-/// The number of the kernel's function; `None` where it has none (before Linux 6.2).
-pub(super) fn number(btf: &Btf) -> Option<i32> {
+/// The id of the kernel function; `None` where the kernel lacks it (before Linux 6.2).
+pub(super) fn function_id(btf: &Btf) -> Option<i32> {
     i32::try_from(btf.id_by_type_name_kind(FUNCTION, BtfKind::Func).ok()?).ok()
 }
 
-/// The object, with calls of the kernel's function in the place of those of the placeholder. Sections of instructions are
-/// aligned to an instruction.
-pub(super) fn put_in(object: &[u8], number: i32) -> Vec<u8> {
-    let of = |registers: u8, number: i32| {
-        let [a, b, c, d] = number.to_le_bytes();
+/// The object with calls of the kernel function instead of the placeholder. Sections of instructions are aligned to an
+/// instruction.
+pub(super) fn replace_placeholder(object: &[u8], function_id: i32) -> Vec<u8> {
+    let call_of = |registers: u8, id: i32| {
+        let [a, b, c, d] = id.to_le_bytes();
         [CALL, registers, 0, 0, a, b, c, d]
     };
-    let (placeholder, call) = (of(0, PLACEHOLDER), of(KERNEL_FUNCTION << 4, number));
+    let (placeholder, call) = (call_of(0, PLACEHOLDER), call_of(KERNEL_FUNCTION << 4, function_id));
     let mut object = object.to_vec();
     let (instructions, _) = object.as_chunks_mut::<INSTRUCTION_BYTES>();
     for instruction in instructions.iter_mut().filter(|instruction| **instruction == placeholder) {
@@ -45,13 +45,13 @@ mod tests {
         let helper = [CALL, 0, 0, 0, 4, 0, 0, 0];
         let placeholder = [CALL, 0, 0, 0, 0x6e, 0x75, 0x66, 0x6b];
         let data = [1, CALL, 0, 0, 0, 0x6e, 0x75, 0x66];
-        let put = put_in(&[helper, placeholder, data].concat(), 0x0102);
-        assert_eq!(put, [helper, [CALL, 0x20, 0, 0, 2, 1, 0, 0], data].concat());
+        let replaced = replace_placeholder(&[helper, placeholder, data].concat(), 0x0102);
+        assert_eq!(replaced, [helper, [CALL, 0x20, 0, 0, 2, 1, 0, 0], data].concat());
     }
 
     #[test]
-    fn the_object_has_calls_to_put_in() {
+    fn the_object_calls_the_placeholder() {
         let object = super::super::object::OBJECT;
-        assert!(put_in(object, 1) != object);
+        assert!(replace_placeholder(object, 1) != object);
     }
 }

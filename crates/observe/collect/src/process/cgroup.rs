@@ -1,5 +1,4 @@
-//! A control group, as the programs in the kernel tell its members: by the number of its directory, its depth, and
-//! the hierarchy it is of.
+//! A control group as the BPF programs identify it: by the inode of its directory, its depth, and its hierarchy.
 
 use super::error::OpenError;
 use host::{MOUNTINFO, Mount, Mounts};
@@ -7,12 +6,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Which group: its members and those of all groups below it.
+/// A control group and all groups below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// kernfs's number, which is the inode of its directory.
+    /// The kernfs id, which is the inode of its directory.
     pub id: u64,
-    /// How deep it lies: the hierarchy's root is 0.
+    /// Depth: the hierarchy's root is 0.
     pub level: u32,
     /// `enum hierarchy` of bpf/who.h.
     pub hierarchy: u32,
@@ -23,8 +22,8 @@ const VERSION_2: u32 = 0;
 const CONTROLLERS: [&str; 8] = ["cpuset", "cpu", "cpuacct", "blkio", "memory", "devices", "freezer", "pids"];
 
 impl Group {
-    /// The group of that directory ("/sys/fs/cgroup/system.slice/postgresql.service").
-    pub fn of(path: &Path) -> Result<Group, OpenError> {
+    /// The group of a directory ("/sys/fs/cgroup/system.slice/postgresql.service").
+    pub fn for_path(path: &Path) -> Result<Group, OpenError> {
         let refused = |why: String| OpenError::Cgroup { path: path.into(), why };
         let path = fs::canonicalize(path).map_err(|error| refused(error.to_string()))?;
         let id = fs::metadata(&path).map_err(|error| refused(error.to_string()))?.ino();
@@ -46,16 +45,16 @@ fn depth(path: &Path) -> u32 {
     path.components().filter(|part| matches!(part, std::path::Component::Normal(_))).count() as u32
 }
 
-/// `None` where the mount is of another file system, `Some(None)` where the programs know no controller of it.
+/// `None` where the mount is not of a cgroup file system, `Some(None)` where it has none of [`CONTROLLERS`].
 fn hierarchy_of(mount: &Mount) -> Option<Option<u32>> {
     match mount.filesystem.as_str() {
         "cgroup2" => Some(Some(VERSION_2)),
-        "cgroup" => Some(mount.super_options.split(',').find_map(number_of)),
+        "cgroup" => Some(mount.super_options.split(',').find_map(controller_number)),
         _ => None,
     }
 }
 
-fn number_of(controller: &str) -> Option<u32> {
+fn controller_number(controller: &str) -> Option<u32> {
     let at = CONTROLLERS.iter().position(|known| *known == controller)?;
     u32::try_from(at + 1).ok()
 }
@@ -65,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_known_by_hierarchy_and_depth() {
+    fn a_group_is_identified_by_hierarchy_and_depth() {
         let mounts = Mounts::parse(
             b"30 1 0:20 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
               31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\

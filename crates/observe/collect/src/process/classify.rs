@@ -1,40 +1,43 @@
-//! What a file is for, by its name alone: the layouts of PostgreSQL, MySQL and MariaDB, SQLite, SQL Server
+//! The purpose of a file, by its name alone: the layouts of PostgreSQL, MySQL and MariaDB, SQLite, SQL Server
 //! and MongoDB.
 
 use filestats::FileKind;
 use std::path::Path;
 
-/// What a name tells.
+/// What a file's name says about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Class {
     pub kind: FileKind,
     /// The database, as its users call it.
     pub database: Option<String>,
-    /// The engine's number of it.
+    /// The database's number in the engine.
     pub database_id: Option<u64>,
 }
 
-/// Anything that no layout knows is `Other`.
+/// A file that no layout matches is `Other`.
 pub(super) fn classify(path: &Path) -> Class {
     let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    let Some((file, above)) = parts.split_last() else { return of(FileKind::Other) };
+    let Some((file, above)) = parts.split_last() else { return Class::new(FileKind::Other) };
     let directory = above.last().map_or("", String::as_str);
     nameless(file)
         .or_else(|| postgres(file, above))
         .or_else(|| innodb(file, directory))
         .or_else(|| sqlite(file))
-        .unwrap_or_else(|| of(by_ending(file)))
+        .unwrap_or_else(|| Class::new(by_ending(file)))
 }
 
-fn of(kind: FileKind) -> Class {
-    Class { kind, database: None, database_id: None }
+impl Class {
+    /// A class without a database.
+    pub fn new(kind: FileKind) -> Class {
+        Class { kind, database: None, database_id: None }
+    }
 }
 
 /// Files opened with `O_TMPFILE` have no name: the kernel shows them as `#INODE` (d_tmpfile() of fs/dcache.c).
 fn nameless(file: &str) -> Option<Class> {
     let inode = file.strip_prefix('#')?;
     let inode = inode.strip_suffix(" (deleted)").unwrap_or(inode);
-    (!inode.is_empty() && inode.bytes().all(|byte| byte.is_ascii_digit())).then(|| of(FileKind::Temp))
+    (!inode.is_empty() && inode.bytes().all(|byte| byte.is_ascii_digit())).then(|| Class::new(FileKind::Temp))
 }
 
 /// `base/DATABASE/RELATION`, `global/RELATION`, `pg_tblspc/N/PG_x_y/DATABASE/RELATION`; forks and segments
@@ -42,10 +45,10 @@ fn nameless(file: &str) -> Option<Class> {
 fn postgres(file: &str, above: &[String]) -> Option<Class> {
     let directory = above.last()?;
     if above.iter().any(|part| part == "pgsql_tmp" || part.starts_with("pgsql_tmp")) {
-        return Some(of(FileKind::Temp));
+        return Some(Class::new(FileKind::Temp));
     }
     if directory == "pg_wal" || directory == "pg_xlog" {
-        return Some(of(FileKind::Log));
+        return Some(Class::new(FileKind::Log));
     }
     let number = |text: &str| text.parse::<u64>().ok();
     let relation = file.split(['_', '.']).next().is_some_and(|start| number(start).is_some());
@@ -60,7 +63,7 @@ fn postgres(file: &str, above: &[String]) -> Option<Class> {
         _ => return None,
     };
     if directory == "global" && relation {
-        return Some(of(FileKind::Data));
+        return Some(Class::new(FileKind::Data));
     }
     let database_id = number(directory)?;
     let in_cluster = holder == "base" || holder.starts_with("PG_");
@@ -74,20 +77,20 @@ fn innodb(file: &str, directory: &str) -> Option<Class> {
         file.rsplit_once('.').is_some_and(|(start, number)| start.ends_with(stem) && digits(number))
     };
     if directory == "#innodb_temp" || file.starts_with("ibtmp") || is(".ibt") {
-        return Some(of(FileKind::Temp));
+        return Some(Class::new(FileKind::Temp));
     }
     if directory == "#innodb_redo" || file.starts_with("ib_logfile") || file.starts_with("aria_log.") {
-        return Some(of(FileKind::Log));
+        return Some(Class::new(FileKind::Log));
     }
     if numbered("binlog") || numbered("-bin") || numbered("relay-log") {
-        return Some(of(FileKind::Log));
+        return Some(Class::new(FileKind::Log));
     }
     if is(".dblwr") {
-        // Each page twice: neither data that is read nor a log that a commit waits for.
-        return Some(of(FileKind::Other));
+        // The doublewrite buffer: neither data that is read nor a log that a commit waits for.
+        return Some(Class::new(FileKind::Other));
     }
     if file.starts_with("ibdata") || file.starts_with("undo0") || file.starts_with("undo_0") || is(".ibu") {
-        return Some(of(FileKind::Data));
+        return Some(Class::new(FileKind::Data));
     }
     let table = [".ibd", ".MYD", ".MYI", ".MAD", ".MAI"].iter().any(|ending| is(ending));
     let database = Some(directory.to_owned()).filter(|name| !name.is_empty() && file != "mysql.ibd");
@@ -104,7 +107,7 @@ fn sqlite(file: &str) -> Option<Class> {
     Some(Class { kind, database: Some(stem.to_owned()), database_id: None })
 }
 
-/// SQL Server's and MongoDB's.
+/// The kind of SQL Server's and MongoDB's files.
 fn by_ending(file: &str) -> FileKind {
     let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending);
     match ending.to_ascii_lowercase().as_str() {
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn postgres_files_are_known_by_where_they_lie() {
+    fn postgres_files_are_classified_by_their_directory() {
         let relation = classify(Path::new("/var/lib/postgresql/17/main/base/16384/16397.1"));
         assert_eq!((relation.kind, relation.database_id), (FileKind::Data, Some(16384)));
         assert_eq!(kind("/pg/base/5/2619_fsm"), FileKind::Data);
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn mysql_and_mariadb_files_are_known_by_their_names() {
+    fn mysql_and_mariadb_files_are_classified_by_their_names() {
         let table = classify(Path::new("/var/lib/mysql/shop/orders.ibd"));
         assert_eq!((table.kind, table.database.as_deref()), (FileKind::Data, Some("shop")));
         assert_eq!(kind("/m/ibdata1"), FileKind::Data);

@@ -1,10 +1,10 @@
-//! What leaves the kernel's tables, so that they do not fill up however long it is counted. Nothing is lost by it: what
-//! is taken out is kept in user space, and a key that comes again begins at zero and is added to it.
+//! Takes entries out of the kernel's tables, so that they do not fill up. No count is lost: user space keeps what it
+//! takes out (`kept.rs`), and adds what the key counts later, again from zero.
 
 use super::places::Places;
 use super::program::Programs;
 use super::refused::{no_table, table_error};
-use super::tables::{Aio, AioKey, Counts, FileId, Key, Name, OfCpu, Pending};
+use super::tables::{Aio, AioKey, Counts, CpuCounts, FileId, Key, Name, Pending};
 use crate::error::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError};
 use std::collections::HashMap;
@@ -14,9 +14,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 /// BPF_MAP_LOOKUP_AND_DELETE_ELEM of linux/bpf.h.
 const LOOKUP_AND_DELETE: libc::c_long = 21;
 
-/// The part of union bpf_attr that it uses.
+/// The part of union bpf_attr that [`LOOKUP_AND_DELETE`] uses.
 #[repr(C)]
-struct OfElement {
+struct ElementAttributes {
     map: u32,
     zero: u32,
     key: u64,
@@ -25,11 +25,11 @@ struct OfElement {
 }
 
 impl Programs {
-    /// Takes counters out of the kernel, with what they are at that moment; `None` where they are not there.
+    /// Takes a key's counters out of the kernel; `None` where it has none.
     pub fn take(&mut self, key: &Key) -> Result<Option<Counts>, SourceError> {
         let map = self.ebpf.map("files").ok_or_else(|| no_table("files"))?;
         let aya::maps::Map::PerCpuHashMap(data) = map else { return Err(no_table("files")) };
-        let mut parts = vec![OfCpu::ZERO; self.cpus];
+        let mut parts = vec![CpuCounts::ZERO; self.cpus];
         match lookup_and_delete(data.fd().as_fd(), key, &mut parts) {
             Ok(()) => Ok(Some(Counts::sum(&parts))),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
@@ -37,7 +37,7 @@ impl Programs {
         }
     }
 
-    /// Takes all names that were written down since the last time.
+    /// Takes all names that the programs recorded since the last call.
     pub fn take_names(&mut self) -> Result<HashMap<FileId, Box<Name>>, SourceError> {
         let mut table: KernelMap<&mut MapData, FileId, Name> = self.table_mut("names")?;
         let ids: Vec<FileId> = table.keys().collect::<Result<_, _>>().map_err(table_error)?;
@@ -51,14 +51,14 @@ impl Programs {
         Ok(names)
     }
 
-    /// Takes out what is kept of a process that ended.
+    /// Removes the entry of a process that ended.
     pub fn remove_process(&mut self, (tgid, started): (u32, u32)) -> Result<(), SourceError> {
         let mut table: KernelMap<&mut MapData, u64, super::tables::Started> = self.table_mut("processes")?;
         found(table.remove(&(u64::from(tgid) << 32 | u64::from(started)))).map(drop)
     }
 
-    /// Takes out what processes that ended left behind: their place among the chosen, and asynchronous I/Os under way,
-    /// whose completion the programs were not called for.
+    /// Removes what processes that ended left behind: their entries among the chosen processes, and asynchronous I/Os in
+    /// flight for whose completion no program was called.
     pub fn sweep(&mut self) -> Result<(), SourceError> {
         let in_places = self.places.as_ref().map(Places::in_use).unwrap_or_default();
         let pending: Vec<(u64, Pending)> =
@@ -70,9 +70,9 @@ impl Programs {
             .keys()
             .flatten()
             .collect();
-        // Later than the tables: none of a process that began in between.
+        // Read after the tables, so that a process that started meanwhile counts as running.
         let running = super::target::running()?;
-        // The last completion of all may have come since.
+        // The request may have completed since: then its entry changed, and stays.
         for (index, address, pending) in in_places {
             let ours = self.places.as_ref().filter(|_| !running.contains(&pending.tgid));
             if ours.is_some_and(|places| places.take(index, address, &pending)) {
@@ -96,7 +96,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Takes out files that nothing is counted of any more. Used again, they are seen for the first time again.
+    /// Removes files that have no counters any more. When they are used again, they are recorded again.
     pub fn remove_used(&mut self, files: &[FileId]) -> Result<(), SourceError> {
         let mut used: KernelMap<&mut MapData, FileId, u8> = self.table_mut("used_files")?;
         for id in files {
@@ -113,7 +113,7 @@ impl Programs {
     }
 }
 
-/// What a table has of a key, which may be nothing.
+/// A key's value, or `None` where the table does not have the key.
 pub(super) fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, SourceError> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -123,9 +123,9 @@ pub(super) fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, SourceE
     }
 }
 
-/// Both in one step, so that what is added in between is not lost.
-fn lookup_and_delete(map: BorrowedFd<'_>, key: &Key, parts: &mut [OfCpu]) -> io::Result<()> {
-    let attributes = OfElement {
+/// Looks up and deletes in one step, so that no addition in between is lost.
+fn lookup_and_delete(map: BorrowedFd<'_>, key: &Key, parts: &mut [CpuCounts]) -> io::Result<()> {
+    let attributes = ElementAttributes {
         map: map.as_raw_fd() as u32,
         zero: 0,
         key: std::ptr::from_ref(key) as u64,
@@ -134,7 +134,7 @@ fn lookup_and_delete(map: BorrowedFd<'_>, key: &Key, parts: &mut [OfCpu]) -> io:
     };
     // SAFETY: key and value are of the table's layout, and the value has a part for each possible CPU.
     let result = unsafe {
-        libc::syscall(libc::SYS_bpf, LOOKUP_AND_DELETE, &raw const attributes, size_of::<OfElement>())
+        libc::syscall(libc::SYS_bpf, LOOKUP_AND_DELETE, &raw const attributes, size_of::<ElementAttributes>())
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

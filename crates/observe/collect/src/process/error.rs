@@ -8,7 +8,7 @@ pub enum OpenError {
     /// The kernel does not let this user load BPF programs.
     #[error("cannot watch processes: the kernel does not let this user load BPF programs: {0}")]
     NotPermitted(io::Error),
-    /// The kernel does not tell its types.
+    /// The kernel has no BTF.
     #[error("cannot watch processes: this kernel does not tell its types in /sys/kernel/btf/vmlinux: {0}")]
     NoBtf(String),
     /// A program was refused.
@@ -16,10 +16,10 @@ pub enum OpenError {
     Refused {
         /// Its name in bpf/.
         program: String,
-        /// What the kernel said.
+        /// The kernel's reason.
         why: String,
     },
-    /// A chosen process does not run.
+    /// A chosen process is not running.
     #[error("cannot watch process {0}: there is none of that number")]
     NoSuchProcess(u32),
     /// A chosen file cannot be found, or is neither a file nor a block device.
@@ -30,7 +30,7 @@ pub enum OpenError {
         /// What is wrong.
         why: String,
     },
-    /// The chosen control group cannot be told from others.
+    /// The programs cannot identify members of the chosen control group.
     #[error("cannot watch the control group {path}: {why}")]
     Cgroup {
         /// As given.
@@ -38,20 +38,20 @@ pub enum OpenError {
         /// What is wrong.
         why: String,
     },
-    /// The block layer does not know whose I/O it is.
+    /// The block layer does not know which process an I/O belongs to.
     #[error(
         "cannot watch the block layer for processes or a control group: it does not know whose I/O it is"
     )]
     BlockOfProcesses,
-    /// I/Os are traced where they are asked for.
+    /// Traces have no block layer: I/Os are traced where processes request them.
     #[error("cannot trace the block layer: I/Os are traced where processes ask for them")]
     BlockTrace,
-    /// Something of the system that is always there cannot be read.
+    /// A system file that always exists cannot be read.
     #[error("cannot read {path}: {error}")]
     System {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }

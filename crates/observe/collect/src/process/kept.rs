@@ -1,68 +1,68 @@
-//! Counters that left the kernel's tables, which are bounded, and what is forgotten of them.
+//! Counters that left the kernel's tables, which are bounded, and the limit on how many of them are kept.
 //!
 //! ```text
 //! kernel's table ── of processes that ended, always ──────────────────────────>  kept  ── over KEPT_MAX, ──> forgotten
-//!                ── idle since the last look, while it is more than half full ─>        oldest first
+//!                ── idle since the last snapshot, if more than half full ───>        oldest first
 //! ```
 //!
-//! What is counted is the sum of both: to leave the kernel changes no figure. To be forgotten does, and must not be taken
-//! for something else (`Snapshot::complete`, filestats). Only what was in a snapshot is forgotten. If it comes again it
-//! begins at zero, as `complete` promises of what an earlier snapshot did not have; but an earlier snapshot that does have
-//! it may not be subtracted from. So each row has the number of the forgetting after which it began in its epoch:
-//! a row of which anything was forgotten gets another one, and the interval across it is unknown.
+//! A figure is the sum of both, so that leaving the kernel does not change it. Forgetting does, and must be visible
+//! (`Snapshot::complete`, filestats). Only counters that were in a snapshot are forgotten. If a key is used again, it
+//! begins at zero, as `complete` promises for rows that an earlier snapshot lacks; but an earlier snapshot that has the
+//! row must not be subtracted. So the epoch of each row has the number of forgettings when it began: a row that lost
+//! counters gets a new one, and the interval across it is unknown.
 
 use super::program::{Counted, Programs};
 use super::tables::{Counts, FileId, Key};
 use crate::error::SourceError;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// So many keys are kept; more only until they were in a snapshot.
+/// Number of keys kept; more only until they were in a snapshot.
 const KEPT_MAX: usize = 16_384;
 
-/// Whose counters are forgotten together.
+/// The owner of counters, which are forgotten together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Process(u32, u32),
-    /// A file, of block I/O, or of a process that runs.
+    /// A file: its block I/O, and the I/O of running processes.
     File(FileId),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    of: HashMap<Key, One>,
-    /// Of each key in the kernel: its counts, and the look at which they had changed.
+    counts: HashMap<Key, KeptCounts>,
+    /// The fingerprint of each key in the kernel, and the snapshot at which it had changed.
     changed: HashMap<Key, (u64, u64, u64)>,
-    /// A look at the tables is a snapshot.
-    look: u64,
-    /// Which row of the last snapshot each key was in.
+    /// The number of the current snapshot.
+    snapshot: u64,
+    /// The row of each key in the last snapshot.
     rows: HashMap<Key, u64>,
-    /// Of each row in the last snapshot: how often something had been forgotten when it began.
+    /// For each row of the last snapshot: the number of forgettings when it began.
     began: HashMap<u64, u64>,
     forgettings: u64,
-    /// What a key had when it came to its row, which another one has; and what it has when it goes to another one, at the
-    /// next look.
+    /// The counts of a key when it moved to its row from another one; and its counts now, where it will move at the next
+    /// snapshot.
     bases: HashMap<Key, Counts>,
     leaving: HashMap<Key, Counts>,
 }
 
 #[derive(Clone, Debug)]
-struct One {
+struct KeptCounts {
     counts: Box<Counts>,
-    /// The look at which it left the kernel last.
-    look: u64,
+    /// The snapshot at which the key last left the kernel.
+    left_at: u64,
 }
 
 impl Kept {
-    /// What the kernel has now, and what left it.
+    /// The sums of what is in the kernel and what left it.
     pub fn with(&self, mut counted: Counted) -> Counted {
-        for (key, one) in &self.of {
-            counted.entry(*key).or_insert_with(|| Box::new(Counts::ZERO)).add(&one.counts);
+        for (key, kept) in &self.counts {
+            counted.entry(*key).or_insert_with(|| Box::new(Counts::ZERO)).add(&kept.counts);
         }
         counted
     }
 
-    /// Before any row: a key is in that row now. One that comes from another begins at zero there; of the other nothing
-    /// can be subtracted any more.
+    /// Assigns a key to a row; called for all keys before [`Kept::row`]. A key that moves from another row begins at zero
+    /// in the new one; intervals of the old row become unknown.
     pub fn place(&mut self, key: &Key, row: u64, counts: &Counts, leaves: bool) {
         if self.rows.get(key).is_some_and(|before| *before != row)
             && let Some(before) = self.rows.insert(*key, row)
@@ -76,19 +76,19 @@ impl Kept {
         }
     }
 
-    /// What a key adds to its row.
+    /// The counts that a key adds to its row.
     pub fn in_row(&self, key: &Key, counts: &Counts) -> Counts {
         self.bases.get(key).map_or(*counts, |base| counts.since(base))
     }
 
-    /// The stretch in which a row grows: the number of the forgetting after which it began.
+    /// The number of forgettings when the row began. Within one such number, a row only grows.
     pub fn row(&mut self, key: &Key, row: u64) -> u64 {
         self.rows.insert(*key, row);
         *self.began.entry(row).or_insert(self.forgettings)
     }
 
-    /// After a snapshot: takes out of the kernel what need not be there, and forgets what is too much. `kernel` is what
-    /// the snapshot found there, `counted` all that is in it.
+    /// After a snapshot: takes counters out of the kernel that need not be there, and forgets those over the limit.
+    /// `kernel` has the fingerprints that the snapshot found in the kernel, `counted` all counts of the snapshot.
     pub fn tidy(
         &mut self,
         programs: &mut Programs,
@@ -96,19 +96,21 @@ impl Kept {
         counted: &Counted,
         running: &HashSet<u32>,
     ) -> Result<(), SourceError> {
-        self.look += 1;
+        self.snapshot += 1;
         let ended = |key: &Key| key.tgid != 0 && !running.contains(&key.tgid);
         let mut leaving: Vec<Key> = kernel.keys().copied().filter(ended).collect();
         let ended: HashSet<(u32, u32)> = leaving.iter().map(|key| (key.tgid, key.started)).collect();
         leaving.extend(self.idle(kernel, programs.counters_max, leaving.len()));
         for key in leaving {
             self.changed.remove(&key);
-            // Not there: nothing was ever counted, or it was taken already.
+            // None where nothing was ever counted, or it was taken already.
             if let Some(counts) = programs.take(&key)? {
-                let one =
-                    self.of.entry(key).or_insert_with(|| One { counts: Box::new(Counts::ZERO), look: 0 });
-                one.counts.add(&counts);
-                one.look = self.look;
+                let kept = self
+                    .counts
+                    .entry(key)
+                    .or_insert_with(|| KeptCounts { counts: Box::new(Counts::ZERO), left_at: 0 });
+                kept.counts.add(&counts);
+                kept.left_at = self.snapshot;
             }
         }
         for who in ended {
@@ -123,52 +125,55 @@ impl Kept {
         Ok(())
     }
 
-    /// The keys that did nothing since the last look, those idle for longest first: as many as it takes to have the
-    /// table half empty. They leave without loss; but to take one out that is counted just then may lose that I/O, so
-    /// none leaves that is at work.
-    fn idle(&mut self, kernel: &HashMap<Key, (u64, u64)>, room: usize, leaving: usize) -> Vec<Key> {
+    /// The keys that did not change since the last snapshot, longest idle first, until the table is half empty. Active
+    /// keys stay: an I/O that is counted at the moment of removal may be lost.
+    fn idle(&mut self, kernel: &HashMap<Key, (u64, u64)>, counters_max: usize, leaving: usize) -> Vec<Key> {
         self.changed.retain(|key, _| kernel.contains_key(key));
         for (key, (count, ns)) in kernel {
             match self.changed.get_mut(key) {
                 Some(before) if (before.0, before.1) == (*count, *ns) => {}
-                _ => drop(self.changed.insert(*key, (*count, *ns, self.look))),
+                _ => drop(self.changed.insert(*key, (*count, *ns, self.snapshot))),
             }
         }
-        let too_many = (kernel.len() - leaving).saturating_sub(room / 2);
+        let too_many = (kernel.len() - leaving).saturating_sub(counters_max / 2);
         if too_many == 0 {
             return Vec::new();
         }
-        let mut idle: Vec<(u64, Key)> =
-            self.changed.iter().filter(|(_, at)| at.2 < self.look).map(|(key, at)| (at.2, *key)).collect();
+        let mut idle: Vec<(u64, Key)> = self
+            .changed
+            .iter()
+            .filter(|(_, at)| at.2 < self.snapshot)
+            .map(|(key, at)| (at.2, *key))
+            .collect();
         idle.sort_unstable();
         idle.into_iter().take(too_many).map(|(_, key)| key).collect()
     }
 
-    /// Forgets what is over [`KEPT_MAX`] and was in a snapshot as it is: of processes that ended first.
+    /// Forgets counters over [`KEPT_MAX`] that were in a snapshot unchanged, those of ended processes first.
     fn forget(&mut self, running: &HashSet<u32>) {
-        if self.of.len() <= KEPT_MAX {
+        if self.counts.len() <= KEPT_MAX {
             return;
         }
         let mut owners: BTreeMap<Owner, (u64, Vec<Key>)> = BTreeMap::new();
-        for (key, one) in &self.of {
+        for (key, kept) in &self.counts {
             let owner = match key.tgid != 0 && !running.contains(&key.tgid) {
                 true => Owner::Process(key.tgid, key.started),
                 false => Owner::File(key.file),
             };
             let (last, keys) = owners.entry(owner).or_default();
-            *last = one.look.max(*last);
+            *last = kept.left_at.max(*last);
             keys.push(*key);
         }
-        // Not what left the kernel just now: it may be more than the snapshot says.
-        let mut oldest: Vec<_> = owners.into_iter().filter(|(_, (last, _))| *last < self.look).collect();
+        // Not those that have just left the kernel: they may be larger than in the snapshot.
+        let mut oldest: Vec<_> = owners.into_iter().filter(|(_, (last, _))| *last < self.snapshot).collect();
         oldest.sort_by_key(|(owner, (last, _))| (matches!(owner, Owner::File(_)), *last));
         self.forgettings += 1;
         for (_, (_, keys)) in oldest {
-            if self.of.len() <= KEPT_MAX {
+            if self.counts.len() <= KEPT_MAX {
                 break;
             }
             for key in keys {
-                self.of.remove(&key);
+                self.counts.remove(&key);
                 self.bases.remove(&key);
                 self.leaving.remove(&key);
                 if let Some(row) = self.rows.remove(&key) {
@@ -187,13 +192,14 @@ mod tests {
         Key { file: FileId { ino, dev: 1, generation: 0 }, tgid, started: 5, kind: 0, zero: 0 }
     }
 
-    fn kept(kept: &mut Kept, key: Key, look: u64) {
-        kept.of.insert(key, One { counts: Box::new(Counts { count: 1, ..Counts::ZERO }), look });
+    fn kept(kept: &mut Kept, key: Key, left_at: u64) {
+        kept.counts
+            .insert(key, KeptCounts { counts: Box::new(Counts { count: 1, ..Counts::ZERO }), left_at });
     }
 
     #[test]
-    fn what_ended_first_is_forgotten_first_and_its_row_begins_anew() {
-        let mut all = Kept { look: 9, ..Kept::default() };
+    fn processes_that_ended_first_are_forgotten_first_and_their_rows_begin_again() {
+        let mut all = Kept { snapshot: 9, ..Kept::default() };
         let running = HashSet::from([2]);
         for ino in 0..KEPT_MAX as u64 {
             kept(&mut all, key(ino, 2), 3);
@@ -206,22 +212,22 @@ mod tests {
         assert!(rows.iter().all(|(key, row)| all.row(key, *row) == 0));
         all.forget(&running);
         assert_eq!(
-            all.of.len(),
+            all.counts.len(),
             KEPT_MAX,
             "both of the ended process went, and one of the other remains too much"
         );
-        assert!(!all.of.contains_key(&key(1, 1)) && all.of.contains_key(&key(1, 3)));
+        assert!(!all.counts.contains_key(&key(1, 1)) && all.counts.contains_key(&key(1, 3)));
         assert_eq!(rows.map(|(key, row)| all.row(&key, row)), [1, 0, 0]);
     }
 
     #[test]
-    fn what_is_idle_for_longest_leaves_the_kernel_until_it_is_half_empty() {
+    fn keys_idle_for_longest_leave_the_kernel_until_it_is_half_empty() {
         let mut all = Kept::default();
         let table = |busy: u64| -> HashMap<Key, (u64, u64)> {
             (0..10).map(|ino| (key(ino, 2), (if ino < 4 { busy } else { 1 }, 0))).collect()
         };
         assert_eq!(all.idle(&table(1), 10, 0), [], "all of them are new");
-        all.look += 1;
+        all.snapshot += 1;
         let idle = all.idle(&table(2), 10, 0);
         assert!(idle.len() == 5 && idle.iter().all(|key| key.file.ino >= 4), "{idle:?}");
         assert_eq!(all.idle(&table(2), 10, 5), [], "others leave already");

@@ -1,4 +1,4 @@
-//! What was lost in the kernel, by cause, and which figures that makes wrong.
+//! Events that were lost in the kernel, by cause, and the figures that are wrong because of them.
 
 use super::program::{BLOCK, Programs, recursion_misses};
 use super::refused::table_error;
@@ -6,10 +6,10 @@ use super::tables::Nested;
 use crate::error::SourceError;
 use aya::maps::{MapData, PerCpuArray};
 
-/// Programs that no interrupt calls: they cannot come one within the other, and it is told if they do.
+/// Programs that never run in an interrupt: they cannot nest, and it is reported if they do.
 const OF_TASKS: [&str; 4] = ["sys_enter", "sys_exit", "ring_submit", "ring_complete"];
 
-/// `enum lost` of counters.h, for people.
+/// `enum lost` of counters.h, in words.
 const LOST: [&str; 12] = [
     "files, because the table of counters was full: some files are missing here; choose fewer processes",
     "names of files, because their table was full or busy",
@@ -26,28 +26,28 @@ const LOST: [&str; 12] = [
 ];
 const LOST_FILES_FULL: usize = 0;
 const LOST_NAMES_FULL: usize = 1;
-/// Requests that ended with their process, or began before the programs were loaded: the others' figures stand.
+/// Requests that ended with their process, or began before the programs were loaded: other figures remain right.
 const LOST_URING_UNSEEN: usize = 6;
 const LOST_BIOS: usize = 7;
 const LOST_COUNTERS: usize = 8;
 const LOST_PROCESSES: usize = 9;
 const LOST_TOLD: usize = 11;
 
-/// What is wrong in the figures of this interval, because events were lost in it.
+/// What is wrong in the figures of an interval because events were lost in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
-    /// In words, with what the kernel cannot tell.
+    /// In words, after the limits of this kernel.
     pub notes: Vec<String>,
     /// Files may be missing.
     pub files: bool,
-    /// Requests of processes may be missing, of which files is not known.
+    /// Requests of processes may be missing, of unknown files.
     pub requests: bool,
     /// Block I/O may be missing.
     pub block: bool,
 }
 
 impl Programs {
-    /// Keeps how much was lost of something; whether it is more than at the last look.
+    /// Records the number of events lost to a cause; returns whether it grew since the last snapshot.
     fn note_loss(&self, losses: &mut Losses, lost: u64, words: &str) -> bool {
         let before = self.lost_before.borrow_mut().insert(words.to_owned(), lost).unwrap_or(0);
         let new = lost.saturating_sub(before);
@@ -57,13 +57,13 @@ impl Programs {
         new > 0
     }
 
-    /// I/Os of a trace that found its buffer full.
+    /// Number of I/Os that a trace lost because its buffer was full.
     pub fn lost_events(&self) -> Result<u64, SourceError> {
         let table: PerCpuArray<&MapData, u64> = self.table("lost")?;
         Ok(table.get(&(LOST_TOLD as u32), 0).map_err(table_error)?.iter().sum())
     }
 
-    /// What was lost since the programs were loaded, and in which figures it shows since the last look.
+    /// The events lost since the programs were loaded, and the figures that are wrong since the last snapshot.
     pub fn losses(&self) -> Result<Losses, SourceError> {
         let table: PerCpuArray<&MapData, u64> = self.table("lost")?;
         let mut losses = Losses { notes: self.missing.clone(), ..Losses::default() };
@@ -75,11 +75,11 @@ impl Programs {
                     LOST_URING_UNSEEN => self.left_behind,
                     _ => 0,
                 };
-            // The trace itself tells these.
+            // `lost_events` reports these.
             if cause == LOST_TOLD {
                 continue;
             }
-            // A file that found no place stays out: what shows later did not begin at zero.
+            // A file that found the table full was not counted; its counters, if it gets any later, miss the start.
             losses.files |= cause == LOST_FILES_FULL && lost > 0;
             if self.note_loss(&mut losses, lost, words) {
                 match cause {

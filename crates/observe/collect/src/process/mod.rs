@@ -1,33 +1,32 @@
-//! What any Linux process asks of storage: per file and per process, counted in the kernel by BPF programs
-//! (`bpf/`), to completion, with the bytes that were returned.
+//! Storage I/O of any Linux process, by file and process, counted in the kernel by BPF programs (`bpf/`) when it
+//! completes, with the bytes that were transferred.
 //!
 //! ```text
 //! bpf/process.bpf.o   programs on tracepoints  ─ count into ─>  maps, per CPU     (bpf/trace.bpf.o: trace/, I/O by I/O)
 //!   program.rs   loads them for a Selection                       │
-//!   casts.rs     the kernel's function for cheap loads               │
-//!   tables.rs    the maps' layout                                 │ read once a snapshot
-//!   places.rs    asynchronous I/Os under way                     <────┤
-//!   drain.rs     what leaves the maps, which are bounded          │
-//!   kept.rs      counters that left them                     <────┤
-//!   unseen.rs    what devices did and no program saw         <────┤
+//!   casts.rs     the kernel function for cheap loads                 │
+//!   tables.rs    the maps' layout                                 │ read once per snapshot
+//!   places.rs    asynchronous I/Os in flight                 <────┤
+//!   drain.rs     takes entries out of the bounded maps            │
+//!   kept.rs      counters that left the maps                 <────┤
+//!   unseen.rs    device I/Os that no program saw             <────┤
 //!   samples.rs   counters -> samples, one layer an instance  <────┘
-//!     names.rs     (device, inode) -> full name      classify.rs  name -> what the file is for
-//!     cgroup.rs    a control group's number
-//!     target.rs    a file's or process's number
+//!     names.rs     (device, inode) -> full name      classify.rs  name -> purpose of the file
+//!     cgroup.rs    the id of a control group
+//!     target.rs    the ids of files and processes
 //! ```
 //!
-//! Layers are samples of their own, never added up: `pid 812 (postgres)` is what the process asked for,
+//! Layers are separate samples, which are never added up: `pid 812 (postgres)` has the requests of the process,
 //! `… page-cache misses` the part of its reads that had to wait for storage, `… page faults` the reads of mapped
-//! files, and `block layer` what devices were asked for a file, by whomever. `docs/source-process.md` says what
-//! each counts and cannot.
+//! files, and `block layer` the requests to devices for a file, by any process. `docs/source-process.md` says what
+//! each counts and what it cannot count.
 //!
-//! Main path: [`Process::open`], then [`Source::snapshot`] now and then; dropping it takes the programs out of
-//! the kernel.
+//! Main path: [`Process::open`], then [`Source::snapshot`] periodically; dropping it unloads the programs.
 //!
-//! Loaded with aya rather than libbpf-rs: it is Rust alone, so that no C compiler, libelf or zlib is needed to build
-//! Headroom and the binary stays static; all that is asked of a loader here (CO-RE relocation of C objects, tp_btf,
-//! maps) it does. What it lacks, BTF of kernel modules, matters to fentry on a module's functions only; tracepoints
-//! on the kernel's own are what is used, because they are stable, cheap, and allowed where kprobes are not.
+//! The loader is aya rather than libbpf-rs: it is pure Rust, so that building Headroom needs no C compiler, libelf or
+//! zlib, and the binary stays static. It supports what is needed here: CO-RE relocation of C objects, tp_btf and maps.
+//! It lacks BTF of kernel modules, which only fentry on a module's functions needs. The programs use tracepoints of
+//! the kernel itself, because they are stable, cheap, and allowed where kprobes are not.
 
 mod argument;
 mod casts;
@@ -68,7 +67,7 @@ use tables::{Counts, FileId, Key, kind};
 use target::running;
 use unseen::{Missed, Unseen};
 
-/// Processes' I/O, counted since it was opened.
+/// The I/O of processes, counted since this source was opened.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -77,21 +76,21 @@ pub struct Process {
     names: Names,
     kept: Kept,
     unseen: Unseen,
-    /// Notes of the last snapshot on I/Os that the block layer lost.
+    /// Notes of the last snapshot on I/Os that the block layer's figures lack.
     device_notes: Vec<String>,
-    /// Not everybody and everything.
-    chosen: bool,
-    /// Boot and load: the stretch in which the counters grow.
+    /// The selection is narrower than all processes and files.
+    narrowed: bool,
+    /// Identifies boot and load. Counters only grow within a run.
     run: String,
-    seen: Vec<u32>,
-    objects: FileNames,
+    processes: Vec<u32>,
+    object_names: FileNames,
 }
 
 impl Process {
-    /// Begins to count.
+    /// Starts to count.
     ///
     /// # Errors
-    /// [`SourceError::Process`]: not permitted, a kernel that cannot, or what was chosen is not there.
+    /// [`SourceError::Process`]: not permitted, not supported by the kernel, or a chosen process or file does not exist.
     pub fn open(selection: &Selection) -> Result<Process, SourceError> {
         let programs = Programs::load(selection, None)?;
         let run = format!("{}:{}:{}", diskstats::boot_id()?, std::process::id(), time::monotonic_ns());
@@ -104,24 +103,24 @@ impl Process {
             kept: Kept::default(),
             unseen,
             device_notes: Vec::new(),
-            chosen: selection.is_narrowed(),
+            narrowed: selection.is_narrowed(),
             run,
-            seen: Vec::new(),
-            objects: FileNames::default(),
+            processes: Vec::new(),
+            object_names: FileNames::default(),
         })
     }
 
-    /// Says what servers that tell it call what is in their files.
+    /// Adds the names that database servers report for the objects in their files.
     #[must_use]
     pub fn using_names(mut self, names: &FileNames) -> Process {
-        self.objects = names.clone();
+        self.object_names = names.clone();
         self
     }
 }
 
 impl Process {
-    /// Notes of its last snapshot that concern requests of processes: not those on I/Os that only the block layer's
-    /// figures lack.
+    /// Notes of the last snapshot on requests of processes, without those on I/Os that only the block layer's figures
+    /// lack.
     pub fn request_notes<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a String> {
         snapshot.notes.iter().filter(|note| !self.device_notes.contains(note))
     }
@@ -133,26 +132,25 @@ impl Source for Process {
     }
 
     fn processes(&self) -> &[u32] {
-        &self.seen
+        &self.processes
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let clock_ns = time::monotonic_ns();
-        // Before the tables: what devices had counted, the programs had been called for.
+        // Before the tables: the programs were called for an I/O before its device counted it.
         let devices = diskstats::lines()?;
-        let missed = self.unseen.look(&devices, &self.programs.devices()?)?;
+        let missed = self.unseen.update(&devices, &self.programs.devices()?)?;
         let counted = self.programs.counted()?;
         let in_kernel = counted.iter().map(|(key, counts)| (*key, counts.fingerprint())).collect();
         let mut counted = self.kept.with(counted);
-        if !self.chosen {
+        if !self.narrowed {
             missed.iter().for_each(|device| add_missed(&mut counted, device));
         }
         self.names.add(self.programs.take_names()?);
         self.programs.sweep()?;
         self.programs.guard()?;
         let running = running()?;
-        let grew =
-            missed.iter().filter(|device| device.grew).map(|device| FileId::of_nobody_known(device.dev));
+        let grew = missed.iter().filter(|device| device.grew).map(|device| FileId::unattributed(device.dev));
         let samples = samples::Samples {
             programs: &self.programs,
             names: &mut self.names,
@@ -163,30 +161,30 @@ impl Source for Process {
             running: &running,
             missed: &grew.collect(),
         };
-        let (mut snapshot, seen) = samples.snapshot(&counted, clock_ns, time::unix_ns())?;
-        self.objects.fill_in(&mut snapshot.samples);
-        self.device_notes = missed.iter().map(|device| device.note(!self.chosen)).collect();
+        let (mut snapshot, processes) = samples.snapshot(&counted, clock_ns, time::unix_ns())?;
+        self.object_names.fill_in(&mut snapshot.samples);
+        self.device_notes = missed.iter().map(|device| device.note(!self.narrowed)).collect();
         snapshot.notes.extend_from_slice(&self.device_notes);
         self.kept.tidy(&mut self.programs, &in_kernel, &counted, &running)?;
         let files = counted.keys().map(|key| key.file).collect();
-        let processes = counted.keys().map(|key| (key.tgid, key.started)).collect();
-        let forgotten = self.names.keep_only(&files, &processes);
-        if self.chosen {
+        let counted_processes = counted.keys().map(|key| (key.tgid, key.started)).collect();
+        let forgotten = self.names.keep_only(&files, &counted_processes);
+        if self.narrowed {
             self.programs.remove_used(&forgotten)?;
         }
-        if !seen.is_empty() {
-            self.seen = seen;
+        if !processes.is_empty() {
+            self.processes = processes;
         }
         Ok(snapshot)
     }
 }
 
-/// What no program saw of a device: not told for what.
+/// Adds a device's I/Os that no program saw, as unattributed.
 fn add_missed(counted: &mut Counted, device: &Missed) {
     let kinds = [kind::BLOCK_READ, kind::BLOCK_WRITE, kind::BLOCK_SYNC];
     for (kind, amount) in kinds.into_iter().zip(device.unseen) {
         if amount != unseen::Amount::default() {
-            let file = FileId::of_nobody_known(device.dev);
+            let file = FileId::unattributed(device.dev);
             let counts = counted
                 .entry(Key { file, tgid: 0, started: 0, kind, zero: 0 })
                 .or_insert_with(|| Box::new(Counts::ZERO));

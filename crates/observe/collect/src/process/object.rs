@@ -1,21 +1,21 @@
-//! The object as it is loaded: what was chosen filled in, its tables made, nothing running yet.
+//! Loads the BPF object: sets its constants from the selection and creates its maps. No program is attached yet.
 
 use super::error::OpenError;
 use super::refused::{not_filled, open_error};
 use super::selection::Selection;
-use super::trace::filter::{Filling, Filter};
+use super::trace::filter::{Filter, FilterConstants};
 use super::{casts, cgroup, target};
 use aya::maps::{HashMap as KernelMap, MapError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use host::Mounts;
 
-/// Compiled by scripts/bpf, and committed: whoever builds Headroom needs no clang.
+/// Compiled by scripts/bpf and committed, so that building Headroom does not need clang.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../../bpf/process.bpf.o");
 
-/// The same, with another outcome: I/Os are told one by one.
+/// The same hooks; they report I/Os one by one instead of counting them.
 pub(super) static TRACE_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../../bpf/trace.bpf.o");
 
-/// Functions of the kernel by which programs tell whose I/O a completion is: names of bpf/aio.h and block.h.
+/// Kernel functions by whose addresses the programs identify an I/O's kind and file: names of bpf/aio.h and block.h.
 const FUNCTIONS: [&str; 6] = [
     "aio_complete_rw",
     "iomap_dio_bio_end_io",
@@ -25,8 +25,7 @@ const FUNCTIONS: [&str; 6] = [
     "bio_chain_endio",
 ];
 
-/// Memory for counters, of all CPUs together; each file of each process takes 912 bytes a CPU for reads, writes and
-/// syncs each.
+/// Memory for counters on all CPUs. Reads, writes and syncs of a file by a process take 912 bytes each per CPU.
 pub(super) const COUNTERS_BYTES_MAX: usize = 64 << 20;
 pub(super) const KEYS_MIN: usize = 2048;
 pub(super) const KEYS_MAX: usize = 32_768;
@@ -55,10 +54,10 @@ const CALLS: &[(libc::c_long, u8)] = &[
     (SYS_IO_PGETEVENTS, 8),
 ];
 const SYSCALLS: usize = 512;
-/// Which libc does not name.
+/// libc does not define it.
 const SYS_IO_PGETEVENTS: libc::c_long = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
 
-/// The addresses of functions of the kernel; 0 of those that it does not have or does not tell.
+/// The addresses of kernel functions; 0 where the kernel lacks one or hides its address.
 fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
     let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     let mut addresses = [0; N];
@@ -72,7 +71,7 @@ fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
     addresses
 }
 
-/// The object with what was chosen filled in, its maps made, nothing running yet.
+/// Loads the object for a selection.
 pub(super) fn configured(
     selection: &Selection,
     trace: Option<&Filter>,
@@ -86,26 +85,26 @@ pub(super) fn configured(
             *slot = *call;
         }
     }
-    let group = selection.cgroup.as_deref().map(cgroup::Group::of).transpose()?;
+    let group = selection.cgroup.as_deref().map(cgroup::Group::for_path).transpose()?;
     let only_chosen = u8::from(!selection.pids.is_empty() || group.is_some());
     let only_files = u8::from(!selection.files.is_empty());
     let own = std::process::id();
     let (id, level, hierarchy) = group.map_or((0, 0, 0), |group| (group.id, group.level, group.hierarchy));
     let functions = addresses(FUNCTIONS);
     let object = if trace.is_some() { TRACE_OBJECT } else { OBJECT };
-    let object = cast.map_or_else(|| object.to_vec(), |number| casts::put_in(object, number));
+    let object = cast.map_or_else(|| object.to_vec(), |number| casts::replace_placeholder(object, number));
     let casts = u8::from(cast.is_some());
     let direct = libc::O_DIRECT as u32;
     // SAFETY: sysconf only reads.
     let page_bytes = u32::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-    let filling = trace.map(Filling::of);
+    let filter_constants = trace.map(FilterConstants::new);
     let mut loader = EbpfLoader::new();
     for (name, address) in FUNCTIONS.iter().zip(&functions) {
-        // A trace knows no block I/O.
+        // The trace object does not have all of them: it does not watch block I/O.
         loader.override_global(name, address, trace.is_none());
     }
-    if let Some(filling) = &filling {
-        filling.put_in(&mut loader);
+    if let Some(constants) = &filter_constants {
+        constants.set(&mut loader);
     }
     let counters_max = if trace.is_some() { 1 } else { counters_max };
     loader
@@ -126,7 +125,7 @@ pub(super) fn configured(
         .map_err(|error| open_error("maps", &error))
 }
 
-/// Writes down the chosen files, before any program runs.
+/// Fills the map of chosen files, before any program is attached.
 pub(super) fn choose_files(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), OpenError> {
     let mut files: KernelMap<_, super::tables::WantedFile, u8> = table_to_fill(ebpf, "chosen_files")?;
     let mounts = Mounts::read().unwrap_or_default();
@@ -136,8 +135,8 @@ pub(super) fn choose_files(ebpf: &mut Ebpf, selection: &Selection) -> Result<(),
     Ok(())
 }
 
-/// Writes down the chosen processes, once the program is there that adds the children which they get from then on. Those
-/// that were born while we looked are found by looking again.
+/// Fills the map of chosen processes. The fork program, which adds new children, is attached before; children that are
+/// born before their parent is in the map are found by listing the descendants again until there are no new ones.
 pub(super) fn choose_processes(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), OpenError> {
     let mut processes: KernelMap<_, u32, u8> = table_to_fill(ebpf, "chosen_processes")?;
     let mut chosen = target::processes(&selection.pids)?;

@@ -1,5 +1,5 @@
-//! I/Os of rings under way, in the array of bpf/pending.h: its memory is shared with the programs, so that it is looked
-//! through without a system call for each of them.
+//! io_uring requests in flight, in the array of bpf/pending.h. Its memory is shared with the programs, so that reading
+//! it takes no system call per entry.
 
 use super::tables::Pending;
 use crate::error::SourceError;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 const PLACES: usize = 1 << 13;
 const TAKEN: u64 = 1;
 
-/// `struct place`: an address, then a [`Pending`], of a machine that both share.
+/// `struct place` of bpf/pending.h: an address, then a [`Pending`].
 #[repr(C)]
 struct Place {
     address: AtomicU64,
@@ -25,11 +25,11 @@ const _: () = assert!(size_of::<Place>() == size_of::<u64>() + size_of::<Pending
 /// The array, mapped.
 pub(super) struct Places(NonNull<[Place; PLACES]>);
 
-// SAFETY: it is memory that nobody else of this process has, and all of it are atomics.
+// SAFETY: the mapping belongs to this value alone, and is only accessed through atomics.
 unsafe impl Send for Places {}
 
 impl Places {
-    pub fn of(map: BorrowedFd<'_>) -> Result<Places, SourceError> {
+    pub fn map(map: BorrowedFd<'_>) -> Result<Places, SourceError> {
         // SAFETY: a new mapping of the whole array, which the kernel keeps as long as it is mapped.
         let at = unsafe {
             libc::mmap(
@@ -50,14 +50,14 @@ impl Places {
         }
     }
 
-    /// Those under way now: the index of each, and what it is.
+    /// The requests in flight: index, address and data of each.
     pub fn in_use(&self) -> Vec<(usize, u64, Pending)> {
         let all = self.all().iter().enumerate();
         let used = all.map(|(index, place)| (index, place.address.load(SeqCst), place.pending()));
         used.filter(|(_, address, _)| *address > TAKEN).collect()
     }
 
-    /// Takes one out, if it is the same still.
+    /// Removes an entry if it is unchanged.
     pub fn take(&self, index: usize, address: u64, pending: &Pending) -> bool {
         let Some(place) = self.all().get(index) else { return false };
         let same = place.pending() == *pending;
@@ -65,14 +65,14 @@ impl Places {
     }
 
     fn all(&self) -> &[Place; PLACES] {
-        // SAFETY: mapped until it is dropped, of atomics that are valid whatever is in them.
+        // SAFETY: mapped until `self` is dropped; any bytes are valid atomics.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl Drop for Places {
     fn drop(&mut self) {
-        // SAFETY: as it was mapped, and nobody has a reference into it.
+        // SAFETY: the address and length of the mapping, into which no reference exists any more.
         unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<[Place; PLACES]>()) };
     }
 }

@@ -1,9 +1,9 @@
-//! The programs in the kernel: loaded for a selection, attached to their tracepoints, and what they counted.
+//! The BPF programs: loads them for a selection, attaches them to their tracepoints, and reads their counters.
 //!
 //! ```text
-//! object.rs    the compiled object, with what was chosen filled in
-//! losses.rs    what was lost, by cause, and which figures that makes wrong
-//! refused.rs   why the kernel does not let them in
+//! object.rs    the compiled object, with its constants set from the selection
+//! losses.rs    lost events by cause, and the figures that are wrong because of them
+//! refused.rs   why the kernel rejected them
 //! ```
 
 use super::casts;
@@ -12,7 +12,7 @@ use super::object::{COUNTERS_BYTES_MAX, KEYS_MAX, KEYS_MIN, choose_files, choose
 use super::places::Places;
 use super::refused::{NO_TRACEPOINT, no_table, open_error, table_error};
 use super::selection::Selection;
-use super::tables::{Counts, Key, OfCpu, Seen, Started};
+use super::tables::{Counts, CpuCounts, Key, Seen, Started};
 use super::trace::filter::Filter;
 use crate::error::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
@@ -22,8 +22,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Each program, the tracepoint that it hangs on, and what cannot be told on a kernel without it; `None`: nothing
-/// can.
+/// Each program, its tracepoint, and the note on what is missing on a kernel without it; `None`: the program is
+/// required.
 const PROGRAMS: &[(&str, &str, Option<&str>)] = &[
     ("sys_enter", "sys_enter", None),
     ("sys_exit", "sys_exit", None),
@@ -47,38 +47,37 @@ const NO_FAULTS: &str =
     "reads of mapped files are not counted: this kernel does not tell of their page faults";
 const EXEC: &str = "exec";
 pub(super) const BLOCK: &str = "block_complete";
-/// Works where the other is interrupted by one more of its events: attached once that happened, because each program of an
-/// event costs, and on most machines it never does.
+/// Counts completions that interrupt [`BLOCK`]. It is attached once that has happened: each program of an event costs
+/// time, and on most machines completions never nest.
 const GUARD: &str = "block_complete_2";
 const ONLY_BLOCK: &str = "only the block layer is counted, as chosen: not what processes asked for";
 const BLOCK_TRACEPOINT: &str = "block_rq_complete";
 const NO_BLOCK: &str = "block I/O is not counted: its tracepoint cannot be used on this kernel";
 
-/// The loaded programs. Dropping them takes them out of the kernel.
+/// The loaded programs. Dropping them unloads them.
 pub(super) struct Programs {
     pub(super) ebpf: Ebpf,
-    /// How many counters fit into the kernel's table.
+    /// Number of keys that fit into the kernel's table of counters.
     pub(super) counters_max: usize,
-    /// That may be, as tables of each CPU's parts have them.
+    /// Number of possible CPUs, as per-CPU tables have them.
     pub(super) cpus: usize,
-    /// `None` of a trace.
+    /// `None` in a trace.
     pub(super) places: Option<Places>,
-    /// I/Os of rings of which no completion was seen before their process ended.
+    /// Number of io_uring requests without a completion before their process ended.
     pub(super) left_behind: u64,
     /// The guard of block completions is attached.
     guarded: bool,
-    /// What cannot be told on this kernel.
+    /// Notes on what is missing on this kernel.
     pub(super) missing: Vec<String>,
-    /// What had been lost at the last look, by words.
+    /// Number of losses at the last snapshot, by the words of their note.
     pub(super) lost_before: RefCell<HashMap<String, u64>>,
 }
 
-/// What was counted, summed over the CPUs.
-/// Boxed: a growing table would move them all.
+/// The counts, summed over the CPUs. Boxed: a growing table would otherwise move all of them.
 pub(super) type Counted = HashMap<Key, Box<Counts>>;
 
 impl Programs {
-    /// For who counts, or for a trace.
+    /// Loads the programs that count or, with a filter, those that trace.
     pub fn load(selection: &Selection, trace: Option<&Filter>) -> Result<Programs, OpenError> {
         if selection.block_only && (!selection.pids.is_empty() || selection.cgroup.is_some()) {
             return Err(OpenError::BlockOfProcesses);
@@ -86,9 +85,9 @@ impl Programs {
         let btf = Btf::from_sys_fs().map_err(|error| OpenError::NoBtf(error.to_string()))?;
         let cpus =
             aya::util::nr_cpus().map_err(|(path, error)| OpenError::System { path: path.into(), error })?;
-        if let Some(cast) = casts::number(&btf) {
+        if let Some(cast) = casts::function_id(&btf) {
             match Programs::load_for(selection, trace, &btf, cpus, Some(cast)) {
-                // A kernel that has the function and does not let these programs call it.
+                // The kernel has the function but does not allow these programs to call it.
                 Err(OpenError::Refused { .. }) => {}
                 done => return done,
             }
@@ -96,7 +95,7 @@ impl Programs {
         Programs::load_for(selection, trace, &btf, cpus, None)
     }
 
-    /// With the number of the kernel's function that makes loads cheap.
+    /// Loads the programs. `cast` is the id of the kernel function for cheap loads.
     fn load_for(
         selection: &Selection,
         trace: Option<&Filter>,
@@ -104,7 +103,7 @@ impl Programs {
         cpus: usize,
         cast: Option<i32>,
     ) -> Result<Programs, OpenError> {
-        let counters_max = (COUNTERS_BYTES_MAX / (size_of::<OfCpu>() * cpus)).clamp(KEYS_MIN, KEYS_MAX);
+        let counters_max = (COUNTERS_BYTES_MAX / (size_of::<CpuCounts>() * cpus)).clamp(KEYS_MIN, KEYS_MAX);
         let mut ebpf = configured(selection, trace, btf, counters_max, cast)?;
         choose_files(&mut ebpf, selection)?;
         let mut missing = Vec::new();
@@ -112,7 +111,7 @@ impl Programs {
             missing.push(ONLY_BLOCK.to_owned());
         }
         let wanted = |name: &str, tracepoint: &str| match trace {
-            // Names and the block layer are of who counts.
+            // A trace needs neither names of processes nor the block layer.
             Some(_) => name != EXEC && tracepoint != BLOCK_TRACEPOINT,
             None => !selection.block_only || tracepoint == BLOCK_TRACEPOINT,
         };
@@ -123,7 +122,7 @@ impl Programs {
                 if *name == GUARD { loaded.map(drop) } else { loaded.and_then(|one| attach(one, name)) };
             match (done, without) {
                 (Ok(()), _) => {}
-                // Not for want of its tracepoint: without the function it may be let in.
+                // The tracepoint exists: without the function the kernel may accept the program.
                 (Err(OpenError::Refused { program, why }), _) if cast.is_some() && why != NO_TRACEPOINT => {
                     return Err(OpenError::Refused { program, why });
                 }
@@ -145,7 +144,7 @@ impl Programs {
         })
     }
 
-    /// Attaches the guard of block completions, if any came within another. Those before it are told as lost.
+    /// Attaches the guard of block completions, if any were nested. Those before it are reported as lost.
     pub fn guard(&mut self) -> Result<(), SourceError> {
         let nested = self.ebpf.program(BLOCK).and_then(recursion_misses).unwrap_or(0);
         if nested > 0 && !self.guarded { self.attach_guard() } else { Ok(()) }
@@ -161,7 +160,7 @@ impl Programs {
 
     /// The counters of all files and processes.
     pub fn counted(&self) -> Result<Counted, SourceError> {
-        let table: PerCpuHashMap<&MapData, Key, OfCpu> = self.table("files")?;
+        let table: PerCpuHashMap<&MapData, Key, CpuCounts> = self.table("files")?;
         let mut counted = Counted::new();
         for entry in table.iter() {
             let (key, parts) = entry.map_err(table_error)?;
@@ -170,11 +169,11 @@ impl Programs {
         Ok(counted)
     }
 
-    /// What the programs saw of each device.
+    /// The I/Os of each device that the programs saw.
     pub fn devices(&self) -> Result<HashMap<u32, Seen>, SourceError> {
         let table: PerCpuArray<&MapData, Seen> = self.table("devices")?;
         let parts: Vec<PerCpuValues<Seen>> = table.iter().collect::<Result<_, _>>().map_err(table_error)?;
-        Ok(Seen::of_devices(parts.iter().flat_map(|parts| parts.iter().copied())))
+        Ok(Seen::by_device(parts.iter().flat_map(|parts| parts.iter().copied())))
     }
 
     /// A process when it was first seen.
@@ -183,8 +182,8 @@ impl Programs {
         table.get(&(u64::from(tgid) << 32 | u64::from(started)), 0).ok()
     }
 
-    /// Whether this kernel tells which reads missed the page cache.
-    pub fn tells_misses(&self) -> bool {
+    /// Whether this kernel reports which reads missed the page cache.
+    pub fn reports_misses(&self) -> bool {
         !self.missing.iter().any(|missing| missing == NO_MISSES)
     }
 
@@ -196,13 +195,13 @@ impl Programs {
     }
 }
 
-/// Asynchronous I/Os under way, which are looked at in the kernel's own memory.
+/// Maps the array of io_uring requests in flight.
 fn places(ebpf: &Ebpf) -> Result<Places, OpenError> {
     let refused = |why: String| OpenError::Refused { program: "maps".into(), why };
     let Some(aya::maps::Map::Array(map)) = ebpf.map("places") else {
         return Err(refused("places is missing".into()));
     };
-    Places::of(map.fd().as_fd()).map_err(|error| refused(error.to_string()))
+    Places::map(map.fd().as_fd()).map_err(|error| refused(error.to_string()))
 }
 
 fn load<'a>(
@@ -223,7 +222,7 @@ fn attach(program: &mut BtfTracePoint, name: &str) -> Result<(), OpenError> {
     program.attach().map(drop).map_err(|error| open_error(name, &error.into()))
 }
 
-/// Events that the kernel did not pass on because the program was at work on that CPU already.
+/// Number of events that the kernel skipped because the program was already running on that CPU.
 pub(super) fn recursion_misses(program: &aya::programs::Program) -> Option<u64> {
     let aya::programs::Program::BtfTracePoint(program) = program else { return None };
     let number = program.fd().ok()?.as_fd().as_raw_fd();
@@ -243,8 +242,8 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Nothing comes within another here: what is asked for is that the second program is let in beside the first one, and
-    /// leaves alone what that one counts.
+    /// No completions nest here: this tests that the second program can be attached next to the first, and does not count
+    /// what the first one counts.
     #[test]
     fn the_guard_can_be_attached_later_and_counts_nothing_twice() {
         const WRITES: u64 = 256;
@@ -255,14 +254,14 @@ mod tests {
         };
         programs.guard().unwrap();
         programs.attach_guard().unwrap();
-        let of_devices = || {
+        let device_writes = || {
             let lines = crate::diskstats::lines().unwrap();
             lines.into_iter().filter_map(|line| Some((line.number.kernel_form()?, line.counters.write.count)))
         };
         let seen = |programs: &Programs| -> u64 {
             programs.devices().unwrap().values().map(|seen| seen.count[1]).sum()
         };
-        let before: HashMap<u32, u64> = of_devices().collect();
+        let before: HashMap<u32, u64> = device_writes().collect();
         let seen_before = seen(&programs);
         let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         for _ in 0..WRITES {
@@ -271,21 +270,21 @@ mod tests {
         }
         let seen = seen(&programs) - seen_before;
         let known = programs.devices().unwrap();
-        let after = of_devices().filter(|(dev, _)| known.contains_key(dev));
+        let after = device_writes().filter(|(dev, _)| known.contains_key(dev));
         let counted: u64 = after.map(|(dev, writes)| writes - before.get(&dev).copied().unwrap_or(0)).sum();
-        // A request is told of before the device counts it: those under way may be in one of both.
+        // Programs see a request before its device counts it: those in flight may be in only one of the counts.
         assert!(seen >= WRITES / 2 && seen <= counted + WRITES / 2, "seen {seen}, the devices {counted}");
     }
 
-    /// Of a kernel that has the function; on others the first is the second.
+    /// On a kernel without the function both variants are the same.
     #[test]
-    fn the_programs_are_let_in_with_cheap_loads_and_without() {
+    fn the_programs_load_with_cheap_loads_and_without() {
         let Ok(btf) = Btf::from_sys_fs() else {
             eprintln!("skipped: this kernel does not tell its types");
             return;
         };
         let cpus = aya::util::nr_cpus().unwrap();
-        let cast = casts::number(&btf);
+        let cast = casts::function_id(&btf);
         let filter = Filter::default();
         for (cast, trace) in [(cast, None), (None, None), (cast, Some(&filter)), (None, Some(&filter))] {
             match Programs::load_for(&Selection::default(), trace, &btf, cpus, cast) {

@@ -1,4 +1,4 @@
-//! Why programs are not let in, or their tables cannot be read: the case that a person can act on.
+//! Errors of loading programs and reading their tables, converted to the case that a user can act on.
 
 use super::error::OpenError;
 use crate::error::SourceError;
@@ -13,30 +13,30 @@ pub(super) fn not_filled(error: MapError) -> OpenError {
     open_error("maps", &error.into())
 }
 
-/// The case that a person can act on: not permitted, or refused for another reason.
+/// Distinguishes missing permission from other refusals.
 pub(super) fn open_error(program: &str, error: &EbpfError) -> OpenError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     let mut why = error.to_string();
-    while let Some(one) = cause {
-        why = one.to_string();
-        if let Some(system) = one.downcast_ref::<io::Error>()
+    while let Some(current) = cause {
+        why = current.to_string();
+        if let Some(system) = current.downcast_ref::<io::Error>()
             && matches!(system.raw_os_error(), Some(libc::EPERM | libc::EACCES))
-            && !why_is_the_verifier(error)
+            && !is_verifier_error(error)
         {
             return OpenError::NotPermitted(io::Error::from_raw_os_error(
                 system.raw_os_error().unwrap_or(libc::EPERM),
             ));
         }
-        if let Some(BtfError::UnknownBtfTypeName { .. }) = one.downcast_ref::<BtfError>() {
+        if let Some(BtfError::UnknownBtfTypeName { .. }) = current.downcast_ref::<BtfError>() {
             why = NO_TRACEPOINT.into();
         }
-        cause = one.source();
+        cause = current.source();
     }
     OpenError::Refused { program: program.into(), why }
 }
 
-/// The verifier refuses with EACCES too; then it gives its reasons.
-fn why_is_the_verifier(error: &EbpfError) -> bool {
+/// The verifier rejects programs with EACCES too, but then it writes a log.
+fn is_verifier_error(error: &EbpfError) -> bool {
     matches!(error, EbpfError::ProgramError(ProgramError::LoadError { verifier_log, .. })
         if !verifier_log.to_string().trim().is_empty())
 }

@@ -1,5 +1,5 @@
-//! Processes that are started again: a server found by its pid file, a service by its control group, which systemd makes
-//! again at each start.
+//! Processes that restart: a server found by its pid file, or a service found by its control group, which systemd
+//! creates again at each start.
 
 use super::{Process, Selection};
 use crate::error::SourceError;
@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What changes when the processes are started again.
+/// Identifies one start of the processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ProcessMark {
     /// A file whose first line is the number of a server's first process.
@@ -19,15 +19,15 @@ pub(super) enum ProcessMark {
     ControlGroup(PathBuf),
 }
 
-/// The processes that bear a mark. Each start of them is an epoch of its own.
+/// The processes that a mark identifies. Each start is a separate epoch.
 pub(super) struct RestartingProcess {
     mark: ProcessMark,
     selection: Selection,
     names: FileNames,
-    /// The source of the snapshots, where it must not change with the number of a process.
+    /// The source of the snapshots, where it must not change with the pid.
     source: Option<String>,
     current: Started,
-    /// The next start, seen by the last snapshot.
+    /// The next start, found by the last snapshot.
     next: Option<Started>,
 }
 
@@ -38,7 +38,7 @@ struct Started {
 }
 
 impl ProcessMark {
-    /// A number that differs after a restart: of the process, or of the directory.
+    /// A number that changes with a restart: the pid, or the inode of the directory.
     fn number(&self) -> Result<u64, SourceError> {
         let (path, number) = match self {
             ProcessMark::PidFile(path) => {
@@ -58,7 +58,7 @@ fn parse_pid_file(text: &str) -> std::io::Result<u64> {
 }
 
 impl RestartingProcess {
-    /// Opens those of `selection` that bear the mark now.
+    /// Watches the processes of `selection` that the mark identifies now.
     pub fn open(
         mark: ProcessMark,
         selection: Selection,
@@ -110,8 +110,8 @@ impl Source for RestartingProcess {
         self.current.process.remarks()
     }
 
-    /// After a restart, one more snapshot is of the former processes, up to their end; the new ones are counted already.
-    /// While no processes bear the mark, the counters of the former ones stay.
+    /// After a restart, one more snapshot has the former processes, up to their end; the new ones are counted already.
+    /// While the mark identifies no processes, the counters of the former ones stay.
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         if let Some(next) = self.next.take() {
             self.current = next;

@@ -1,12 +1,12 @@
-//! Counters of the kernel's keys -> samples: a layer of a process is an instance, a file's name is summed over the
-//! files that had it.
+//! Makes samples from the counters of the kernel's keys. Each layer of each process is an instance; files of equal name
+//! are one sample.
 
 use super::classify::{Class, classify};
 use super::kept::Kept;
 use super::losses::Losses;
-use super::names::{Known, Names};
+use super::names::{KnownFile, Names};
 use super::program::{Counted, Programs};
-use super::tables::{Counts, FileId, kind};
+use super::tables::{Counts, FileId, Key, kind};
 use crate::error::SourceError;
 use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Reason, Sample, Snapshot,
@@ -17,18 +17,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::rc::Rc;
 
-/// What is needed to put names to counters.
+/// Everything that is needed to make samples from counters.
 pub(super) struct Samples<'a> {
     pub programs: &'a Programs,
     pub names: &'a mut Names,
     pub kept: &'a mut Kept,
     pub mounts: &'a Mounts,
     pub run: &'a str,
-    /// What the snapshot is called: another selection is another source.
+    /// The source of the snapshot, which differs between selections.
     pub source: &'a str,
-    /// The processes that there are.
+    /// All running processes.
     pub running: &'a HashSet<u32>,
-    /// Devices of which I/Os were missed since the last look, added as not told for what.
+    /// Devices of which the programs missed I/Os since the last snapshot; these are added as unattributed.
     pub missed: &'a HashSet<FileId>,
 }
 
@@ -50,42 +50,68 @@ const FAULTS: &str = " page faults";
 const BLOCK: &str = "block layer";
 
 impl Samples<'_> {
-    /// The snapshot, and the processes in it.
+    /// The snapshot, and the running processes in it.
     pub fn snapshot(
-        self,
+        mut self,
         counted: &Counted,
         clock_ns: u64,
         taken_unix_ns: u64,
     ) -> Result<(Snapshot, Vec<u32>), SourceError> {
         let losses = self.programs.losses()?;
+        let placed = self.place(counted);
+        let rows = self.rows(placed, &losses);
+        let mut processes: Vec<u32> =
+            counted.keys().map(|key| key.tgid).filter(|tgid| self.running.contains(tgid)).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        let snapshot = Snapshot {
+            source: self.source.to_owned(),
+            taken_unix_ns,
+            clock_ns,
+            // A file or process that gets another name begins at zero under it.
+            complete: (!losses.files).then(|| Epoch::for_run(self.run)),
+            samples: rows.into_iter().map(|(name, row)| row.sample(name, self.run)).collect(),
+            waits: Vec::new(),
+            notes: losses.notes,
+        };
+        Ok((snapshot, processes))
+    }
+
+    /// Assigns the counters of each key to a row.
+    fn place<'c>(&mut self, counted: &'c Counted) -> Vec<Placed<'c>> {
         let users = users(counted, self.running);
-        let mut found: BTreeMap<(String, String), Found> = BTreeMap::new();
         let mut processes: HashMap<(u32, u32), (String, bool)> = HashMap::new();
-        self.names.begin();
-        let mut placed = Vec::with_capacity(counted.len());
-        // Each file is looked at once, however many processes used it in however many ways.
+        // Each file is looked up once, however many keys it has.
         let mut files: HashMap<FileId, Rc<File>> = HashMap::new();
+        self.names.begin_snapshot();
+        let mut placed = Vec::with_capacity(counted.len());
         for (key, counts) in counted {
             let id = key.file;
             let file = files.entry(id).or_insert_with(|| {
                 let of_file = users.get(&id).map_or(&[][..], Vec::as_slice);
-                Rc::new(File::of(id, &self.names.name(id, of_file, self.mounts), self.mounts))
+                Rc::new(File::new(id, &self.names.name(id, of_file, self.mounts), self.mounts))
             });
-            let layer = Layer::of(key.kind);
+            let layer = Layer::from_kind(key.kind);
             let who = (key.tgid, key.started);
             let (process, changes) =
                 processes.entry(who).or_insert_with(|| self.names.command(who, command(self.programs, who)));
             let name = (layer.instance(key.tgid, process), file.path.clone());
             let leaves = file.changes || (*changes && layer != Layer::Block);
             self.kept.place(key, hash(&name), counts, leaves);
-            placed.push((key, counts, Rc::clone(file), name));
+            placed.push(Placed { key, counts, file: Rc::clone(file), name });
         }
-        for (key, counts, file, name) in placed {
-            let (id, layer, who) = (key.file, Layer::of(key.kind), (key.tgid, key.started));
+        placed
+    }
+
+    /// Adds up the counters of each row.
+    fn rows(&mut self, placed: Vec<Placed<'_>>, losses: &Losses) -> BTreeMap<RowName, Row> {
+        let mut rows = BTreeMap::new();
+        for Placed { key, counts, file, name } in placed {
+            let (id, layer, who) = (key.file, Layer::from_kind(key.kind), (key.tgid, key.started));
             let began = self.kept.row(key, hash(&name));
-            let one = found.entry(name).or_insert_with(|| Found {
+            let row = rows.entry(name).or_insert_with(|| Row {
                 layer,
-                lost: layer.lost(&losses) || self.missed.contains(&id),
+                lost: layer.lost(losses) || self.missed.contains(&id),
                 who,
                 began,
                 file: Rc::clone(&file),
@@ -93,41 +119,37 @@ impl Samples<'_> {
                 size_bytes: None,
                 counts: [const { None }; 3],
             });
-            // The same number was another process's before: the row is of both, and begins with the later one.
-            if (who.1.wrapping_sub(one.who.1) as i32) > 0 {
-                one.who = who;
+            // Another process had the same number and name before. The row has both, and begins with the later one.
+            if (who.1.wrapping_sub(row.who.1) as i32) > 0 {
+                row.who = who;
             }
-            one.files.insert(id);
-            one.size_bytes = one.size_bytes.or(file.size_bytes);
+            row.files.insert(id);
+            row.size_bytes = row.size_bytes.or(file.size_bytes);
             let in_row = self.kept.in_row(key, counts);
-            match &mut one.counts[Layer::column(key.kind)] {
+            match &mut row.counts[Layer::column(key.kind)] {
                 Some(sum) => sum.add(&in_row),
                 none => *none = Some(Box::new(in_row)),
             }
         }
-        let mut seen: Vec<u32> = counted.keys().map(|key| key.tgid).filter(|tgid| *tgid != 0).collect();
-        seen.sort_unstable();
-        seen.dedup();
-        seen.retain(|pid| self.running.contains(pid));
-        let complete = Epoch::for_run(self.run);
-        let snapshot = Snapshot {
-            source: self.source.to_owned(),
-            taken_unix_ns,
-            clock_ns,
-            // What got another name begins at zero under it.
-            complete: (!losses.files).then_some(complete),
-            samples: found.into_iter().map(|(name, one)| one.sample(name, self.run)).collect(),
-            waits: Vec::new(),
-            notes: losses.notes,
-        };
-        Ok((snapshot, seen))
+        rows
     }
 }
 
-/// What is told of a file at one look.
+/// Instance and path of a sample.
+type RowName = (String, String);
+
+/// The counters of a key, and the row that shows them.
+struct Placed<'c> {
+    key: &'c Key,
+    counts: &'c Counts,
+    file: Rc<File>,
+    name: RowName,
+}
+
+/// A file as the current snapshot shows it.
 struct File {
     path: String,
-    /// It is told by another name at the next look.
+    /// The next snapshot shows another name.
     changes: bool,
     size_bytes: Option<u64>,
     class: Class,
@@ -135,7 +157,7 @@ struct File {
 }
 
 impl File {
-    fn of(id: FileId, known: &Known, mounts: &Mounts) -> File {
+    fn new(id: FileId, known: &KnownFile, mounts: &Mounts) -> File {
         File {
             path: known.path.to_string_lossy().into_owned(),
             changes: known.changes(),
@@ -146,25 +168,25 @@ impl File {
     }
 }
 
-/// All that is added up in one sample.
-struct Found {
+/// The sums of one sample.
+struct Row {
     layer: Layer,
     /// Events of the layer were lost.
     lost: bool,
-    /// The process, and when it began.
+    /// The process's number and start.
     who: (u32, u32),
-    /// After which forgetting the counters of the row began.
+    /// The number of forgettings when the row began (kept.rs).
     began: u64,
-    /// One of them.
+    /// One of `files`.
     file: Rc<File>,
     files: BTreeSet<FileId>,
     size_bytes: Option<u64>,
-    /// Reads, writes, syncs; none of most: they are large, and rows are many.
+    /// Reads, writes, syncs. Boxed, because they are large, and most rows lack some of them.
     counts: [Option<Box<Counts>>; 3],
 }
 
-impl Found {
-    fn sample(self, (instance, path): (String, String), run: &str) -> Sample {
+impl Row {
+    fn sample(self, (instance, path): RowName, run: &str) -> Sample {
         let [read, write, sync] =
             self.counts.each_ref().map(|counts| counts.as_deref().unwrap_or(&Counts::ZERO));
         let lost = self.lost;
@@ -172,7 +194,7 @@ impl Found {
             Latencies { read: read.latencies(), write: write.latencies(), sync: sync.latencies() };
         let file_id = match self.files.first() {
             Some(device) if device.is_device() => number(device),
-            // Made anew again and again under one name, as journals are: the name is what is counted.
+            // Files such as journals are created repeatedly under one name: the name identifies what is counted.
             _ => path.clone(),
         };
         Sample {
@@ -223,22 +245,22 @@ fn number(id: &FileId) -> String {
 
 fn class_of(id: FileId, path: &Path) -> Class {
     match id.is_device() {
-        true if id.purpose() != 0 => Class { kind: FileKind::Other, database: None, database_id: None },
-        true => Class { kind: FileKind::Device, database: None, database_id: None },
+        true if id.purpose() != 0 => Class::new(FileKind::Other),
+        true => Class::new(FileKind::Device),
         false => classify(path),
     }
 }
 
-fn hash(name: &(String, String)) -> u64 {
+fn hash(name: &RowName) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     hasher.finish()
 }
 
-/// So many processes are asked at most for a file that is not where it was.
+/// Number of processes in which a file is searched that is no longer at its path.
 const USERS_MAX: usize = 64;
 
-/// Who used each file, of those that run.
+/// The running processes that used each file.
 fn users(counted: &Counted, running: &HashSet<u32>) -> HashMap<FileId, Vec<u32>> {
     let mut users: HashMap<FileId, Vec<u32>> = HashMap::new();
     for key in counted.keys().filter(|key| running.contains(&key.tgid)) {
@@ -250,13 +272,13 @@ fn users(counted: &Counted, running: &HashSet<u32>) -> HashMap<FileId, Vec<u32>>
     users
 }
 
-/// The name of the program that a process runs, or ran last, where the kernel has it.
+/// The name of the program that a process runs or last ran, where the kernel has it.
 fn command(programs: &Programs, (tgid, started): (u32, u32)) -> Option<String> {
     programs.process(tgid, started).map(|process| process.command())
 }
 
 impl Layer {
-    fn of(kind: u32) -> Layer {
+    fn from_kind(kind: u32) -> Layer {
         match kind {
             kind::MISS => Layer::Misses,
             kind::FAULT => Layer::Faults,
@@ -265,7 +287,7 @@ impl Layer {
         }
     }
 
-    /// Reads, writes, syncs.
+    /// Index of the kind's counters in [`Row::counts`].
     fn column(kind: u32) -> usize {
         match kind {
             kind::WRITE | kind::BLOCK_WRITE => 1,
@@ -300,7 +322,7 @@ impl Layer {
         }
     }
 
-    /// The epoch: of a process, its own run within ours.
+    /// The run of the epoch: for a process, its run within this source's.
     fn run(self, run: &str, (tgid, started): (u32, u32)) -> String {
         match self {
             Layer::Block => run.to_owned(),

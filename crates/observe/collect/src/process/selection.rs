@@ -1,27 +1,27 @@
 use std::path::PathBuf;
 
-/// Whose I/O to count. Nothing chosen: everybody's but that of this process.
+/// Whose I/O to count. The default: all processes except this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// These processes and the children that they have or get.
+    /// These processes and their children, existing and future.
     pub pids: Vec<u32>,
-    /// The members of this control group and of those below it: its directory under /sys/fs/cgroup. Together with
-    /// `pids`: those and these.
+    /// The members of this control group and of those below it: its directory under /sys/fs/cgroup. With `pids`: the
+    /// union of both.
     pub cgroup: Option<PathBuf>,
-    /// These files and block devices only, whoever uses them.
+    /// These files and block devices only, used by any process.
     pub files: Vec<PathBuf>,
-    /// Only what devices were asked for each file: no system call is traced, so that nothing is slower but the
-    /// completion of block I/O. Whose it is cannot be told then.
+    /// Only requests to block devices, by file. No system call is traced, so that only the completion of block I/O gets
+    /// slower. The process of an I/O is unknown then.
     pub block_only: bool,
 }
 
 impl Selection {
-    /// Not everybody and every file.
+    /// Not all processes and all files.
     pub(super) fn is_narrowed(&self) -> bool {
         !self.pids.is_empty() || self.cgroup.is_some() || !self.files.is_empty()
     }
 
-    /// What is chosen, as `--source process:` takes it: "812,cgroup=/sys/fs/cgroup/x".
+    /// The selection as `--source process:` takes it: "812,cgroup=/sys/fs/cgroup/x".
     pub(super) fn argument(&self) -> String {
         let mut parts: Vec<String> = self.pids.iter().map(u32::to_string).collect();
         parts.extend(self.cgroup.iter().map(|path| format!("cgroup={}", path.display())));

@@ -1,8 +1,8 @@
-//! What the programs keep in the kernel, in the layout of bpf/counters.h, names.h and thread.h.
+//! The entries of the programs' tables, in the layout of bpf/counters.h, names.h, pending.h, aio.h and block.h.
 
 use filestats::LatencyBuckets;
 
-/// An inode as the kernel knows it. Inode 0 is the block device `dev` itself.
+/// An inode as the kernel identifies it. Inode 0 is the block device `dev` itself.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct FileId {
@@ -11,7 +11,7 @@ pub(super) struct FileId {
     pub generation: u32,
 }
 
-/// Whose I/O of which file, and of which kind.
+/// The key of counters: file, process and kind of I/O.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
@@ -33,14 +33,14 @@ pub(super) mod kind {
     pub const BLOCK_SYNC: u32 = 7;
 }
 
-/// The first counter of the kernel's histogram in [`LatencyBuckets`], and how many there are.
+/// The index in [`LatencyBuckets`] of the first bucket of the kernel's histogram, and the number of its buckets.
 const HISTOGRAM_FIRST: usize = 20;
 const HISTOGRAM_LEN: usize = 112;
 
-/// Counters of one key on one CPU. How many I/Os they are, the histogram tells.
+/// Counters of one key on one CPU. The number of I/Os is the sum of the histogram.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OfCpu {
+pub(super) struct CpuCounts {
     pub bytes: u64,
     pub ns: u64,
     pub histogram: [u64; HISTOGRAM_LEN],
@@ -63,12 +63,13 @@ pub(super) struct Started {
     pub comm: [u8; 16],
 }
 
-/// Of a program that has another for when it is interrupted, on one CPU.
+/// State on one CPU of a program that has a second program for events that interrupt it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nested {
+    /// 1 while the first program runs.
     pub first: u64,
-    /// Events that the other saw to.
+    /// Number of events that the second program counted.
     pub done: u64,
 }
 
@@ -76,13 +77,13 @@ pub(super) struct Nested {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// 0: of none.
+    /// 0: the entry is free.
     pub dev: u64,
     pub count: [u64; 3],
     pub bytes: [u64; 3],
 }
 
-/// A ring's I/O under way.
+/// An io_uring request in flight.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pending {
@@ -91,7 +92,7 @@ pub(super) struct Pending {
     pub started: u32,
 }
 
-/// One of libaio's: the program's own address of it, and the kernel's of the context that it was submitted to.
+/// The key of a libaio I/O: the address of the program's iocb, and the kernel's address of its context.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AioKey {
@@ -99,7 +100,7 @@ pub(super) struct AioKey {
     pub context: u64,
 }
 
-/// What is kept of it until it is counted.
+/// A libaio I/O in flight.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aio {
@@ -118,7 +119,7 @@ pub(super) struct WantedFile {
     pub dev: u64,
 }
 
-/// Of a name and what the verifier needs beyond it.
+/// The longest name, and the space beyond it that the verifier requires.
 const NAME_BYTES: usize = 1024 + 256;
 
 /// A file's name when it was first seen: components from the last one up, each ended by '/'.
@@ -141,7 +142,7 @@ unsafe impl aya::Pod for FileId {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Key {}
 // SAFETY: as above.
-unsafe impl aya::Pod for OfCpu {}
+unsafe impl aya::Pod for CpuCounts {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Started {}
 // SAFETY: as above.
@@ -150,7 +151,6 @@ unsafe impl aya::Pod for WantedFile {}
 unsafe impl aya::Pod for Name {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Nested {}
-
 // SAFETY: as above.
 unsafe impl aya::Pod for Seen {}
 // SAFETY: as above.
@@ -161,18 +161,18 @@ unsafe impl aya::Pod for AioKey {}
 unsafe impl aya::Pod for Aio {}
 
 const _: () = assert!(size_of::<Key>() == 32 && size_of::<FileId>() == 16);
-const _: () = assert!(size_of::<OfCpu>() == 16 + 8 * HISTOGRAM_LEN && size_of::<Started>() == 24);
+const _: () = assert!(size_of::<CpuCounts>() == 16 + 8 * HISTOGRAM_LEN && size_of::<Started>() == 24);
 const _: () = assert!(size_of::<Seen>() == 56 && size_of::<Pending>() == 16 && size_of::<Aio>() == 56);
 const _: () = assert!(size_of::<Name>() == 20 + NAME_BYTES && size_of::<WantedFile>() == 16);
 
-impl OfCpu {
-    pub const ZERO: OfCpu = OfCpu { bytes: 0, ns: 0, histogram: [0; HISTOGRAM_LEN] };
+impl CpuCounts {
+    pub const ZERO: CpuCounts = CpuCounts { bytes: 0, ns: 0, histogram: [0; HISTOGRAM_LEN] };
 }
 
 impl Counts {
     pub const ZERO: Counts = Counts { count: 0, bytes: 0, ns: 0, histogram: [0; HISTOGRAM_LEN] };
 
-    /// Adds another CPU's, or another file's.
+    /// Adds the counts of another file or key.
     pub fn add(&mut self, other: &Counts) {
         self.count = self.count.wrapping_add(other.count);
         self.bytes = self.bytes.wrapping_add(other.bytes);
@@ -182,7 +182,7 @@ impl Counts {
         }
     }
 
-    /// What was added since they were so.
+    /// The difference to earlier counts.
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut histogram = self.histogram;
         for (mine, theirs) in histogram.iter_mut().zip(&earlier.histogram) {
@@ -196,13 +196,13 @@ impl Counts {
         }
     }
 
-    /// Differs where anything was added.
+    /// Changes whenever anything is added.
     pub fn fingerprint(&self) -> (u64, u64) {
         (self.count, self.bytes.wrapping_add(self.ns))
     }
 
-    /// Of all CPUs.
-    pub fn sum<'a>(parts: impl IntoIterator<Item = &'a OfCpu>) -> Counts {
+    /// The sum over CPUs.
+    pub fn sum<'a>(parts: impl IntoIterator<Item = &'a CpuCounts>) -> Counts {
         let mut sum = Counts::ZERO;
         for part in parts {
             sum.bytes = sum.bytes.wrapping_add(part.bytes);
@@ -232,12 +232,12 @@ impl std::fmt::Debug for Name {
 }
 
 impl FileId {
-    /// What a device was asked that is not told for what.
-    pub const fn of_nobody_known(dev: u32) -> FileId {
+    /// I/O of a device whose file or purpose is unknown.
+    pub const fn unattributed(dev: u32) -> FileId {
         FileId { ino: 0, dev, generation: 2 }
     }
 
-    /// The device, as people write it.
+    /// The device number as major and minor.
     pub fn major_minor(&self) -> (u32, u32) {
         // The kernel's own dev_t has 20 bits of minor.
         (self.dev >> 20, self.dev & 0xf_ffff)
@@ -248,8 +248,8 @@ impl FileId {
         self.ino == 0
     }
 
-    /// Of a device: 0 what programs ask of it themselves, 1 of its file system's journal and metadata, 2 what is not
-    /// told for what; an enum of bpf/who.h.
+    /// For a device: 0 I/O of programs that open it, 1 its file system's journal and metadata, 2 unknown; an enum of
+    /// bpf/who.h.
     pub fn purpose(&self) -> u32 {
         if self.is_device() { self.generation } else { 0 }
     }
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_histogram_is_a_stretch_of_ours() {
+    fn the_kernels_histogram_is_a_range_of_ours() {
         let first = LatencyBuckets::lower_ns(HISTOGRAM_FIRST);
         let end = LatencyBuckets::lower_ns(HISTOGRAM_FIRST + HISTOGRAM_LEN);
         assert_eq!((first, end), (64, 1 << 34));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_device_number_is_told_in_two() {
+    fn a_kernel_device_number_is_major_and_minor() {
         assert_eq!(FileId { ino: 1, dev: 254 << 20 | 3, generation: 0 }.major_minor(), (254, 3));
     }
 }

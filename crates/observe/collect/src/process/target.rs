@@ -1,4 +1,4 @@
-//! What a person chose, in the kernel's numbers.
+//! Chosen files and processes as the kernel identifies them.
 
 use super::error::OpenError;
 use super::tables::WantedFile;
@@ -14,7 +14,7 @@ fn kernel_device(major: u32, minor: u32) -> u64 {
     u64::from(major) << 20 | u64::from(minor)
 }
 
-/// A file or block device as the programs know it.
+/// A file or block device as the programs identify it.
 pub(super) fn file(path: &Path, mounts: &Mounts) -> Result<WantedFile, OpenError> {
     let refused = |why: String| OpenError::File { path: path.into(), why };
     let path = fs::canonicalize(path).map_err(|error| refused(error.to_string()))?;
@@ -26,13 +26,13 @@ pub(super) fn file(path: &Path, mounts: &Mounts) -> Result<WantedFile, OpenError
     if !found.is_file() {
         return Err(refused("it is neither a file nor a block device".into()));
     }
-    // Not stat's device: of a btrfs subvolume that is another than the kernel works with.
+    // Not stat's device number: for a btrfs subvolume it differs from the one that the kernel's structures have.
     let number = mounts.mount_of(&path).map(|mount| kernel_device(mount.number.major, mount.number.minor));
     let dev = number.ok_or_else(|| refused("the file system that it lies on is not known".into()))?;
     Ok(WantedFile { ino: found.ino(), dev })
 }
 
-/// Processes that there are.
+/// Checks that the processes are running.
 pub(super) fn processes(pids: &[u32]) -> Result<BTreeSet<u32>, OpenError> {
     match pids.iter().find(|pid| host::ProcessStat::read(**pid).is_none()) {
         Some(pid) => Err(OpenError::NoSuchProcess(*pid)),
@@ -63,7 +63,7 @@ fn parents() -> Result<Vec<(u32, u32)>, OpenError> {
     Ok(pids.into_iter().filter_map(|pid| Some((pid, host::ProcessStat::read(pid)?.parent))).collect())
 }
 
-/// The processes that there are.
+/// All running processes.
 pub(super) fn running() -> Result<HashSet<u32>, SourceError> {
     let pids = host::pids().map_err(|error| SourceError::System { path: "/proc".into(), error })?;
     Ok(pids.into_iter().collect())
@@ -77,17 +77,17 @@ mod tests {
     fn a_process_is_chosen_with_its_descendants() {
         let me = std::process::id();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let of = |pid| with_descendants(processes(&[pid]).unwrap()).unwrap();
-        let chosen = of(me);
+        let tree = |pid| with_descendants(processes(&[pid]).unwrap()).unwrap();
+        let chosen = tree(me);
         assert!(chosen.contains(&me) && chosen.contains(&child.id()), "{chosen:?}");
-        assert_eq!(of(child.id()).len(), 1);
+        assert_eq!(tree(child.id()).len(), 1);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(matches!(processes(&[u32::MAX]), Err(OpenError::NoSuchProcess(_))));
     }
 
     #[test]
-    fn a_file_is_told_by_device_and_inode() {
+    fn a_file_is_identified_by_device_and_inode() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let wanted = super::file(file.path(), &Mounts::read().unwrap_or_default()).unwrap();
         assert_eq!(wanted.ino, file.as_file().metadata().unwrap().ino());

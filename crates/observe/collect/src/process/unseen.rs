@@ -1,15 +1,15 @@
-//! I/Os of block devices that the programs were not called for.
+//! I/Os of block devices for which the programs were not called.
 //!
-//! A kernel may complete a request without running a program: where one comes within another, or where it keeps
-//! programs from interrupting certain tasks. The device's own statistics have them, the programs' count has not:
+//! A kernel may complete a request without running a program: where completions nest, or where certain tasks must not
+//! be interrupted by programs. The device's own statistics have these I/Os, the programs' count lacks them:
 //!
 //! ```text
 //! open      programs attached ─ what they saw ─ /proc/diskstats             the base
 //! snapshot                      /proc/diskstats ─ what they saw             stat - base - seen > 0: unseen
 //! ```
 //!
-//! Each time the one that must be smaller is read first, and requests are told of before they are counted: what comes out
-//! is certain, and never too much.
+//! Of each pair, the count that must be smaller is read first, and the kernel calls the programs before it updates the
+//! statistics. So the result is a lower bound.
 
 use super::tables::Seen;
 use crate::diskstats::{self, DiskLine};
@@ -19,53 +19,53 @@ use std::collections::HashMap;
 /// Reads, writes and flushes.
 pub(super) const GROUPS: usize = 3;
 
-/// What one group of a device's I/Os amounts to.
+/// Number and bytes of one group of a device's I/Os.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amount {
     pub count: u64,
     pub bytes: u64,
 }
 
-/// The devices, since the source was opened.
+/// The devices and their unseen I/Os since the source was opened.
 #[derive(Debug, Default)]
 pub(super) struct Unseen(HashMap<u32, Device>);
 
 #[derive(Debug)]
 struct Device {
     name: String,
-    /// Tells it from the next one of its number.
+    /// Distinguishes it from a later device with the same number.
     sequence: String,
     base: [Amount; GROUPS],
     base_seen: [Amount; GROUPS],
-    /// The statistics at the last look: they only grow.
+    /// The statistics at the last snapshot: they only grow.
     last: [Amount; GROUPS],
-    /// Unseen before it was set up anew, and since.
+    /// Unseen before the device was replaced or its statistics reset, and since.
     before: [Amount; GROUPS],
     now: [Amount; GROUPS],
-    /// All of its I/Os before it was set up anew.
-    of_before: u64,
-    /// What was told at the last look.
-    told: [Amount; GROUPS],
+    /// All I/Os before that.
+    total_before: u64,
+    /// The unseen I/Os that the last snapshot reported.
+    reported: [Amount; GROUPS],
 }
 
-/// What the programs did not see of a device.
+/// The I/Os of a device that the programs did not see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missed {
-    /// As the kernel writes it.
+    /// The device number in the kernel's form.
     pub dev: u32,
     pub name: String,
-    /// Reads, writes, flushes since the source was opened.
+    /// Reads, writes and flushes since the source was opened.
     pub unseen: [Amount; GROUPS],
-    /// Those of them since the last look.
+    /// Those of them since the last snapshot.
     pub new: u64,
-    /// More than at the last look.
+    /// More than at the last snapshot.
     pub grew: bool,
     /// All I/Os of the device.
-    pub of: u64,
+    pub total: u64,
 }
 
 impl Unseen {
-    /// The base: `seen` was read when all programs were attached, before this.
+    /// The base of later comparisons. `seen` was read before this call, when all programs were attached.
     pub fn since(seen: &HashMap<u32, Seen>) -> Result<Unseen, SourceError> {
         let mut unseen = Unseen::default();
         for line in diskstats::lines()? {
@@ -75,49 +75,51 @@ impl Unseen {
         Ok(unseen)
     }
 
-    /// What is missing now, of devices with any. `lines` was read before `seen`.
-    pub fn look(
+    /// The devices with unseen I/Os. `lines` was read before `seen`.
+    pub fn update(
         &mut self,
         lines: &[DiskLine],
         seen: &HashMap<u32, Seen>,
     ) -> Result<Vec<Missed>, SourceError> {
         let mut missed = Vec::new();
-        let mut anew = Vec::new();
+        let mut replaced = Vec::new();
         for line in lines {
             let Some(dev) = line.number.kernel_form() else { continue };
-            // Devices of which the programs never see anything have no requests: device mapper, md.
+            // Devices without an entry have no requests: device mapper, md.
             let Some(of_device) = seen.get(&dev) else { continue };
             match self.0.get_mut(&dev) {
-                Some(device) if device.goes_on(line) => device.look(line, of_device),
-                _ => anew.push(dev),
+                Some(device) if device.is_same(line) => device.update(line, of_device),
+                _ => replaced.push(dev),
             }
         }
-        if !anew.is_empty() {
+        if !replaced.is_empty() {
             for line in diskstats::lines()? {
-                let Some(dev) = line.number.kernel_form().filter(|dev| anew.contains(dev)) else { continue };
+                let Some(dev) = line.number.kernel_form().filter(|dev| replaced.contains(dev)) else {
+                    continue;
+                };
                 let mut device = Device::new(&line, seen.get(&dev));
                 if let Some(earlier) = self.0.remove(&dev) {
-                    device.before = earlier.all();
-                    device.of_before = earlier.of();
-                    device.told = earlier.told;
+                    device.before = earlier.unseen();
+                    device.total_before = earlier.total();
+                    device.reported = earlier.reported;
                 }
                 self.0.insert(dev, device);
             }
         }
         for (dev, device) in &mut self.0 {
-            let unseen = device.all();
+            let unseen = device.unseen();
             if unseen != [Amount::default(); GROUPS] {
                 let sum = |all: &[Amount; GROUPS]| all.iter().map(|one| one.count).sum::<u64>();
                 missed.push(Missed {
                     dev: *dev,
                     name: device.name.clone(),
                     unseen,
-                    new: sum(&unseen).saturating_sub(sum(&device.told)),
-                    grew: unseen != device.told,
-                    of: device.of(),
+                    new: sum(&unseen).saturating_sub(sum(&device.reported)),
+                    grew: unseen != device.reported,
+                    total: device.total(),
                 });
             }
-            device.told = unseen;
+            device.reported = unseen;
         }
         missed.sort_by_key(|one| one.dev);
         Ok(missed)
@@ -135,18 +137,18 @@ impl Device {
             last: base,
             before: Default::default(),
             now: Default::default(),
-            of_before: 0,
-            told: Default::default(),
+            total_before: 0,
+            reported: Default::default(),
         }
     }
 
-    /// It is the same device still, and its statistics were not reset.
-    fn goes_on(&self, line: &DiskLine) -> bool {
+    /// Whether it is still the same device, and its statistics were not reset.
+    fn is_same(&self, line: &DiskLine) -> bool {
         let grown = |(now, then): (&Amount, &Amount)| now.count >= then.count && now.bytes >= then.bytes;
         amounts(line).iter().zip(&self.last).all(grown) && diskstats::sequence(line.number) == self.sequence
     }
 
-    fn look(&mut self, line: &DiskLine, seen: &Seen) {
+    fn update(&mut self, line: &DiskLine, seen: &Seen) {
         self.last = amounts(line);
         for (group, seen) in seen.amounts().iter().enumerate() {
             let missing = |of: fn(&Amount) -> u64| {
@@ -156,23 +158,23 @@ impl Device {
             let (count, bytes) = (missing(|one| one.count), missing(|one| one.bytes));
             let now = &mut self.now[group];
             now.bytes = now.bytes.max(bytes);
-            // Flushes have no bytes. Of the others some kernels count what moved none.
+            // Flushes have no bytes. Some kernels count other requests that moved no bytes too.
             if bytes > 0 || group == GROUPS - 1 {
                 now.count = now.count.max(count);
             }
         }
     }
 
-    fn all(&self) -> [Amount; GROUPS] {
+    fn unseen(&self) -> [Amount; GROUPS] {
         std::array::from_fn(|group| Amount {
             count: self.before[group].count + self.now[group].count,
             bytes: self.before[group].bytes + self.now[group].bytes,
         })
     }
 
-    fn of(&self) -> u64 {
+    fn total(&self) -> u64 {
         let since = self.last.iter().zip(&self.base).map(|(now, base)| now.count.saturating_sub(base.count));
-        self.of_before + since.sum::<u64>()
+        self.total_before + since.sum::<u64>()
     }
 }
 
@@ -184,8 +186,8 @@ fn amounts(line: &DiskLine) -> [Amount; GROUPS] {
 }
 
 impl Seen {
-    /// Of each device, what all CPUs have, wherever each of them keeps it.
-    pub fn of_devices(parts: impl IntoIterator<Item = Seen>) -> HashMap<u32, Seen> {
+    /// The sums by device over the entries of all CPUs.
+    pub fn by_device(parts: impl IntoIterator<Item = Seen>) -> HashMap<u32, Seen> {
         let mut devices: HashMap<u32, Seen> = HashMap::new();
         for part in parts.into_iter().filter(|part| part.dev != 0) {
             let Ok(dev) = u32::try_from(part.dev) else { continue };
@@ -205,11 +207,11 @@ impl Seen {
 }
 
 impl Missed {
-    /// For people. `all`: everybody is watched, so that it is in the figures.
+    /// The snapshot's note. `all`: all processes are watched, so that these I/Os are in the figures.
     pub fn note(&self, all: bool) -> String {
         let unseen: u64 = self.unseen.iter().map(|one| one.count).sum();
         let bytes: u64 = self.unseen.iter().map(|one| one.bytes).sum();
-        let share = 100.0 * unseen as f64 / self.of.max(1) as f64;
+        let share = 100.0 * unseen as f64 / self.total.max(1) as f64;
         let so = match all {
             true => "they count as not told for which file",
             false => "the block layer's figures may be too low by them",
@@ -217,7 +219,7 @@ impl Missed {
         format!(
             "/dev/{}: the kernel did not pass on {unseen} of {} I/Os ({share:.1} %, {bytes} bytes), {} of them since \
              the last look; {so}",
-            self.name, self.of, self.new
+            self.name, self.total, self.new
         )
     }
 }
@@ -230,7 +232,7 @@ mod tests {
     fn line(reads: u64, writes: u64, flushes: u64) -> DiskLine {
         let ops = |count: u64| Ops::timed(count, count * 4096, 0);
         DiskLine {
-            // A number that no device of this machine has.
+            // A device number that does not exist on this machine.
             number: host::DeviceNumber { major: 4095, minor: 7 },
             device: "disk".into(),
             counters: Counters {
@@ -252,7 +254,7 @@ mod tests {
             bytes: [reads * 4096, writes * 4096, 0],
         };
         let flushed = Seen { dev: dev.into(), count: [0, 0, flushes], bytes: [0; GROUPS] };
-        Seen::of_devices([of_cpu(reads, 0), of_cpu(0, writes), flushed, Seen { dev: 0, ..flushed }])
+        Seen::by_device([of_cpu(reads, 0), of_cpu(0, writes), flushed, Seen { dev: 0, ..flushed }])
     }
 
     fn opened(at: &DiskLine) -> Unseen {
@@ -260,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_counts_and_the_programs_did_not_see_is_missing() {
+    fn ios_that_the_device_counts_and_the_programs_did_not_see_are_unseen() {
         let mut unseen = opened(&line(1000, 1000, 10));
-        assert_eq!(unseen.look(&[line(1100, 1010, 12)], &seen(100, 10, 2)).unwrap(), []);
-        let missed = unseen.look(&[line(1200, 1020, 14)], &seen(190, 20, 3)).unwrap();
+        assert_eq!(unseen.update(&[line(1100, 1010, 12)], &seen(100, 10, 2)).unwrap(), []);
+        let missed = unseen.update(&[line(1200, 1020, 14)], &seen(190, 20, 3)).unwrap();
         let [one] = missed.as_slice() else { panic!("{missed:?}") };
         let counts = one.unseen.map(|group| (group.count, group.bytes));
         assert_eq!(counts, [(10, 40_960), (0, 0), (1, 0)]);
-        assert_eq!((one.new, one.grew, one.of), (11, true, 224));
+        assert_eq!((one.new, one.grew, one.total), (11, true, 224));
         assert!(
             one.note(true)
                 .contains("/dev/disk: the kernel did not pass on 11 of 224 I/Os (4.9 %, 40960 bytes), 11")
@@ -275,23 +277,23 @@ mod tests {
     }
 
     #[test]
-    fn it_never_shrinks_and_a_program_called_early_hides_it_only() {
+    fn unseen_ios_never_decrease_when_programs_are_ahead_of_the_statistics() {
         let mut unseen = opened(&line(0, 0, 0));
-        unseen.look(&[line(20, 0, 0)], &seen(10, 0, 0)).unwrap();
-        let later = unseen.look(&[line(25, 0, 0)], &seen(25, 0, 0)).unwrap();
+        unseen.update(&[line(20, 0, 0)], &seen(10, 0, 0)).unwrap();
+        let later = unseen.update(&[line(25, 0, 0)], &seen(25, 0, 0)).unwrap();
         assert_eq!((later[0].unseen[0].count, later[0].new, later[0].grew), (10, 0, false));
     }
 
     #[test]
-    fn requests_without_bytes_that_only_the_device_counts_are_not_missing() {
+    fn requests_without_bytes_that_only_the_device_counts_are_not_unseen() {
         let mut unseen = opened(&line(0, 0, 0));
         let mut flushed = line(0, 9, 0);
         flushed.counters.write.bytes = 4 * 4096;
-        assert_eq!(unseen.look(&[flushed], &seen(0, 4, 0)).unwrap(), []);
+        assert_eq!(unseen.update(&[flushed], &seen(0, 4, 0)).unwrap(), []);
     }
 
     #[test]
-    fn a_device_that_the_programs_see_nothing_of_has_no_requests() {
-        assert_eq!(opened(&line(0, 0, 0)).look(&[line(20, 0, 0)], &HashMap::new()).unwrap(), []);
+    fn a_device_that_the_programs_never_saw_is_ignored() {
+        assert_eq!(opened(&line(0, 0, 0)).update(&[line(20, 0, 0)], &HashMap::new()).unwrap(), []);
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Event {
     pub comm: [u8; 16],
 }
 
-/// `struct pending` of bpf/pending.h in a trace: only whose it is.
+/// `struct pending` of bpf/pending.h in a trace, of which only the process is read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TracedPending {
@@ -32,7 +32,7 @@ pub(super) struct TracedPending {
     rest: [u64; 7],
 }
 
-/// `struct aio` of bpf/aio.h in a trace: only what there is without one.
+/// `struct aio` of bpf/aio.h in a trace: the fields of [`Aio`], and those of the trace.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TracedIocb {
@@ -60,7 +60,7 @@ const BY_AIO: u8 = 2;
 const BY_FAULT: u8 = 3;
 const BY_COPY: u8 = 4;
 
-/// What includes/uapi/linux/fs.h says of a single I/O.
+/// The RWF_* flags of a single I/O (include/uapi/linux/fs.h).
 const RWF: [(u32, IoFlags); 6] = [
     (0x01, IoFlags::HIPRI),
     (0x02, IoFlags::RWF_DSYNC),
@@ -69,20 +69,20 @@ const RWF: [(u32, IoFlags); 6] = [
     (0x10, IoFlags::RWF_APPEND),
     (0x80, IoFlags::DONTCACHE),
 ];
-/// O_SYNC's own bit: the rest of it is O_DSYNC.
+/// The bit of O_SYNC that is not O_DSYNC.
 const O_SYNC_ALONE: libc::c_int = libc::O_SYNC & !libc::O_DSYNC;
 
 impl Event {
     pub const NOWHERE: u64 = u64::MAX;
 
-    /// `None` where it is no event.
+    /// `None` where the bytes are too few.
     pub fn read(bytes: &[u8]) -> Option<Event> {
         let bytes = bytes.get(..size_of::<Event>())?;
-        // SAFETY: so many bytes, of integers that are valid whatever is in them.
+        // SAFETY: `bytes` has the size of an Event, whose integers are valid for any bytes.
         Some(unsafe { bytes.as_ptr().cast::<Event>().read_unaligned() })
     }
 
-    /// The thread's name, cut short by the kernel at 15 bytes.
+    /// The thread's name, which the kernel truncates to 15 bytes.
     pub fn comm(&self) -> String {
         let end = self.comm.iter().position(|byte| *byte == 0).unwrap_or(self.comm.len());
         String::from_utf8_lossy(&self.comm[..end]).into_owned()
@@ -100,7 +100,7 @@ impl Event {
 
     pub fn io_flags(&self) -> IoFlags {
         let opened = |flag: libc::c_int| self.file_flags & flag as u32 != 0;
-        let way = match self.how {
+        let interface = match self.how {
             BY_RING => IoFlags::URING,
             BY_AIO => IoFlags::AIO,
             BY_FAULT => IoFlags::MMAP,
@@ -108,7 +108,7 @@ impl Event {
             _ => IoFlags::default(),
         };
         if self.how == BY_FAULT {
-            return way;
+            return interface;
         }
         let sync = match self.sync {
             1 => IoFlags::FSYNC,
@@ -118,11 +118,11 @@ impl Event {
             _ => IoFlags::default(),
         };
         if self.sync != 0 {
-            return way.with(sync);
+            return interface.with(sync);
         }
         let writes = u32::from(self.kind) == kind::WRITE;
         let osync = opened(O_SYNC_ALONE);
-        let flags = way
+        let flags = interface
             .with_if(opened(libc::O_DIRECT), IoFlags::DIRECT)
             .with_if(writes && osync, IoFlags::OSYNC)
             .with_if(writes && !osync && opened(libc::O_DSYNC), IoFlags::DSYNC)
@@ -130,8 +130,9 @@ impl Event {
         RWF.iter().fold(flags, |flags, (bit, flag)| flags.with_if(self.flags & bit != 0, *flag))
     }
 
-    /// Asynchronous buffered reads do not tell; a sync may find nothing to do.
-    pub fn served(&self, op: TracedOp, flags: IoFlags, tells_misses: bool) -> Option<Served> {
+    /// What served the I/O; `None` where it is unknown, as for asynchronous buffered reads, or for a sync, which may have
+    /// had nothing to write.
+    pub fn served(&self, op: TracedOp, flags: IoFlags, reports_misses: bool) -> Option<Served> {
         let waits = IoFlags::DSYNC.with(IoFlags::OSYNC).with(IoFlags::RWF_DSYNC).with(IoFlags::RWF_SYNC);
         let asynchronous = flags.has(IoFlags::URING.with(IoFlags::AIO));
         match op {
@@ -141,7 +142,7 @@ impl Event {
             TracedOp::Write if flags.has(waits) => Some(Served::Device),
             TracedOp::Write => Some(Served::Cache),
             TracedOp::Read if self.missed != 0 => Some(Served::Device),
-            TracedOp::Read if asynchronous || flags.has(IoFlags::COPY) || !tells_misses => None,
+            TracedOp::Read if asynchronous || flags.has(IoFlags::COPY) || !reports_misses => None,
             TracedOp::Read => Some(Served::Cache),
         }
     }
@@ -171,28 +172,40 @@ mod tests {
         }
     }
 
-    fn told(event: &Event) -> (String, Option<&'static str>) {
+    fn flags_and_served(event: &Event) -> (String, Option<&'static str>) {
         let (op, flags) = (event.op().unwrap(), event.io_flags());
         (flags.to_string(), event.served(op, flags, true).map(Served::word))
     }
 
     #[test]
-    fn flags_say_how_it_was_asked_and_who_served_it() {
-        assert_eq!(told(&event(0, 0, 0, 0)), (String::new(), Some("cache")));
-        assert_eq!(told(&Event { missed: 1, ..event(0, 0, 0, 0) }), (String::new(), Some("device")));
-        assert_eq!(told(&event(0, BY_RING, 0, 0)), ("uring".into(), None));
-        assert_eq!(told(&event(0, BY_AIO, libc::O_DIRECT, 0)), ("aio,direct".into(), Some("device")));
-        assert_eq!(told(&event(1, 0, libc::O_DSYNC, 8)), ("dsync,nowait".into(), Some("device")));
-        assert_eq!(told(&event(1, 0, libc::O_SYNC, 0)), ("osync".into(), Some("device")));
-        assert_eq!(told(&event(1, 0, libc::O_APPEND, 2)), ("append,rwf-dsync".into(), Some("device")));
-        assert_eq!(told(&event(1, 0, 0, 0)), (String::new(), Some("cache")));
-        assert_eq!(told(&Event { sync: 2, ..event(2, 0, libc::O_DIRECT, 0) }), ("fdatasync".into(), None));
-        assert_eq!(told(&event(4, BY_FAULT, 0, 0)), ("mmap".into(), Some("device")));
+    fn flags_say_how_an_io_was_issued_and_what_served_it() {
+        assert_eq!(flags_and_served(&event(0, 0, 0, 0)), (String::new(), Some("cache")));
+        assert_eq!(
+            flags_and_served(&Event { missed: 1, ..event(0, 0, 0, 0) }),
+            (String::new(), Some("device"))
+        );
+        assert_eq!(flags_and_served(&event(0, BY_RING, 0, 0)), ("uring".into(), None));
+        assert_eq!(
+            flags_and_served(&event(0, BY_AIO, libc::O_DIRECT, 0)),
+            ("aio,direct".into(), Some("device"))
+        );
+        assert_eq!(flags_and_served(&event(1, 0, libc::O_DSYNC, 8)), ("dsync,nowait".into(), Some("device")));
+        assert_eq!(flags_and_served(&event(1, 0, libc::O_SYNC, 0)), ("osync".into(), Some("device")));
+        assert_eq!(
+            flags_and_served(&event(1, 0, libc::O_APPEND, 2)),
+            ("append,rwf-dsync".into(), Some("device"))
+        );
+        assert_eq!(flags_and_served(&event(1, 0, 0, 0)), (String::new(), Some("cache")));
+        assert_eq!(
+            flags_and_served(&Event { sync: 2, ..event(2, 0, libc::O_DIRECT, 0) }),
+            ("fdatasync".into(), None)
+        );
+        assert_eq!(flags_and_served(&event(4, BY_FAULT, 0, 0)), ("mmap".into(), Some("device")));
         assert_eq!(event(0, 0, 0, 0).comm(), "fio");
     }
 
     #[test]
-    fn fewer_bytes_are_no_event() {
+    fn too_few_bytes_are_not_an_event() {
         assert!(Event::read(&[0; 87]).is_none());
         assert_eq!(Event::read(&[1; 88]).unwrap().tid, 0x0101_0101);
     }

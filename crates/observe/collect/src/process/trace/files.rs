@@ -1,8 +1,8 @@
 use super::super::names;
 use super::super::program::Programs;
 use super::super::tables::{FileId, Name};
+use super::exclude;
 use super::pattern::FilePattern;
-use super::refuse;
 use crate::error::SourceError;
 use host::Mounts;
 use std::collections::HashMap;
@@ -10,21 +10,21 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// So many files are known at a time; one that is forgotten is looked up again.
+/// Number of files that are remembered; a forgotten one is looked up again.
 const FILES_MAX: usize = 16_384;
-/// Mounts are looked at again so often, for files that are new.
+/// Mounts that are older are read again for a new file.
 const MOUNTS_LAST: Duration = Duration::from_millis(200);
 
-/// The files that were seen: the name of each, or that it is not wanted. A file has the name that it had when it was first
-/// seen.
+/// The files that were seen: the name of each, or `None` where it is not wanted. A file keeps the name that it had when it
+/// was first seen.
 #[derive(Debug)]
 pub(super) struct Files {
     patterns: Vec<FilePattern>,
     known: HashMap<FileId, Option<Rc<str>>>,
-    /// Written down by the kernel, not asked for yet.
+    /// Names that the programs recorded and that are not used yet.
     written: HashMap<FileId, Box<Name>>,
     mounts: Mounts,
-    looked: Option<Instant>,
+    mounts_read: Option<Instant>,
 }
 
 impl Files {
@@ -34,7 +34,7 @@ impl Files {
             known: HashMap::new(),
             written: HashMap::new(),
             mounts: Mounts::default(),
-            looked: None,
+            mounts_read: None,
         }
     }
 
@@ -52,14 +52,14 @@ impl Files {
             let written = programs.take_names()?;
             self.keep(written);
         }
-        if self.looked.is_none_or(|looked| looked.elapsed() > MOUNTS_LAST) {
-            (self.mounts, self.looked) = (Mounts::read().unwrap_or_default(), Some(Instant::now()));
+        if self.mounts_read.is_none_or(|read| read.elapsed() > MOUNTS_LAST) {
+            (self.mounts, self.mounts_read) = (Mounts::read().unwrap_or_default(), Some(Instant::now()));
         }
         let written = self.written.remove(&id);
-        let path = names::first(id, written.as_deref(), &[pid], &self.mounts).path;
+        let path = names::find_name(id, written.as_deref(), &[pid], &self.mounts).path;
         let wanted = FilePattern::any(&self.patterns, &path);
         if !wanted {
-            refuse(programs, id)?;
+            exclude(programs, id)?;
         }
         let name = wanted.then(|| Rc::from(Path::to_string_lossy(&path)));
         if self.known.len() >= FILES_MAX {
@@ -69,7 +69,7 @@ impl Files {
         Ok(name)
     }
 
-    /// Keeps names for when they are asked for.
+    /// Keeps names until they are used.
     pub fn keep(&mut self, written: HashMap<FileId, Box<Name>>) {
         if self.written.len() >= FILES_MAX {
             self.written.clear();

@@ -2,22 +2,22 @@ use super::pattern::FilePattern;
 use aya::EbpfLoader;
 use filestats::TracedOp;
 
-/// Which I/Os are told; all, where nothing is said.
+/// Which I/Os are reported; all by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Only these; none are all.
+    /// Only these operations; empty for all.
     pub ops: Vec<TracedOp>,
-    /// At least so many bytes moved.
+    /// At least so many bytes were transferred.
     pub bytes_min: u64,
-    /// At most.
+    /// At most so many bytes were transferred.
     pub bytes_max: u64,
-    /// That took at least so long.
+    /// The I/O took at least so long.
     pub latency_ns_min: u64,
-    /// Of threads of this name.
+    /// Only threads of this name.
     pub comm: Option<String>,
-    /// Of these files; none are all.
+    /// Only these files; empty for all.
     pub files: Vec<FilePattern>,
-    /// Room for what is not taken out yet; a power of two of pages at least as large is made.
+    /// Size of the ring buffer, rounded up to a power of two.
     pub buffer_bytes: u32,
 }
 
@@ -36,18 +36,18 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// About 170,000 I/Os.
+    /// Enough for about 170,000 I/Os.
     pub const BUFFER_BYTES: u32 = 16 << 20;
-    /// The kernel's own largest is 2 GiB.
+    /// The kernel's maximum is 2 GiB.
     pub const BUFFER_BYTES_MAX: u32 = 1 << 30;
 }
 
-/// A thread's name has so many bytes in the kernel, the last of them zero.
+/// Size of a thread's name in the kernel; the last byte is zero.
 const COMM_BYTES: usize = 16;
-/// O_APPEND of the kernel is libc's.
+/// The kernel's O_APPEND, which is libc's.
 const APPEND: u32 = libc::O_APPEND as u32;
 
-/// `enum shape` of bpf/tell.h: where a system call says where in the file; the others move the file's position.
+/// `enum shape` of bpf/tell.h: where a system call has its file offset. Others use the file's position.
 const SHAPES: &[(libc::c_long, u8)] = &[
     (libc::SYS_pread64, 1),
     (libc::SYS_pwrite64, 1),
@@ -65,8 +65,8 @@ const SHAPES: &[(libc::c_long, u8)] = &[
 ];
 const SYSCALLS: usize = 512;
 
-/// A filter in the form of the programs' constants.
-pub(in super::super) struct Filling {
+/// A filter as the constants of the programs.
+pub(in super::super) struct FilterConstants {
     kinds: u32,
     bytes_min: u64,
     bytes_max: u64,
@@ -78,8 +78,8 @@ pub(in super::super) struct Filling {
     buffer_bytes: u32,
 }
 
-impl Filling {
-    pub fn of(filter: &Filter) -> Filling {
+impl FilterConstants {
+    pub fn new(filter: &Filter) -> FilterConstants {
         let bit = |op: &TracedOp| match op {
             TracedOp::Read => 1,
             TracedOp::Write => 1 << 1,
@@ -89,7 +89,7 @@ impl Filling {
         let ops = if filter.ops.is_empty() { &TracedOp::ALL } else { filter.ops.as_slice() };
         let mut comm = [0; COMM_BYTES];
         let name = filter.comm.as_deref().unwrap_or_default().as_bytes();
-        // As the kernel cuts it.
+        // Truncated as in the kernel.
         let name = &name[..name.len().min(COMM_BYTES - 1)];
         comm[..name.len()].copy_from_slice(name);
         let mut shapes = [0; SYSCALLS];
@@ -98,9 +98,9 @@ impl Filling {
                 *slot = *shape;
             }
         }
-        // A page is 64 KiB at most.
+        // At least one page, which is 64 KiB at most.
         let buffer_bytes = filter.buffer_bytes.clamp(64 << 10, Filter::BUFFER_BYTES_MAX).next_power_of_two();
-        Filling {
+        FilterConstants {
             kinds: ops.iter().map(bit).fold(0, |all, bit| all | bit),
             bytes_min: filter.bytes_min,
             bytes_max: filter.bytes_max,
@@ -113,7 +113,7 @@ impl Filling {
         }
     }
 
-    pub fn put_in<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
+    pub fn set<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader
             .map_max_entries("events", self.buffer_bytes)
             .override_global("wanted_kinds", &self.kinds, true)

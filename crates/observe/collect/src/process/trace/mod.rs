@@ -1,18 +1,18 @@
-//! I/Os of processes, one by one: the process source's hooks with another outcome (`bpf/trace.bpf.o`).
+//! Reports I/Os of processes one by one: the process source's hooks with another outcome (`bpf/trace.bpf.o`).
 //!
 //! ```text
 //! bpf/tell.h   an I/O ended  ─ op, size, time, thread's name: not wanted ─> dropped in the kernel
 //!                            ─ its file is not wanted ───────────────────> dropped in the kernel
 //!                            ─ the ring buffer is full ──────────────────> lost, and counted
 //!                            └> ring buffer ─> Tracer::next -> TracedIo
-//!   filter.rs    what is wanted, put into the programs before they are loaded
-//!   pattern.rs   which files, by their names: of each the verdict is given to the kernel when it is first seen
-//!   event.rs     the layout of what the kernel tells
-//!   files.rs     (device, inode) -> name and verdict
+//!   filter.rs    which I/Os are wanted: constants of the programs, set before they are loaded
+//!   pattern.rs   which files are wanted, by name: decided when a file is first seen, and passed to the kernel
+//!   event.rs     the layout of events
+//!   files.rs     (device, inode) -> name, and whether the file is wanted
 //! ```
 //!
-//! Memory is bounded: the buffer by its size, names by their number. Main path: [`Tracer::open`], then [`Tracer::next`]
-//! until it is `None`, again and again, and [`Tracer::tidy`] now and then.
+//! Memory is bounded: the buffer by its size, names by their number. Main path: [`Tracer::open`], then repeatedly
+//! [`Tracer::next`] until it is `None`, and [`Tracer::tidy`] periodically.
 
 mod event;
 mod files;
@@ -37,25 +37,25 @@ use filestats::{TracedIo, TracedOp};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// So many threads' names are kept.
+/// Number of thread names that are kept.
 const COMMS_MAX: usize = 4096;
 
-/// I/Os of processes, told one by one since it was opened.
+/// The I/Os of processes, one by one, since this trace was opened.
 pub struct Tracer {
     programs: Programs,
     events: RingBuf<MapData>,
     files: Files,
     comms: HashMap<[u8; 16], Rc<str>>,
     began_ns: u64,
-    /// Whether this kernel tells which reads missed the page cache.
-    tells_misses: bool,
+    /// Whether this kernel reports which reads missed the page cache.
+    reports_misses: bool,
 }
 
 impl Tracer {
-    /// Begins to trace.
+    /// Starts to trace.
     ///
     /// # Errors
-    /// [`SourceError::Process`]: not permitted, a kernel that cannot, or what was chosen is not there.
+    /// [`SourceError::Process`]: not permitted, not supported by the kernel, or a chosen process or file does not exist.
     pub fn open(selection: &Selection, filter: &Filter) -> Result<Tracer, SourceError> {
         if selection.block_only {
             return Err(OpenError::BlockTrace.into());
@@ -63,7 +63,7 @@ impl Tracer {
         let mut programs = Programs::load(selection, Some(filter))?;
         let map = programs.ebpf.take_map("events").ok_or_else(|| no_table("events"))?;
         let events = RingBuf::try_from(map).map_err(table_error)?;
-        let tells_misses = programs.tells_misses();
+        let reports_misses = programs.reports_misses();
         let files = Files::new(filter.files.clone());
         Ok(Tracer {
             programs,
@@ -71,11 +71,11 @@ impl Tracer {
             files,
             comms: HashMap::new(),
             began_ns: time::monotonic_ns(),
-            tells_misses,
+            reports_misses,
         })
     }
 
-    /// The next I/O that ended, of those that are wanted; `None` where none did yet. They come in the order of their ends.
+    /// The next wanted I/O that ended, in the order of their ends; `None` where there is no further one yet.
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.
@@ -107,15 +107,15 @@ impl Tracer {
                 offset_bytes: (event.offset != Event::NOWHERE).then_some(event.offset),
                 bytes: if op == TracedOp::Sync { 0 } else { event.bytes },
                 flags,
-                served: event.served(op, flags, self.tells_misses),
+                served: event.served(op, flags, self.reports_misses),
                 n: event.n.max(1),
             }));
         }
         Ok(None)
     }
 
-    /// I/Os that were lost, because nobody took them out of the buffer in time: of those wanted by all but their file's name,
-    /// and, of files that were looked at before, by that as well.
+    /// Number of I/Os that were lost because the buffer was full. They passed the filter, except that files whose name was
+    /// not checked yet may not be wanted.
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.
@@ -123,7 +123,7 @@ impl Tracer {
         self.programs.lost_events()
     }
 
-    /// What this kernel does not tell, and what was lost for another reason.
+    /// Notes on what is missing on this kernel, and on losses for other reasons.
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.
@@ -136,7 +136,7 @@ impl Tracer {
         time::monotonic_ns().saturating_sub(self.began_ns)
     }
 
-    /// Whether a chosen process still runs; always, where none was chosen by its number.
+    /// Whether a chosen process still runs.
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.
@@ -147,7 +147,7 @@ impl Tracer {
         Ok(chosen.iter().any(|pid| running.contains(pid)))
     }
 
-    /// Takes out of the kernel's tables what processes that ended left behind, and names that are known.
+    /// Takes out of the kernel's tables what processes that ended left behind, and recorded names.
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.
@@ -165,7 +165,7 @@ impl Tracer {
             .iter()
             .flatten()
             .collect();
-        // Later than the tables: none of a process that began in between.
+        // Read after the tables, so that a process that started meanwhile counts as running.
         let running = running()?;
         let mut table: KernelMap<&mut MapData, u64, TracedPending> = self.programs.table_mut("requests")?;
         for (address, _) in pending.iter().filter(|(_, pending)| !running.contains(&pending.tgid())) {
@@ -185,8 +185,8 @@ impl std::fmt::Debug for Tracer {
     }
 }
 
-/// Tells the kernel that a file is not wanted.
-fn refuse(programs: &mut Programs, id: FileId) -> Result<(), SourceError> {
+/// Makes the programs drop the I/Os of a file.
+fn exclude(programs: &mut Programs, id: FileId) -> Result<(), SourceError> {
     let mut unwanted: KernelMap<&mut MapData, FileId, u8> = programs.table_mut("unwanted")?;
     unwanted.insert(id, 1, 0).map_err(table_error)
 }

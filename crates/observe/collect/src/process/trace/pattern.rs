@@ -4,15 +4,15 @@ use std::str::FromStr;
 /// Which files: a file or directory by its path, a part of a name, or a pattern with `*`, `?` and `[...]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilePattern {
-    /// That file, or all below that directory.
+    /// This file, or all files below this directory.
     Path(PathBuf),
-    /// Names with this in them.
+    /// Paths that contain this text.
     Part(String),
-    /// Names that fit from `/` on, or, where the pattern does not begin with one, from after any slash to the end.
+    /// Paths that match. A pattern that does not begin with `/` matches the path's end after any slash.
     Glob(String),
 }
 
-/// It names no file, and would fit all.
+/// The pattern is empty, and would match all files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is empty: give a path, a part of a name or a pattern such as '*.db', or nothing for all files")]
 pub struct EmptyPattern;
@@ -27,7 +27,7 @@ impl FromStr for FilePattern {
         if text.contains(['*', '?', '[']) {
             return Ok(FilePattern::Glob(text.to_owned()));
         }
-        // As the kernel knows it; a file that is yet to be made, by its directory.
+        // The real path, as the kernel has it. A file that does not exist yet is resolved by its directory.
         let path = Path::new(text);
         let found = std::fs::canonicalize(path).ok().or_else(|| {
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty())?;
@@ -51,7 +51,7 @@ impl std::fmt::Display for FilePattern {
 }
 
 impl FilePattern {
-    /// Whether a file is one of those; any file is, where none are named.
+    /// Whether a path matches one of the patterns; any path does where there are none.
     pub(super) fn any(patterns: &[FilePattern], path: &Path) -> bool {
         patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(path))
     }
@@ -78,11 +78,11 @@ impl FilePattern {
     }
 }
 
-/// `*` is any text without a slash, `**` any text, `?` one character but a slash, `[a-z]` and `[!a-z]` one of them. Goes back
-/// to the last star only, so that it takes the product of both lengths at most.
+/// `*` matches any text without a slash, `**` any text, `?` one byte except a slash, `[a-z]` and `[!a-z]` one byte of a
+/// set. Backtracks to the last star only, so that it takes at most the product of both lengths.
 fn matches(glob: &[u8], name: &[u8]) -> bool {
     let (mut g, mut n) = (0, 0);
-    // Where to go on if the rest does not fit: after a star, with one more character in it.
+    // Where to resume on a mismatch: after the last star, which then takes one more byte.
     let mut star: Option<(usize, usize, bool)> = None;
     while n < name.len() || g < glob.len() {
         match glob.get(g) {
@@ -93,7 +93,7 @@ fn matches(glob: &[u8], name: &[u8]) -> bool {
                 continue;
             }
             Some(first) if n < name.len() => {
-                if let Some(length) = one(&glob[g..], *first, name[n]) {
+                if let Some(length) = match_one(&glob[g..], *first, name[n]) {
                     (g, n) = (g + length, n + 1);
                     continue;
                 }
@@ -111,8 +111,8 @@ fn matches(glob: &[u8], name: &[u8]) -> bool {
     true
 }
 
-/// How long what stands for one character is in the pattern; `None` where the character is another.
-fn one(glob: &[u8], first: u8, byte: u8) -> Option<usize> {
+/// The length of the pattern's first element, which stands for one byte; `None` where `byte` does not match it.
+fn match_one(glob: &[u8], first: u8, byte: u8) -> Option<usize> {
     match first {
         b'?' => (byte != b'/').then_some(1),
         b'[' => {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_does_not_begin_at_the_root_fits_below_any_directory() {
+    fn a_pattern_that_does_not_begin_at_the_root_matches_below_any_directory() {
         for pattern in ["pg_wal/*", "*/pg_wal/*", "**/pg_wal/*", "pg_wal/**", "*/*/pg_wal/*"] {
             assert!(fits(pattern, "/var/lib/data/pg_wal/0001"), "{pattern}");
             assert!(!fits(pattern, "/var/lib/data/base/0001"), "{pattern}");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn any_file_fits_where_none_is_named() {
+    fn any_file_matches_where_there_is_no_pattern() {
         assert_eq!("".parse::<FilePattern>(), Err(EmptyPattern), "as of a variable that is not set");
         assert!(FilePattern::any(&[], Path::new("/x")));
         assert!(!FilePattern::any(&["*.db".parse().unwrap()], Path::new("/x")));
