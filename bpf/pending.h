@@ -46,7 +46,7 @@ static __always_inline struct place *place_of(u64 address)
 static __always_inline void not_told(struct pending *earlier, struct pending *now)
 {
     over(&earlier->issue);
-    /* The loss is not counted for a process that ended before its I/O. */
+    /* An earlier request of another process is not counted as lost here: that process has ended. */
     if (earlier->tgid == now->tgid && earlier->started == now->started)
         lose(LOST_URING_UNSEEN);
 }

@@ -35,8 +35,8 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        ["run-one", way, number, dir] => {
-            run_one(*way == "counted", &WORKLOADS[number.parse::<usize>()?], dir)
+        ["run-one", mode, number, dir] => {
+            run_one(*mode == "counted", &WORKLOADS[number.parse::<usize>()?], dir)
         }
         [] => compare("/dev/shm", 10),
         [parent] => compare(parent, 10),

@@ -30,7 +30,7 @@ pub struct FileReading {
     pub path: PathBuf,
     /// Major and minor number of the device, where known.
     pub device: Option<(u32, u32)>,
-    /// Inode, where known. That of a log or journal is the one it had when first opened.
+    /// Inode, where known. For a log or journal, the one when it was first opened.
     pub inode: Option<u64>,
     /// Reads, writes and syncs.
     pub counters: Counters,
@@ -168,7 +168,7 @@ impl CountersFile {
         }
         let used = (self.header().slots_used.load(Acquire) as usize).min(FILES_MAX);
         let slot = |index: usize| {
-            // SAFETY: index < FILES_MAX, so the slot lies in the mapping; any bytes are a valid Slot.
+            // SAFETY: index < FILES_MAX, so the slot is within the mapping; any bytes are a valid Slot.
             unsafe { &*self.base.as_ptr().add(HEADER_BYTES + index * SLOT_BYTES).cast::<Slot>() }
         };
         let timed = self.header().timing.load(Relaxed) == 1;

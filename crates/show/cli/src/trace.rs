@@ -186,7 +186,7 @@ impl Recording<'_> {
             if tidied.elapsed() >= TIDY_EVERY {
                 tidied = Instant::now();
                 self.tracer.tidy()?;
-                all_ended = self.ends_with_processes && !self.tracer.anybody_left()?;
+                all_ended = self.ends_with_processes && !self.tracer.any_chosen_running()?;
                 self.show_progress(out);
             }
             std::thread::sleep(POLL_EVERY);

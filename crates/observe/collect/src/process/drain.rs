@@ -72,7 +72,7 @@ impl Programs {
             .collect();
         // Read after the tables, so that a process that started meanwhile counts as running.
         let running = super::target::running()?;
-        // The request may have completed since: then its entry changed, and stays.
+        // A request may have completed since: then its entry is free, or has another request.
         for (index, address, pending) in in_places {
             let ours = self.places.as_ref().filter(|_| !running.contains(&pending.tgid));
             if ours.is_some_and(|places| places.take(index, address, &pending)) {

@@ -82,19 +82,19 @@ impl Unseen {
         seen: &HashMap<u32, Seen>,
     ) -> Result<Vec<Missed>, SourceError> {
         let mut missed = Vec::new();
-        let mut replaced = Vec::new();
+        let mut changed = Vec::new();
         for line in lines {
             let Some(dev) = line.number.kernel_form() else { continue };
             // Devices without an entry have no requests: device mapper, md.
             let Some(of_device) = seen.get(&dev) else { continue };
             match self.0.get_mut(&dev) {
                 Some(device) if device.is_same(line) => device.update(line, of_device),
-                _ => replaced.push(dev),
+                _ => changed.push(dev),
             }
         }
-        if !replaced.is_empty() {
+        if !changed.is_empty() {
             for line in diskstats::lines()? {
-                let Some(dev) = line.number.kernel_form().filter(|dev| replaced.contains(dev)) else {
+                let Some(dev) = line.number.kernel_form().filter(|dev| changed.contains(dev)) else {
                     continue;
                 };
                 let mut device = Device::new(&line, seen.get(&dev));

@@ -1,6 +1,6 @@
-//! The block layer of a device: each I/O attributed to its file, to the last byte.
+//! The block layer of a device: each byte of I/O is attributed to its file.
 
-use super::{Bench, FILE_BYTES, Fio, NOT_PASSED_ON, UNSEEN_REQUESTS, of_layer, opened, sum};
+use super::{Bench, FILE_BYTES, Fio, NOT_PASSED_ON, UNSEEN_REQUESTS, layer_samples, opened, sum};
 use collect::Source;
 use collect::process::Selection;
 use filestats::{Sample, Snapshot};
@@ -8,14 +8,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Reads and writes of one place in the block layer, in bytes.
-fn block_bytes(snapshot: &Snapshot, of: impl Fn(&str) -> bool) -> (u64, u64) {
-    let of_layer = snapshot.samples.iter().filter(|sample| sample.file.instance == "block layer");
-    let layer: Vec<&Sample> = of_layer.filter(|sample| of(&sample.file.path)).collect();
+/// Bytes read and written in the block layer, over the paths that `wanted` selects.
+fn block_bytes(snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> (u64, u64) {
+    let layer_samples = snapshot.samples.iter().filter(|sample| sample.file.instance == "block layer");
+    let layer: Vec<&Sample> = layer_samples.filter(|sample| wanted(&sample.file.path)).collect();
     (sum(&layer, |one| one.counters.read).bytes, sum(&layer, |one| one.counters.write).bytes)
 }
 
-/// A device that takes 64 KiB at a time gets a direct I/O of a megabyte in parts; each is the file's.
+/// A device with requests of at most 64 KiB gets a direct I/O of 1 MiB in parts; each is attributed to the file.
 #[test]
 fn direct_io_that_is_too_large_for_the_device_is_attributed_part_by_part() {
     let Some(mut disk) = testbed::LoopDisk::new(64 << 20) else { return };
@@ -29,19 +29,19 @@ fn direct_io_that_is_too_large_for_the_device_is_attributed_part_by_part() {
         else {
             return;
         };
-        let block = of_layer(&snapshot, &bench.file, "block layer");
+        let block = layer_samples(&snapshot, &bench.file, "block layer");
         for (kind, ops) in
             [("read", sum(&block, |one| one.counters.read)), ("write", sum(&block, |one| one.counters.write))]
         {
-            let bytes = fio.of(kind).1;
+            let bytes = fio.totals(kind).1;
             assert!(bytes > 0 && ops.count >= bytes / (64 << 10), "{kind}: {ops:?}");
             assert_eq!(ops.bytes, bytes, "{engine}: {kind}");
         }
     }
 }
 
-/// Whoever wrote it, whenever: what the device counts is the files' and the file system's own, to the last byte, with
-/// what the kernel did not tell the programs of.
+/// The bytes that the device counts are those of the files, the file system and the I/Os that the kernel did not pass to
+/// the programs.
 #[test]
 fn all_block_io_of_a_device_is_attributed() {
     let Some(mut disk) = testbed::LoopDisk::new(64 << 20) else { return };
@@ -86,7 +86,7 @@ fn all_block_io_of_a_device_is_attributed() {
     assert_eq!((known.0 + rest.0, known.1 + rest.1), of_device, "read, written bytes");
     assert!(of_device.1 >= 3 * FILE_BYTES, "it was written");
     assert!(rest.0 + rest.1 <= (of_device.0 + of_device.1) / 5, "nearly all of it is told for what");
-    // What is not passed on is said, and is not timed.
+    // I/Os that were not passed on are reported, and not timed.
     let of_disk = |note: &&String| note.starts_with(&format!("{device}: {NOT_PASSED_ON}"));
     let unseen = snapshot.notes.iter().find(of_disk).is_some_and(|note| !note.contains(", 0 of them since"));
     let row = snapshot.samples.iter().find(|sample| sample.file.path == not_told);

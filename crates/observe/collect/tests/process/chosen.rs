@@ -1,6 +1,6 @@
-//! Whose I/O is counted, under which name: many files and processes, children, control groups, renamed files.
+//! Which I/O is counted, and under which name: many files and processes, children, control groups, renamed files.
 
-use super::{BLOCK_BYTES, Bench, FILE_BYTES, of_layer, opened, sum};
+use super::{BLOCK_BYTES, Bench, FILE_BYTES, layer_samples, opened, sum};
 use collect::Source;
 use collect::process::Selection;
 use filestats::{Epoch, FileInterval, Interval, Reason, Rules, intervals};
@@ -19,11 +19,11 @@ fn nothing_is_lost_when_there_are_more_files_and_processes_than_the_tables_hold(
     let bench = Bench::new();
     let Some(mut source) = opened(&Selection::default()) else { return };
     let directory = bench.file.parent().unwrap().join("many");
-    // The last figures of each row: a row that was forgotten and comes again begins a new stretch.
+    // The last figures of each row. A row that was forgotten and appears again begins a new epoch.
     let mut rows: HashMap<(String, String, Epoch), (u64, u64)> = HashMap::new();
     let mut snapshot = source.snapshot().unwrap();
     let before = snapshot.notes.clone();
-    // Processes of their own for a quarter of the files, one for the others.
+    // A quarter of the files have a process each, the others share one.
     let script = format!(
         "i=0; while [ $i -lt {SHORT} ]; do (echo one >$0/short-$1-$i); i=$((i+1)); done; \
          while [ $i -lt {FILES} ]; do echo three >$0/long-$1-$i; i=$((i+1)); done"
@@ -52,7 +52,7 @@ fn nothing_is_lost_when_there_are_more_files_and_processes_than_the_tables_hold(
     assert_eq!(processes.len() as u64, ROUNDS * SHORT, "each process by its number");
     let total = rows.values().fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
     assert_eq!(total, (ROUNDS * FILES, ROUNDS * (4 * SHORT + 6 * (FILES - SHORT))), "writes, bytes");
-    // What others leave behind when they end, as rings, is lost for any number of files.
+    // Losses by other processes that end, such as io_uring requests, are unrelated to the number of files.
     let lost = |notes: &[String]| {
         let found_no_place = |note: &&String| {
             note.starts_with("lost ") && !note.contains("synchronous") && !note.contains("io_uring")
@@ -79,12 +79,12 @@ fn only_the_chosen_processes_and_their_children_are_counted() {
     assert!(chosen.wait().unwrap().success() && other.wait().unwrap().success());
     let Some(mut source) = source else { return };
     let snapshot = source.snapshot().unwrap();
-    let read = sum(&of_layer(&snapshot, &bench.file, "(dd)"), |one| one.counters.read);
-    // dd reads once more, and finds the end.
+    let read = sum(&layer_samples(&snapshot, &bench.file, "(dd)"), |one| one.counters.read);
+    // dd reads once more, at the end of the file.
     assert_eq!((read.count, read.bytes), (FILE_BYTES / 65_536 + 1, FILE_BYTES));
 }
 
-/// What is written after a file got another name is told by that name, and no interval of anything else suffers.
+/// Writes after a rename are counted under the new name, and intervals of other files stay known.
 #[test]
 fn a_renamed_file_goes_on_under_its_new_name_and_nothing_is_lost_or_counted_twice() {
     let bench = Bench::new();
@@ -129,7 +129,7 @@ fn a_renamed_file_goes_on_under_its_new_name_and_nothing_is_lost_or_counted_twic
     assert_eq!((written(2, "old"), written(2, "new"), written(2, "other")), (None, Some(Ok(0)), Some(Ok(0))));
 }
 
-/// A parent that goes on having children while the source is being opened: none is missed, whenever it was born.
+/// A parent has children before, while and after the source is opened: all are counted.
 #[test]
 fn children_that_are_born_while_the_source_is_opened_are_counted() {
     const CHILDREN: u64 = 200;
@@ -153,11 +153,11 @@ fn children_that_are_born_while_the_source_is_opened_are_counted() {
     drop(open);
     let Some(mut source) = source else { return };
     let snapshot = source.snapshot().unwrap();
-    let read = sum(&of_layer(&snapshot, &bench.file, "(dd)"), |one| one.counters.read);
+    let read = sum(&layer_samples(&snapshot, &bench.file, "(dd)"), |one| one.counters.read);
     assert_eq!((read.count, read.bytes), (CHILDREN, CHILDREN * BLOCK_BYTES));
 }
 
-/// A group of version 2, or of a version 1 hierarchy: what is there.
+/// Tries each hierarchy that exists: version 2, and version 1's pids.
 #[test]
 fn a_control_group_is_chosen_with_the_groups_below_it() {
     let bench = Bench::new();
@@ -183,7 +183,7 @@ fn a_control_group_is_chosen_with_the_groups_below_it() {
         let snapshot = source.map(|mut source| source.snapshot().unwrap());
         fs::remove_dir(&below).and_then(|()| fs::remove_dir(&group)).unwrap();
         let Some(snapshot) = snapshot else { return };
-        let layer = of_layer(&snapshot, &bench.file, ")");
+        let layer = layer_samples(&snapshot, &bench.file, ")");
         assert_eq!(sum(&layer, |one| one.counters.read).bytes, FILE_BYTES, "{}", hierarchy.display());
         assert_eq!(layer.len(), 1, "its own reading, outside of the group, is not counted");
         tried += 1;
@@ -191,10 +191,10 @@ fn a_control_group_is_chosen_with_the_groups_below_it() {
     assert!(tried > 0 || !rustix::process::geteuid().is_root(), "no hierarchy to try");
 }
 
-/// What a container has mounted: a file system that only it sees has the name it has there, a directory of this machine the
-/// name it has here. The container is gone when its files are told.
+/// Files in a container: those of a file system that only it has mounted get their path in the container, those of a
+/// bind-mounted directory their path on this machine. The container has ended when its files are listed.
 #[test]
-fn a_containers_files_are_told_by_name_across_mount_namespaces() {
+fn a_containers_files_are_named_across_mount_namespaces() {
     let bench = Bench::new();
     let directory = bench.file.parent().unwrap();
     let script = "read go && mkdir box shared && mount --make-rprivate / && mount -t tmpfs none box \
@@ -208,10 +208,10 @@ fn a_containers_files_are_told_by_name_across_mount_namespaces() {
     let ended = container.wait().unwrap();
     let Some(mut source) = source else { return };
     assert!(ended.success(), "this user may trace, and not mount");
-    assert_eq!(fs::read_dir(directory.join("box")).unwrap().count(), 0, "nobody else sees what was mounted");
+    assert_eq!(fs::read_dir(directory.join("box")).unwrap().count(), 0, "no other process sees the mount");
     let snapshot = source.snapshot().unwrap();
     let written = |path: &str| {
-        let of_shell = of_layer(&snapshot, &directory.join(path), "(sh)");
+        let of_shell = layer_samples(&snapshot, &directory.join(path), "(sh)");
         sum(&of_shell, |one| one.counters.write).bytes
     };
     assert_eq!((written("box/inside"), written("shared/outside")), (4, 5), "{:?}", paths(&snapshot));

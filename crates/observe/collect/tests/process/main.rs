@@ -1,4 +1,4 @@
-//! Against fio: what it says that it did is what the process source counted, exactly.
+//! Against fio: the process source's counts equal those that fio reports.
 
 mod block;
 mod chosen;
@@ -14,13 +14,13 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use workload::CapKind;
 
-/// Of each file: 2,048 blocks.
+/// Size of each file: 2,048 blocks.
 const FILE_BYTES: u64 = 8 << 20;
 const BLOCK_BYTES: u64 = 4096;
 
-/// A file for fio in a directory of the tests' own, filled and on stable storage.
+/// A file for fio in a temporary directory, filled and on stable storage.
 struct Bench {
-    /// What one test times is not to be another.
+    /// Tests run one at a time, so that they do not disturb each other's times.
     _alone: MutexGuard<'static, ()>,
     _directory: tempfile::TempDir,
     file: PathBuf,
@@ -45,24 +45,24 @@ impl Bench {
         Selection { files: vec![self.file.clone()], ..Selection::default() }
     }
 
-    /// Counts what fio does with the file; `None`, after saying so, where this user may not. A round is repeated of
-    /// which the source itself says that one of `told` was lost. It may have been a neighbour's, whose rings end while we
-    /// look, in each of them: then the figures of the last one decide.
-    fn watched(&self, options: &[&str], told: &[&str]) -> Option<(Fio, Snapshot)> {
+    /// Counts what fio does with the file; `None`, with a message, where this user may not. A run is repeated while the
+    /// source reports one of `allowed_losses`. Other processes may cause them in each run, when their rings end: then the
+    /// figures of the last run decide.
+    fn watched(&self, options: &[&str], allowed_losses: &[&str]) -> Option<(Fio, Snapshot)> {
         let mut tries = 0;
         loop {
             let mut source = opened(&self.selection())?;
             let fio = Fio::run(&self.file, options);
             let snapshot = source.snapshot().unwrap();
-            // Of a device, whoever used it.
+            // These are of the whole device, including other processes.
             let (of_devices, notes): (Vec<String>, Vec<String>) =
                 snapshot.notes.iter().cloned().partition(|note| note.contains(NOT_PASSED_ON));
-            let is_told = |note: &String| told.iter().any(|words| note.contains(words));
-            // Rings are everybody's, whatever file is chosen.
+            let is_allowed = |note: &String| allowed_losses.iter().any(|words| note.contains(words));
+            // Unseen io_uring requests are of all processes, whichever file is chosen.
             let others = |note: &String| UNSEEN_REQUESTS.iter().any(|words| note.contains(words));
-            assert!(notes.iter().all(|note| is_told(note) || others(note)), "{notes:?}");
+            assert!(notes.iter().all(|note| is_allowed(note) || others(note)), "{notes:?}");
             tries += 1;
-            if !notes.iter().chain(&of_devices).any(is_told) || tries == TRIES_MAX {
+            if !notes.iter().chain(&of_devices).any(is_allowed) || tries == TRIES_MAX {
                 return Some((fio, snapshot));
             }
             eprintln!("{options:?}: once more: {:?}", snapshot.notes);
@@ -70,12 +70,12 @@ impl Bench {
     }
 }
 
-/// Completions of which the kernel does not call the programs: not told, or counted as told for nobody. Other
-/// machines have none; where some task may not be interrupted by programs, there are.
+/// Completions for which the kernel does not call the programs: their file is unknown. They occur on machines where
+/// programs must not interrupt certain tasks; others have none.
 const NOT_PASSED_ON: &str = "the kernel did not pass on";
 const UNSEEN_REQUESTS: [&str; 1] = ["io_uring I/Os that ended without a completion"];
 
-/// The source; `None`, after saying so, where this user may not load programs into the kernel.
+/// The source; `None`, with a message, where this user may not load programs into the kernel.
 fn opened(selection: &Selection) -> Option<Process> {
     match Process::open(selection) {
         Ok(source) => Some(source),
@@ -89,12 +89,12 @@ fn opened(selection: &Selection) -> Option<Process> {
     }
 }
 
-/// What fio says of itself.
+/// The report of a run of fio.
 struct Fio(Value);
 
 impl Fio {
     fn run(file: &Path, options: &[&str]) -> Fio {
-        // Not to be put off the CPU between its clock and ours by what else runs here.
+        // High priority, so that other processes do not preempt it between its clock and ours.
         let output = Command::new("nice")
             .args(["-n", "-20", "fio"])
             .args(["--name=truth", "--output-format=json", "--bs=4k", "--size=8m", "--randseed=7"])
@@ -109,15 +109,15 @@ impl Fio {
     }
 
     /// Count, bytes and mean nanoseconds.
-    fn of(&self, kind: &str) -> (u64, u64, f64) {
+    fn totals(&self, kind: &str) -> (u64, u64, f64) {
         let part = &self.0["jobs"][0][kind];
         let bytes = part["io_bytes"].as_u64().unwrap_or(0);
         (part["total_ios"].as_u64().unwrap(), bytes, part["lat_ns"]["mean"].as_f64().unwrap())
     }
 }
 
-/// The samples of one layer of fio's processes.
-fn of_layer<'a>(snapshot: &'a Snapshot, file: &Path, layer: &str) -> Vec<&'a Sample> {
+/// The samples of a file whose instance ends with `layer`.
+fn layer_samples<'a>(snapshot: &'a Snapshot, file: &Path, layer: &str) -> Vec<&'a Sample> {
     let path = file.to_str().unwrap();
     let of_file = snapshot.samples.iter().filter(|sample| sample.file.path == path);
     of_file.filter(|sample| sample.file.instance.ends_with(layer)).collect()
@@ -127,25 +127,24 @@ fn sum(samples: &[&Sample], ops: impl Fn(&Sample) -> Ops) -> Ops {
     samples.iter().map(|sample| ops(sample)).fold(Ops::ZERO, Ops::plus)
 }
 
-/// So often a run is repeated in which fio was put off the CPU between its clock and ours. Counts are exact in each.
+/// Number of runs, in case fio is preempted between its clock and ours. Counts are exact in each.
 const TRIES_MAX: usize = 5;
 
-/// What fio and the system call's own entry and exit take between fio's clock and ours: two clock reads, the way
-/// into the kernel, and the counting itself, which lies outside of what is timed.
+/// The time between fio's clock and ours: two clock reads, the system call's entry and exit, and the counting, which is
+/// outside of what is timed.
 const BETWEEN_NS: f64 = 3000.0;
 
 /// How our mean may differ from fio's.
 #[derive(Clone, Copy)]
 enum Apart {
-    /// By 5 %, or by what lies between the clocks.
+    /// By 5 %, or by the time between the clocks.
     Little,
-    /// fio looks at its clock when its thread woke up and fetched the result, which is later than the completion, and
-    /// before it submits several at once: on fast storage by more than the I/O takes. Slow storage shows that it is
-    /// the same (see below).
+    /// fio reads its clock before it submits several I/Os at once, and after its thread woke up and fetched a result. On
+    /// fast storage this adds more than the I/O takes. The test on slow storage shows that the times are the same.
     FioLater,
-    /// fio begins to time a sync when its submission has returned.
+    /// fio starts timing a sync when its submission has returned.
     FioFromReturn,
-    /// fio lets all that is outstanding complete first, within what it times as a sync.
+    /// fio's time of a sync includes waiting for all outstanding I/Os.
     FioFromBefore,
 }
 
@@ -160,13 +159,13 @@ fn same_time(ours: &Ops, fio_ns: f64, apart: Apart, what: &str) -> bool {
     }
 }
 
-/// Of the page cache's I/O a small part cannot be told for which file it is when it completes; never too much.
+/// The file of a small part of the page cache's I/O is unknown when it completes; no I/O is counted twice.
 fn nearly_all(bytes: u64, of: u64, what: &str) {
     assert!(bytes <= of && bytes >= of / 10 * 8, "{what}: {bytes} of {of}");
 }
 
-/// All that a synchronous or asynchronous engine says is what was counted.
-fn agrees(engine: &str, options: &[&str], transfers: Apart, syncs: Apart) -> Option<()> {
+/// Checks that the counts equal those of one of fio's engines.
+fn check_engine(engine: &str, options: &[&str], transfers: Apart, syncs: Apart) -> Option<()> {
     let bench = Bench::new();
     for direct in ["--direct=1", "--direct=0"] {
         for sync in [None, Some("--fsync=32")] {
@@ -178,21 +177,21 @@ fn agrees(engine: &str, options: &[&str], transfers: Apart, syncs: Apart) -> Opt
             let mut tries = 0;
             loop {
                 let (fio, snapshot) = bench.watched(&all, &UNSEEN_REQUESTS)?;
-                let layer = of_layer(&snapshot, &bench.file, "(fio)");
+                let layer = layer_samples(&snapshot, &bench.file, "(fio)");
                 let (read, write) =
                     (sum(&layer, |one| one.counters.read), sum(&layer, |one| one.counters.write));
                 let synced = sum(&layer, |one| one.counters.sync.known().unwrap());
                 let counted = |ops: &Ops| (ops.count, ops.bytes);
-                let (reads, read_bytes, read_ns) = fio.of("read");
-                let (writes, write_bytes, write_ns) = fio.of("write");
+                let (reads, read_bytes, read_ns) = fio.totals("read");
+                let (writes, write_bytes, write_ns) = fio.totals("write");
                 assert_eq!(reads + writes, FILE_BYTES / BLOCK_BYTES, "fio did all of it");
                 assert_eq!(counted(&read), (reads, read_bytes), "{what}: reads");
                 assert_eq!(counted(&write), (writes, write_bytes), "{what}: writes");
                 let mut fine = same_time(&read, read_ns, transfers, &format!("{what}: a read"));
                 fine &= same_time(&write, write_ns, transfers, &format!("{what}: a write"));
-                assert_eq!(synced.count, fio.of("sync").0, "{what}: syncs");
+                assert_eq!(synced.count, fio.totals("sync").0, "{what}: syncs");
                 if sync.is_some() {
-                    fine &= same_time(&synced, fio.of("sync").2, syncs, &format!("{what}: a sync"));
+                    fine &= same_time(&synced, fio.totals("sync").2, syncs, &format!("{what}: a sync"));
                 }
                 let histograms: u64 =
                     layer.iter().map(|one| one.latencies.as_ref().unwrap().read.count()).sum();
@@ -211,7 +210,7 @@ fn agrees(engine: &str, options: &[&str], transfers: Apart, syncs: Apart) -> Opt
 #[test]
 fn synchronous_io_is_counted_as_fio_counts_it() {
     for engine in ["psync", "pvsync2"] {
-        if agrees(engine, &[], Apart::Little, Apart::Little).is_none() {
+        if check_engine(engine, &[], Apart::Little, Apart::Little).is_none() {
             return;
         }
     }
@@ -219,34 +218,34 @@ fn synchronous_io_is_counted_as_fio_counts_it() {
 
 #[test]
 fn io_uring_is_counted_to_its_completion() {
-    agrees("io_uring", &["--iodepth=1"], Apart::Little, Apart::FioFromReturn);
-    agrees("io_uring", &["--iodepth=8", "--registerfiles"], Apart::FioLater, Apart::FioFromReturn);
+    check_engine("io_uring", &["--iodepth=1"], Apart::Little, Apart::FioFromReturn);
+    check_engine("io_uring", &["--iodepth=8", "--registerfiles"], Apart::FioLater, Apart::FioFromReturn);
 }
 
 #[test]
 fn libaio_is_counted_to_its_completion() {
-    agrees("libaio", &["--iodepth=1"], Apart::FioLater, Apart::FioFromBefore);
-    agrees("libaio", &["--iodepth=8", "--iodepth_batch=4"], Apart::FioLater, Apart::FioFromBefore);
+    check_engine("libaio", &["--iodepth=1"], Apart::FioLater, Apart::FioFromBefore);
+    check_engine("libaio", &["--iodepth=8", "--iodepth_batch=4"], Apart::FioLater, Apart::FioFromBefore);
 }
 
-/// Linux's own asynchronous I/O, without the library.
+/// Linux's asynchronous I/O, without libaio.
 fn aio(call: libc::c_long, context: u64, arguments: [usize; 3]) -> libc::c_long {
     let [a, b, c] = arguments;
-    // SAFETY: the arguments are of memory that outlives the call, laid out as linux/aio_abi.h has it.
+    // SAFETY: the arguments point to memory that outlives the call, in the layout of linux/aio_abi.h.
     unsafe { libc::syscall(call, context, a, b, c, 0_usize) }
 }
 
-/// A program may submit an iocb again before it fetched the result: the kernel took a copy. Which of both a result is of,
-/// nobody can tell.
+/// A program may submit an iocb again before it fetches the result, because the kernel copies the iocb. A result does not
+/// show which submission it belongs to.
 #[test]
-fn an_iocb_that_is_submitted_again_before_it_is_fetched_is_told() {
+fn an_iocb_that_is_submitted_again_before_it_is_fetched_is_reported() {
     let bench = Bench::new();
     let selection = Selection { pids: vec![std::process::id()], ..bench.selection() };
     let Some(mut source) = opened(&selection) else { return };
     let file = fs::File::open(&bench.file).unwrap();
     let mut block = [0_u8; BLOCK_BYTES as usize];
     let mut context = 0_u64;
-    // SAFETY: it writes a number to where it is told.
+    // SAFETY: it writes a number to `context`.
     assert_eq!(unsafe { libc::syscall(libc::SYS_io_setup, 8_usize, &raw mut context) }, 0);
     // data, key and flags, PREAD and descriptor, buffer, bytes, offset, ...
     let number = u64::from(file.as_raw_fd() as u32) << 32;
@@ -258,20 +257,20 @@ fn an_iocb_that_is_submitted_again_before_it_is_fetched_is_told() {
     };
     let submit = || aio(libc::SYS_io_submit, context, [1, iocbs.as_ptr() as usize, 0]);
     assert_eq!((submit(), fetch(&mut events, 1)), (1, 1));
-    let told = |snapshot: &Snapshot| snapshot.notes.iter().any(|note| note.contains("submitted again"));
+    let reported = |snapshot: &Snapshot| snapshot.notes.iter().any(|note| note.contains("submitted again"));
     let before = source.snapshot().unwrap();
     assert_eq!((submit(), submit(), fetch(&mut events, 2)), (1, 1, 2));
     let after = source.snapshot().unwrap();
-    // SAFETY: nothing of it is used any more.
+    // SAFETY: the context is not used after this.
     assert_eq!(unsafe { libc::syscall(libc::SYS_io_destroy, context) }, 0);
     assert_eq!(events.map(|event| event[2]), [BLOCK_BYTES; 2]);
-    assert!(!told(&before) && told(&after), "{:?} {:?}", before.notes, after.notes);
+    assert!(!reported(&before) && reported(&after), "{:?} {:?}", before.notes, after.notes);
     let read =
-        |snapshot: &Snapshot| sum(&of_layer(snapshot, &bench.file, ")"), |one| one.counters.read).count;
-    assert_eq!((read(&before), read(&after)), (1, 2), "one of both is counted");
+        |snapshot: &Snapshot| sum(&layer_samples(snapshot, &bench.file, ")"), |one| one.counters.read).count;
+    assert_eq!((read(&before), read(&after)), (1, 2), "one of the two is counted");
 }
 
-/// On a disk of so many I/Os a second, what lies between the clocks does not matter.
+/// On a disk with 400 IOPS, the time between the clocks does not matter.
 #[test]
 fn slow_storage_is_timed_within_a_twentieth_of_what_fio_says() {
     let Some(mut disk) = testbed::LoopDisk::new(64 << 20) else { return };
@@ -287,19 +286,19 @@ fn slow_storage_is_timed_within_a_twentieth_of_what_fio_says() {
             let mut tries = 0;
             loop {
                 let Some((fio, snapshot)) = bench.watched(&options, &UNSEEN_REQUESTS) else { return };
-                let layer = of_layer(&snapshot, &bench.file, "(fio)");
+                let layer = layer_samples(&snapshot, &bench.file, "(fio)");
                 let read = sum(&layer, |one| one.counters.read);
                 let write = sum(&layer, |one| one.counters.write);
-                assert_eq!((read.count, write.count), (fio.of("read").0, fio.of("write").0));
+                assert_eq!((read.count, write.count), (fio.totals("read").0, fio.totals("write").0));
                 let mut fine = same_time(
                     &read,
-                    fio.of("read").2,
+                    fio.totals("read").2,
                     Apart::Little,
                     &format!("{engine} {depth}: a slow read"),
                 );
                 fine &= same_time(
                     &write,
-                    fio.of("write").2,
+                    fio.totals("write").2,
                     Apart::Little,
                     &format!("{engine} {depth}: a slow write"),
                 );
@@ -308,14 +307,14 @@ fn slow_storage_is_timed_within_a_twentieth_of_what_fio_says() {
                     break;
                 }
                 if tries == TRIES_MAX {
-                    // So busy a machine that fio wakes up late each time: what libaio says is of the completion itself,
+                    // On a busy machine fio wakes up late in each run. Our libaio time ends at the completion itself,
                     // which is not before the device's and not after fio's.
-                    let block = of_layer(&snapshot, &bench.file, "block layer");
+                    let block = layer_samples(&snapshot, &bench.file, "block layer");
                     let device_ns =
                         |of: fn(&Sample) -> Ops| sum(&block, of).latency_ns().known().unwrap_or(0.0);
                     let between = |ours: &Ops, device_ns: f64, kind: &str| {
                         let ours_ns = ours.latency_ns().known().unwrap();
-                        ours_ns >= device_ns * 0.95 && ours_ns <= fio.of(kind).2 * 1.05
+                        ours_ns >= device_ns * 0.95 && ours_ns <= fio.totals(kind).2 * 1.05
                     };
                     let fine = between(&read, device_ns(|one| one.counters.read), "read")
                         && between(&write, device_ns(|one| one.counters.write), "write");
@@ -330,7 +329,7 @@ fn slow_storage_is_timed_within_a_twentieth_of_what_fio_says() {
     }
 }
 
-/// Each block is touched once, none is in memory: each is a page fault, and a read of the device.
+/// Each block is accessed once, and none is cached: each access is a page fault and a read of the device.
 #[test]
 fn reads_of_a_mapped_file_are_its_page_faults_and_block_reads() {
     let bench = Bench::new();
@@ -338,13 +337,13 @@ fn reads_of_a_mapped_file_are_its_page_faults_and_block_reads() {
     loop {
         let options = ["--ioengine=mmap", "--rw=randread", "--invalidate=1"];
         let Some((fio, snapshot)) = bench.watched(&options, &[]) else { return };
-        let (count, bytes, ns) = fio.of("read");
-        let faults = sum(&of_layer(&snapshot, &bench.file, "page faults"), |one| one.counters.read);
-        let block = sum(&of_layer(&snapshot, &bench.file, "block layer"), |one| one.counters.read);
+        let (count, bytes, ns) = fio.totals("read");
+        let faults = sum(&layer_samples(&snapshot, &bench.file, "page faults"), |one| one.counters.read);
+        let block = sum(&layer_samples(&snapshot, &bench.file, "block layer"), |one| one.counters.read);
         assert_eq!((count, bytes), (2048, FILE_BYTES));
         assert_eq!((faults.count, faults.bytes), (count, bytes), "faults");
         nearly_all(block.bytes, bytes, "reads of the device");
-        // Beside the fault fio times the exception that it is and the copy of the page.
+        // fio's time also includes the exception and the copy of the page.
         let ours = faults.latency_ns().known().unwrap();
         if ours <= ns && ours >= ns - 2.0 * BETWEEN_NS - ns * 0.05 {
             return;
@@ -354,9 +353,9 @@ fn reads_of_a_mapped_file_are_its_page_faults_and_block_reads() {
     }
 }
 
-/// Whoever changes bpf/ compiles it: scripts/bpf.
+/// After each change of bpf/ the objects must be compiled: scripts/bpf.
 #[test]
-fn the_committed_objects_are_of_the_committed_source() {
+fn the_committed_objects_match_the_committed_source() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../bpf");
     let mut check = Command::new("sha256sum");
     check.args(["--check", "--quiet", "objects.sum"]).current_dir(&bpf);
@@ -385,32 +384,32 @@ fn each_layer_counts_direct_io_once() {
     {
         let engine = format!("--ioengine={engine}");
         let options = [engine.as_str(), depth, "--rw=randrw", "--direct=1"];
-        let told = [UNSEEN_REQUESTS[0], NOT_PASSED_ON];
-        let Some((fio, snapshot)) = bench.watched(&options, &told) else { return };
-        let block = of_layer(&snapshot, &bench.file, "block layer");
-        assert_eq!(sum(&block, |one| one.counters.read).bytes, fio.of("read").1, "{engine}");
-        assert_eq!(sum(&block, |one| one.counters.write).bytes, fio.of("write").1, "{engine}");
+        let allowed_losses = [UNSEEN_REQUESTS[0], NOT_PASSED_ON];
+        let Some((fio, snapshot)) = bench.watched(&options, &allowed_losses) else { return };
+        let block = layer_samples(&snapshot, &bench.file, "block layer");
+        assert_eq!(sum(&block, |one| one.counters.read).bytes, fio.totals("read").1, "{engine}");
+        assert_eq!(sum(&block, |one| one.counters.write).bytes, fio.totals("write").1, "{engine}");
         assert!(
-            of_layer(&snapshot, &bench.file, "misses").is_empty(),
+            layer_samples(&snapshot, &bench.file, "misses").is_empty(),
             "direct reads do not look in the cache"
         );
     }
 }
 
-/// Twice the same reads: the first time from storage, the second time from memory.
+/// The same reads twice: first from storage, then from memory.
 #[test]
-fn reads_from_memory_are_told_from_reads_of_the_device() {
+fn reads_from_memory_are_distinguished_from_reads_of_the_device() {
     let bench = Bench::new();
     let Some(mut source) = opened(&bench.selection()) else { return };
     for from in ["--invalidate=1", "--invalidate=0"] {
         Fio::run(&bench.file, &["--ioengine=psync", "--rw=randread", from]);
     }
     let snapshot = source.snapshot().unwrap();
-    let read = sum(&of_layer(&snapshot, &bench.file, "(fio)"), |one| one.counters.read);
-    let missed = sum(&of_layer(&snapshot, &bench.file, "misses"), |one| one.counters.read);
-    let block = sum(&of_layer(&snapshot, &bench.file, "block layer"), |one| one.counters.read);
+    let read = sum(&layer_samples(&snapshot, &bench.file, "(fio)"), |one| one.counters.read);
+    let missed = sum(&layer_samples(&snapshot, &bench.file, "misses"), |one| one.counters.read);
+    let block = sum(&layer_samples(&snapshot, &bench.file, "block layer"), |one| one.counters.read);
     assert_eq!((read.count, read.bytes), (2 * 2048, 2 * FILE_BYTES));
-    // The kernel may have thrown a few pages out meanwhile, on a machine that others use too.
+    // The kernel may have evicted a few pages meanwhile, for other processes.
     assert!((2048..=2048 + 2048 / 100).contains(&missed.count), "{missed:?}");
     assert_eq!(missed.bytes, missed.count * (FILE_BYTES / 2048));
     nearly_all(block.bytes, missed.bytes, "reads of the device");
@@ -419,20 +418,21 @@ fn reads_from_memory_are_told_from_reads_of_the_device() {
     assert!(missed.latency_ns().known().unwrap() > 2.0 * hit_ns, "{missed:?}, hits {hit_ns} ns");
 }
 
-/// Without system calls traced, the block layer is the same.
+/// The block layer has the same figures when no system call is traced.
 #[test]
 fn the_block_layer_alone_has_each_file_with_its_bytes() {
     let bench = Bench::new();
     let selection = Selection { block_only: true, ..bench.selection() };
     let Some(mut source) = opened(&selection) else { return };
-    let tells = |snapshot: &Snapshot| snapshot.notes.iter().any(|note| note.contains("only the block layer"));
+    let has_note =
+        |snapshot: &Snapshot| snapshot.notes.iter().any(|note| note.contains("only the block layer"));
     let before = source.snapshot().unwrap();
-    assert!(tells(&before), "{:?}", before.notes);
+    assert!(has_note(&before), "{:?}", before.notes);
     Fio::run(&bench.file, &["--ioengine=psync", "--rw=randread", "--direct=1"]);
     Fio::run(&bench.file, &["--ioengine=io_uring", "--rw=randwrite", "--direct=1", "--iodepth=8"]);
     let snapshot = source.snapshot().unwrap();
-    assert!(of_layer(&snapshot, &bench.file, "(fio)").is_empty(), "{snapshot:?}");
-    let block = of_layer(&snapshot, &bench.file, "block layer");
+    assert!(layer_samples(&snapshot, &bench.file, "(fio)").is_empty(), "{snapshot:?}");
+    let block = layer_samples(&snapshot, &bench.file, "block layer");
     let (read, written) = (sum(&block, |one| one.counters.read), sum(&block, |one| one.counters.write));
     nearly_all(read.bytes, FILE_BYTES, "read");
     nearly_all(written.bytes, FILE_BYTES, "written");

@@ -140,7 +140,7 @@ impl Tracer {
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.
-    pub fn anybody_left(&mut self) -> Result<bool, SourceError> {
+    pub fn any_chosen_running(&mut self) -> Result<bool, SourceError> {
         let table: KernelMap<&mut MapData, u32, u8> = self.programs.table_mut("chosen_processes")?;
         let chosen: Vec<u32> = table.keys().flatten().collect();
         let running = running()?;
