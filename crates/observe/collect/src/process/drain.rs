@@ -6,6 +6,7 @@ use super::program::Programs;
 use super::refused::{no_table, table_error};
 use super::tables::{Aio, AioKey, Counts, CpuCounts, FileId, Key, Name, Pending};
 use crate::error::SourceError;
+use aya::Pod;
 use aya::maps::{HashMap as KernelMap, MapData, MapError};
 use std::collections::HashMap;
 use std::io;
@@ -61,15 +62,9 @@ impl Programs {
     /// flight for whose completion no program was called.
     pub fn sweep(&mut self) -> Result<(), SourceError> {
         let in_places = self.places.as_ref().map(Places::in_use).unwrap_or_default();
-        let pending: Vec<(u64, Pending)> =
-            self.table_mut::<KernelMap<&mut MapData, u64, Pending>>("requests")?.iter().flatten().collect();
-        let fetched: Vec<(AioKey, Aio)> =
-            self.table_mut::<KernelMap<&mut MapData, AioKey, Aio>>("iocbs")?.iter().flatten().collect();
-        let chosen: Vec<u32> = self
-            .table_mut::<KernelMap<&mut MapData, u32, u8>>("chosen_processes")?
-            .keys()
-            .flatten()
-            .collect();
+        let pending: Vec<(u64, Pending)> = self.entries("requests")?;
+        let iocbs: Vec<(AioKey, Aio)> = self.entries("iocbs")?;
+        let chosen: Vec<(u32, u8)> = self.entries("chosen_processes")?;
         // Read after the tables, so that a process that started meanwhile counts as running.
         let running = super::target::running()?;
         // A request may have completed since: then its entry is free, or has another request.
@@ -86,11 +81,11 @@ impl Programs {
         }
         self.left_behind += left_behind;
         let mut table: KernelMap<&mut MapData, AioKey, Aio> = self.table_mut("iocbs")?;
-        for (key, _) in fetched.iter().filter(|(_, aio)| !running.contains(&aio.key.tgid)) {
+        for (key, _) in iocbs.iter().filter(|(_, aio)| !running.contains(&aio.key.tgid)) {
             found(table.remove(key))?;
         }
         let mut table: KernelMap<&mut MapData, u32, u8> = self.table_mut("chosen_processes")?;
-        for pid in chosen.iter().filter(|pid| !running.contains(pid)) {
+        for (pid, _) in chosen.iter().filter(|(pid, _)| !running.contains(pid)) {
             found(table.remove(pid))?;
         }
         Ok(())
@@ -103,6 +98,12 @@ impl Programs {
             found(used.remove(id))?;
         }
         Ok(())
+    }
+
+    /// The entries of a hash table that can be read.
+    pub(super) fn entries<K: Pod, V: Pod>(&self, name: &str) -> Result<Vec<(K, V)>, SourceError> {
+        let table: KernelMap<&MapData, K, V> = self.table(name)?;
+        Ok(table.iter().flatten().collect())
     }
 
     pub(super) fn table_mut<'a, T: TryFrom<&'a mut aya::maps::Map, Error = MapError>>(

@@ -69,12 +69,10 @@ impl Programs {
         let mut losses = Losses { notes: self.missing.clone(), ..Losses::default() };
         losses.notes.dedup();
         for (cause, words) in LOST.iter().enumerate() {
-            let in_kernel: u64 = table.get(&(cause as u32), 0).map_err(table_error)?.iter().sum();
-            let lost = in_kernel
-                + match cause {
-                    LOST_URING_UNSEEN => self.left_behind,
-                    _ => 0,
-                };
+            let mut lost: u64 = table.get(&(cause as u32), 0).map_err(table_error)?.iter().sum();
+            if cause == LOST_URING_UNSEEN {
+                lost += self.left_behind;
+            }
             // `lost_events` reports these.
             if cause == LOST_TOLD {
                 continue;

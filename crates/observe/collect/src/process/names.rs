@@ -131,6 +131,11 @@ impl Names {
 }
 
 impl KnownFile {
+    /// A file that is gone where it has no size.
+    fn new(path: PathBuf, reach: PathBuf, size_bytes: Option<u64>) -> KnownFile {
+        KnownFile { path, reach, size_bytes, gone: size_bytes.is_none(), unwritten: false, next: None }
+    }
+
     /// Whether the next snapshot shows another name.
     pub fn changes(&self) -> bool {
         self.next.is_some()
@@ -166,14 +171,7 @@ pub(super) fn find_name(id: FileId, written: Option<&Name>, processes: &[u32], m
         return match (id.purpose(), mounts.point_of_device(device).map(Path::display)) {
             (0, _) => {
                 let size_bytes = metadata_of(id, &name).and_then(|_| device_size_bytes(device));
-                KnownFile {
-                    reach: name.clone(),
-                    path: name,
-                    size_bytes,
-                    gone: size_bytes.is_none(),
-                    unwritten: false,
-                    next: None,
-                }
+                KnownFile::new(name.clone(), name, size_bytes)
             }
             (1, Some(point)) => gone(format!("{point} (file system's journal and metadata)").into()),
             (1, None) => gone(format!("{} (file system's journal and metadata)", name.display()).into()),
@@ -191,28 +189,14 @@ pub(super) fn find_name(id: FileId, written: Option<&Name>, processes: &[u32], m
     let candidates = seen.iter().cloned().chain(mounts.names_of(device, &within));
     for path in candidates {
         if let Some(found) = metadata_of(id, &path) {
-            return KnownFile {
-                reach: path.clone(),
-                path,
-                size_bytes: Some(found.len()),
-                gone: false,
-                unwritten: false,
-                next: None,
-            };
+            return KnownFile::new(path.clone(), path, Some(found.len()));
         }
     }
     let path = seen.filter(|_| written.truncated == 0).unwrap_or(within);
     for pid in processes {
         let reach = Path::new("/proc").join(pid.to_string()).join("root").join(relative(&path));
         if let Some(found) = metadata_of(id, &reach) {
-            return KnownFile {
-                path,
-                reach,
-                size_bytes: Some(found.len()),
-                gone: false,
-                unwritten: false,
-                next: None,
-            };
+            return KnownFile::new(path, reach, Some(found.len()));
         }
     }
     if let Some(found) = by_descriptor(id, processes) {
@@ -232,7 +216,7 @@ fn device_path(number: DeviceNumber) -> PathBuf {
 }
 
 fn gone(path: PathBuf) -> KnownFile {
-    KnownFile { reach: path.clone(), path, size_bytes: None, gone: true, unwritten: false, next: None }
+    KnownFile::new(path.clone(), path, None)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -254,14 +238,7 @@ fn by_descriptor(id: FileId, processes: &[u32]) -> Option<KnownFile> {
             let Ok(path) = fs::read_link(descriptor.path()) else { continue };
             let reach = process.join("root").join(relative(&path));
             let size_bytes = metadata_of(id, &reach).map(|found| found.len());
-            return Some(KnownFile {
-                path,
-                reach,
-                size_bytes,
-                gone: size_bytes.is_none(),
-                unwritten: false,
-                next: None,
-            });
+            return Some(KnownFile::new(path, reach, size_bytes));
         }
     }
     None

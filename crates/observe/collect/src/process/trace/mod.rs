@@ -140,11 +140,10 @@ impl Tracer {
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.
-    pub fn any_chosen_running(&mut self) -> Result<bool, SourceError> {
-        let table: KernelMap<&mut MapData, u32, u8> = self.programs.table_mut("chosen_processes")?;
-        let chosen: Vec<u32> = table.keys().flatten().collect();
+    pub fn any_chosen_running(&self) -> Result<bool, SourceError> {
+        let chosen: Vec<(u32, u8)> = self.programs.entries("chosen_processes")?;
         let running = running()?;
-        Ok(chosen.iter().any(|pid| running.contains(pid)))
+        Ok(chosen.iter().any(|(pid, _)| running.contains(pid)))
     }
 
     /// Takes out of the kernel's tables what processes that ended left behind, and recorded names.
@@ -153,18 +152,8 @@ impl Tracer {
     /// [`SourceError`] where the kernel's tables cannot be read.
     pub fn tidy(&mut self) -> Result<(), SourceError> {
         self.files.keep(self.programs.take_names()?);
-        let pending: Vec<(u64, TracedPending)> = self
-            .programs
-            .table_mut::<KernelMap<&mut MapData, u64, TracedPending>>("requests")?
-            .iter()
-            .flatten()
-            .collect();
-        let fetched: Vec<(AioKey, TracedIocb)> = self
-            .programs
-            .table_mut::<KernelMap<&mut MapData, AioKey, TracedIocb>>("iocbs")?
-            .iter()
-            .flatten()
-            .collect();
+        let pending: Vec<(u64, TracedPending)> = self.programs.entries("requests")?;
+        let iocbs: Vec<(AioKey, TracedIocb)> = self.programs.entries("iocbs")?;
         // Read after the tables, so that a process that started meanwhile counts as running.
         let running = running()?;
         let mut table: KernelMap<&mut MapData, u64, TracedPending> = self.programs.table_mut("requests")?;
@@ -172,7 +161,7 @@ impl Tracer {
             found(table.remove(address))?;
         }
         let mut table: KernelMap<&mut MapData, AioKey, TracedIocb> = self.programs.table_mut("iocbs")?;
-        for (key, _) in fetched.iter().filter(|(_, iocb)| !running.contains(&iocb.aio.key.tgid)) {
+        for (key, _) in iocbs.iter().filter(|(_, iocb)| !running.contains(&iocb.aio.key.tgid)) {
             found(table.remove(key))?;
         }
         Ok(())
