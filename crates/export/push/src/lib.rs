@@ -1,7 +1,7 @@
 //! Pushes totals to other servers every few seconds: Prometheus remote-write 1.0 and OTLP/HTTP.
 //!
 //! ```text
-//! every tick: Totals ─> request ─> Waiting (QUEUE_BYTES_MAX; the oldest are dropped) ─> sender ─> POST, one at a time
+//! every tick: Totals ─> request ─> Queue (QUEUE_BYTES_MAX; the oldest are dropped) ─> sender ─> POST, one at a time
 //!                                                                                       │ 2xx: the next one
 //!                                            connection, 429, 5xx: again, later and later ─┤
 //!                                                     any other 4xx: dropped, not retried ─┘

@@ -13,13 +13,12 @@
 //! rate = "2000/s"
 //! ```
 //!
-//! Main path: [`read`] the text, [`write`] a plan as text, [`preset`] by name. A file, the presets (files
-//! themselves) and the flags of the command line all go through the same two places: `values` reads what a person wrote
-//! ("8K", "60s", "40%", "200M/s", "8K:70%, 64K:30%"), and [`Settings`] lays what was said over a workload.
+//! Main path: [`read`] the text, [`write`] a plan as text, [`preset`] by name. Files, presets (which are files) and the
+//! flags of the command line share two modules: `values` parses values ("8K", "60s", "40%", "200M/s", "8K:70%,
+//! 64K:30%"), and [`Settings`] applies settings to a workload.
 //!
-//! A crate of its own, not a module of `workload`: everybody uses those types, only the command line needs a
-//! parser. It does no I/O, and never takes a key that it does not know for nothing: such a key is an error with
-//! the nearest known one beside it.
+//! The types are in `workload`, because all crates use them and only the command line needs a parser. This crate does no
+//! I/O. An unknown key is an error that names the nearest known one.
 
 mod error;
 mod presets;

@@ -20,7 +20,7 @@
 //! Numbers are stored exactly, and an unknown figure with its reason. Every save is one transaction: it is visible
 //! to every process as a whole or not at all, also after a kill. Several processes may write at once.
 //!
-//! It never writes into a file that Headroom did not make, never deletes a capture unless [`History::thin`] is
+//! It never writes into a file that Headroom did not make, never deletes a capture unless [`History::apply_retention`] is
 //! called, and computes nothing: latencies and differences are those of `filestats`.
 
 mod baseline;

@@ -46,7 +46,7 @@ pub struct RetentionStep {
     pub every: Duration,
 }
 
-/// The result of one call of [`History::thin`].
+/// The result of one call of [`History::apply_retention`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thinned {
     /// Captures that were removed.
@@ -80,7 +80,7 @@ impl History {
     ///
     /// # Errors
     /// Where the file cannot be written; then nothing was removed.
-    pub fn thin(&mut self, retention: &Retention, now_unix_ns: u64) -> Result<Thinned, Error> {
+    pub fn apply_retention(&mut self, retention: &Retention, now_unix_ns: u64) -> Result<Thinned, Error> {
         let thinned = thin(&mut self.connection, retention, now_unix_ns);
         thinned.map_err(|source| Error::sqlite("thin old captures", &self.path, source))
     }

@@ -308,7 +308,7 @@ impl Writer {
     /// Removes some old captures. Returns whether there may be more.
     fn thin(&mut self, log: &mut dyn FnMut(Event<'_>)) -> bool {
         self.supervisor.alive();
-        match self.history.thin(&self.settings.retention, unix_ns()) {
+        match self.history.apply_retention(&self.settings.retention, unix_ns()) {
             Ok(thinned) => {
                 if thinned.captures > 0 {
                     log(Event::Thinned { captures: thinned.captures });

@@ -13,7 +13,7 @@
 //! axis      a range with its ticks                plot   shapes in the units of the data     cells   a grid of cells
 //! chart     titled panels with legends            file   a chart laid out as a file
 //! run, factor, run_chart, runs/   charts of runs  check/   charts of a check and a capability
-//! sweep, sweep_over_time, difference, commits, recoveries, trace, history   one chart each
+//! sweep, sweep/over_time, difference, commits, recoveries, trace, history   one chart each
 //! ```
 //!
 //! Main path: [`NamedRun`] -> [`RunChart::draw`] -> [`Chart`] -> [`svg_file`] or [`png_file`].

@@ -24,7 +24,7 @@ fn one_in_five_minutes() -> Retention {
 fn thin_all(history: &mut History, retention: &Retention, now_ns: u64) -> usize {
     let mut removed = 0;
     loop {
-        let thinned = history.thin(retention, now_ns).unwrap();
+        let thinned = history.apply_retention(retention, now_ns).unwrap();
         removed += thinned.captures;
         if !thinned.more {
             return removed;
@@ -252,7 +252,7 @@ fn each_call_looks_at_a_bounded_number_of_captures_and_none_twice() {
     save(&mut history, &all);
     let (mut calls, mut removed) = (0, 0);
     loop {
-        let thinned = history.thin(&one_in_five_minutes(), u64::MAX).unwrap();
+        let thinned = history.apply_retention(&one_in_five_minutes(), u64::MAX).unwrap();
         assert!(thinned.captures <= 5_500, "{thinned:?}");
         (calls, removed) = (calls + 1, removed + thinned.captures);
         if !thinned.more {
@@ -260,7 +260,7 @@ fn each_call_looks_at_a_bounded_number_of_captures_and_none_twice() {
         }
     }
     assert!(calls >= 3 && removed > 11_000, "{calls} calls removed {removed}");
-    assert_eq!(history.thin(&one_in_five_minutes(), u64::MAX).unwrap(), Thinned::default());
+    assert_eq!(history.apply_retention(&one_in_five_minutes(), u64::MAX).unwrap(), Thinned::default());
     // From one in five minutes to one an hour.
     let hourly = Retention(vec![RetentionStep { age: Duration::ZERO, every: Duration::from_secs(3600) }]);
     thin_all(&mut history, &hourly, u64::MAX);
