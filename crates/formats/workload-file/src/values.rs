@@ -33,9 +33,7 @@ impl fmt::Display for Wrong {
 
 impl From<workload::BadQuantity> for Wrong {
     fn from(bad: workload::BadQuantity) -> Wrong {
-        let text = bad.to_string();
-        let (reason, remedy) = text.split_once("; ").unwrap_or((&text, "give another"));
-        Wrong::new(reason, remedy)
+        Wrong::new(bad.reason(), bad.remedy())
     }
 }
 

@@ -9,13 +9,32 @@ pub struct Mib(pub f64);
 
 /// Text that is no size or no time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}; {}", self.reason(), self.remedy())]
 pub enum BadQuantity {
     /// Not a size.
-    #[error("'{0}' is no size; give bytes, or a number with K, M, G or T (powers of 1024), as in 4K or 1G")]
     Size(String),
     /// Not a time.
-    #[error("'{0}' is no time; give a number with ms, s, m or h, as in 500ms, 15s or 2m")]
     Time(String),
+}
+
+impl BadQuantity {
+    /// What is wrong.
+    pub fn reason(&self) -> String {
+        match self {
+            BadQuantity::Size(text) => format!("'{text}' is no size"),
+            BadQuantity::Time(text) => format!("'{text}' is no time"),
+        }
+    }
+
+    /// What to write instead.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            BadQuantity::Size(_) => {
+                "give bytes, or a number with K, M, G or T (powers of 1024), as in 4K or 1G"
+            }
+            BadQuantity::Time(_) => "give a number with ms, s, m or h, as in 500ms, 15s or 2m",
+        }
+    }
 }
 
 /// Reads a size: `512`, `4K`, `1.5G`, `64KiB`. Suffixes are powers of 1024.
