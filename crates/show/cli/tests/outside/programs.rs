@@ -15,7 +15,16 @@ pub fn built() -> &'static Path {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
         // The whole workspace, as the tests are built: with fewer packages the crates would be built again with other features.
         let arguments = ["build", "--workspace", "--examples", "--lib", "--bins", "--quiet"];
-        assert!(Command::new(&cargo).args(arguments).status().unwrap().success(), "cargo {arguments:?}");
+        let mut build = Command::new(&cargo);
+        // Variables that cargo sets for a test would make it build the crates again whose build scripts read them.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            let of_package = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_CRATE_", "OUT_DIR"];
+            if of_package.iter().any(|prefix| text.starts_with(prefix)) {
+                build.env_remove(&name);
+            }
+        }
+        assert!(build.args(arguments).status().unwrap().success(), "cargo {arguments:?}");
         Path::new(env!("CARGO_BIN_EXE_headroom")).parent().unwrap().to_owned()
     })
 }
