@@ -117,11 +117,12 @@ struct Tally {
 
 impl Tally {
     fn add(&mut self, event: &Event<'_>) {
+        // Locked only to add: a log that blocks must not hold up a scrape.
         let totals = self.totals.as_ref();
-        let totals = totals.map(|totals| totals.lock().unwrap_or_else(PoisonError::into_inner));
+        let totals = || totals.map(|totals| totals.lock().unwrap_or_else(PoisonError::into_inner));
         match event {
             Event::Snapshot { source, snapshot } => {
-                let Some(mut totals) = totals else { return };
+                let Some(mut totals) = totals() else { return };
                 match self.last.insert((*source).to_owned(), (*snapshot).clone()) {
                     Some(earlier) => totals.add(source, &earlier, snapshot),
                     None => totals.began(source),
@@ -129,7 +130,7 @@ impl Tally {
                 return;
             }
             Event::Failed { source, .. } => {
-                if let Some(mut totals) = totals {
+                if let Some(mut totals) = totals() {
                     totals.failed(source);
                 }
                 self.failures += 1;
