@@ -145,23 +145,31 @@ impl Drop for Workspace {
     }
 }
 
+/// Makes the directory if it is absent, and opens it; `None` where its owner removed it at the same time.
+fn open_directory(dir: &Path, parent: &OwnedFd) -> Result<Option<OwnedFd>, StorageError> {
+    let failed = |error: Errno| StorageError::from_io("make a file in", dir, error);
+    match rustix::fs::mkdirat(parent, DIRECTORY, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(parent, DIRECTORY, flags, Mode::empty()) {
+        Ok(directory) => Ok(Some(directory)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::NOTDIR | Errno::LOOP) => {
+            Err(StorageError::WorkspaceNotOurs { path: dir.join(DIRECTORY), why: "it is no directory" })
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
 /// Makes or takes over the workspace; `None` where its owner removed it at the same time: try again.
 fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError> {
     let path = dir.join(DIRECTORY);
     let failed = |error: Errno| StorageError::from_io("make a file in", dir, error);
     let not_ours = |why| StorageError::WorkspaceNotOurs { path: path.clone(), why };
 
-    match rustix::fs::mkdirat(parent, DIRECTORY, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(failed(error)),
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = match rustix::fs::openat(parent, DIRECTORY, flags, Mode::empty()) {
-        Ok(directory) => directory,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::NOTDIR | Errno::LOOP) => return Err(not_ours("it is no directory")),
-        Err(error) => return Err(failed(error)),
-    };
+    let Some(directory) = open_directory(dir, parent)? else { return Ok(None) };
     if stat(&directory, MARKER).map_err(failed)?.is_none() && !entries(&directory).map_err(failed)?.is_empty()
     {
         return match stat(&directory, MARKER).map_err(failed)? {
