@@ -248,7 +248,9 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(200));
-                fs::write(&path, &content).unwrap();
+                // Appended: a rewrite would be empty for a moment, which is a file to make a history of.
+                let mut rest = fs::OpenOptions::new().append(true).open(&path).unwrap();
+                std::io::Write::write_all(&mut rest, &content[4096..]).unwrap();
             });
             History::open(&path).unwrap();
         });
