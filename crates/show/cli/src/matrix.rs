@@ -197,8 +197,8 @@ fn work(id: MatrixId, destroy_data: bool, history: &mut History, out: &mut Outpu
     let planner = Planner::new(&matrix);
     let began = Instant::now();
     let places = Places::check(&matrix, &planner, &progress, destroy_data)?;
-    let foretold = planner.forecast(&progress, places.bytes_to_write());
-    out.note(format_args!("matrix {id}: {}", report::text::forecast(&matrix, &foretold)));
+    let forecast = planner.forecast(&progress, places.bytes_to_write());
+    out.note(format_args!("matrix {id}: {}", report::text::forecast(&matrix, &forecast)));
     let prepared = places.prepare(id, history, out)?;
     let spent = began.elapsed();
     history.spend_matrix_time(id, spent)?;
@@ -251,12 +251,12 @@ impl Work<'_> {
     fn one(&self, key: RunKey, progress: &Progress, out: &mut Output) -> Result<RunResult, Failure> {
         let point = &self.planner.points()[key.point];
         let workload = self.matrix.workload(point, self.matrix.seed(key, point));
-        let foretold = self.planner.forecast(progress, 0);
+        let forecast = self.planner.forecast(progress, 0);
         let (_, done, _) = progress.counts();
-        let (label, all) = (self.matrix.label(point), done + foretold.runs.max(1));
+        let (label, all) = (self.matrix.label(point), done + forecast.runs.max(1));
         let mut watch = |live: &load::LiveStats| {
             let iops = live.ios as f64 / live.elapsed.as_secs_f64().max(1e-3);
-            let left = foretold.time.saturating_sub(live.elapsed);
+            let left = forecast.time.saturating_sub(live.elapsed);
             out.progress(format_args!("run {} of {all}: {label}: {iops:.0} IOPS", done + 1), Some(left));
             if interrupt::requested() { RunControl::Interrupt } else { RunControl::Continue }
         };
@@ -315,9 +315,9 @@ fn summary(id: MatrixId, history: &History) -> Result<Summary, Failure> {
 
 fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
     let planner = Planner::new(matrix);
-    let foretold = planner.forecast(&Progress::new(matrix), 0);
+    let forecast = planner.forecast(&Progress::new(matrix), 0);
     // Of a budget that has not time for all, only the coarse pass is known before.
-    let known: Vec<RunKey> = if foretold.left_out > 0 {
+    let known: Vec<RunKey> = if forecast.left_out > 0 {
         planner.coarse().iter().map(|point| RunKey { point: *point, repeat: 0 }).collect()
     } else {
         planner.order().to_vec()
@@ -331,7 +331,7 @@ fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
         .collect();
     out.answer(
         |_| {
-            let mut text = report::text::forecast(matrix, &foretold) + " (test files not counted)\n";
+            let mut text = report::text::forecast(matrix, &forecast) + " (test files not counted)\n";
             for (at, (key, point, seed)) in runs.iter().enumerate() {
                 let repeat =
                     if matrix.runs.repeats > 1 { format!(", run {}", key.repeat + 1) } else { String::new() };
@@ -348,7 +348,7 @@ fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
                 .collect();
             serde_json::json!({
                 "definition": matrix, "runs": runs,
-                "foretold": foretold,
+                "foretold": forecast,
             })
         },
     );
