@@ -1,8 +1,8 @@
 //! The baseline that later results are compared with.
 
 use crate::exact::{Exact, Word};
+use crate::statements::{first_row, insert, rows};
 use crate::{EntryKind, Error, History, ResultId, now_unix_ns};
-use rusqlite::{OptionalExtension, TransactionBehavior, params};
 
 impl History {
     /// Makes these runs, or this capability, the baseline, replacing the one before.
@@ -13,19 +13,18 @@ impl History {
         for id in ids {
             self.show(kind, id.0)?;
         }
-        let set_unix_ns = now_unix_ns();
-        let mut set = || -> rusqlite::Result<()> {
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let now = Exact(now_unix_ns());
+        self.transact("set the baseline", |transaction| {
             transaction.execute("DELETE FROM baseline", [])?;
             for id in ids {
-                transaction.execute(
-                    "INSERT INTO baseline (kind, entry_id, set_unix_ns) VALUES (?, ?, ?)",
-                    params![Word(kind), id.0, Exact(set_unix_ns)],
+                insert(
+                    transaction,
+                    "baseline",
+                    &[("kind", &Word(kind)), ("entry_id", &id.0), ("set_unix_ns", &now)],
                 )?;
             }
-            transaction.commit()
-        };
-        set().map_err(|source| Error::sqlite("set the baseline", &self.path, source))
+            Ok(())
+        })
     }
 
     /// The baseline's kind and entries; `None` where none was set.
@@ -33,17 +32,12 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn baseline(&self) -> Result<Option<(EntryKind, Vec<ResultId>)>, Error> {
-        let read = || -> rusqlite::Result<Vec<(EntryKind, ResultId)>> {
-            let mut rows =
-                self.connection.prepare_cached("SELECT kind, entry_id FROM baseline ORDER BY position")?;
-            let entries = rows.query_map([], |row| {
-                let Word(kind) = row.get(0)?;
-                Ok((kind, ResultId(row.get(1)?)))
+        let query = "SELECT kind, entry_id FROM baseline ORDER BY position";
+        let entries: Vec<(Word<EntryKind>, ResultId)> = self
+            .execute("look for the baseline", |connection| {
+                rows(connection, query, [], |row| Ok((row.get(0)?, ResultId(row.get(1)?))))
             })?;
-            entries.collect()
-        };
-        let entries = read().map_err(|source| Error::sqlite("look for the baseline", &self.path, source))?;
-        let kind = entries.first().map(|(kind, _)| *kind);
+        let kind = entries.first().map(|(Word(kind), _)| *kind);
         Ok(kind.map(|kind| (kind, entries.into_iter().map(|(_, id)| id).collect())))
     }
 
@@ -64,8 +58,9 @@ impl History {
     }
 
     fn newest(&self, query: &str) -> Result<Option<ResultId>, Error> {
-        let found = self.connection.query_row(query, [], |row| row.get(0).map(ResultId)).optional();
-        found.map_err(|source| Error::sqlite("look for the newest result", &self.path, source))
+        self.execute("look for the newest result", |connection| {
+            first_row(connection, query, [], |row| row.get(0).map(ResultId))
+        })
     }
 }
 
@@ -81,7 +76,7 @@ mod tests {
         assert_eq!(history.baseline().unwrap(), None);
         assert_eq!(history.newest_run().unwrap(), None);
         let run = RunResult::empty(Workload::from(Shape::random_read(8192)), "t".into());
-        let ids: Vec<ResultId> = (0..3).map(|_| history.save_run(&run).unwrap()).collect();
+        let ids: Vec<ResultId> = (0..3).map(|_| history.save_run(&run, None).unwrap()).collect();
         assert_eq!(history.newest_run().unwrap(), Some(ids[2]));
         history.set_baseline(EntryKind::Run, &ids[..2]).unwrap();
         history.set_baseline(EntryKind::Run, &[ids[2], ids[0]]).unwrap();

@@ -8,7 +8,7 @@ use std::io::Write;
 
 /// One file of one capture. All counters are cumulative since the file's epoch began: intervals
 /// come from [`History::intervals_between`]. `None` (an empty field in CSV) is unknown, or a mean of nothing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaptureRow {
     /// The capture.
     pub capture_id: CaptureId,
@@ -57,33 +57,6 @@ pub struct CaptureRow {
     /// Full path.
     pub physical_name: String,
 }
-
-/// The names of the columns in the order of the fields, so that an export without rows has a heading too.
-const COLUMNS: [&str; 23] = [
-    "capture_id",
-    "capture_date",
-    "read_latency_ms",
-    "write_latency_ms",
-    "overall_latency_ms",
-    "bytes_per_read",
-    "bytes_per_write",
-    "bytes_per_transfer",
-    "drive",
-    "database_name",
-    "database_id",
-    "file_id",
-    "sample_ms",
-    "reads",
-    "bytes_read",
-    "read_stall_ms",
-    "writes",
-    "bytes_written",
-    "write_stall_ms",
-    "total_stall_ms",
-    "size_on_disk_mb",
-    "file_handle",
-    "physical_name",
-];
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -142,8 +115,13 @@ impl CaptureRow {
 /// # Errors
 /// Where `out` cannot be written.
 pub fn to_csv(rows: &[CaptureRow], out: impl Write) -> Result<(), csv::Error> {
+    // Of a row without a file, so that an export without rows has a heading too.
+    let mut blank = csv::Writer::from_writer(Vec::new());
+    blank.serialize(CaptureRow::default())?;
+    let blank = blank.into_inner().expect("a Vec takes all bytes");
+    let heading = csv::Reader::from_reader(blank.as_slice()).headers()?.clone();
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
-    writer.write_record(COLUMNS)?;
+    writer.write_record(&heading)?;
     for row in rows {
         writer.serialize(row)?;
     }

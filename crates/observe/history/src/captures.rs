@@ -2,17 +2,18 @@
 
 use crate::blocks::Change;
 use crate::changes::Read;
-use crate::exact::{Exact, Json};
-use crate::series::files_in;
-use crate::{EntryKind, Error, History, changes, file_rows, wait_rows};
+use crate::exact::{Exact, Json, exact};
+use crate::series::{epoch, files_in};
+use crate::statements::{first_row, rows};
+use crate::{EntryKind, Error, History, changes, file_rows, statements, wait_rows};
 use filestats::{Epoch, Sample, Snapshot};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, named_params};
+use rusqlite::{Connection, Row, Transaction, named_params};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
 
 /// The number of a capture. A later capture has a larger one; none is ever used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CaptureId(pub i64);
 
@@ -66,8 +67,7 @@ impl History {
     /// # Errors
     /// Where the file cannot be written; then nothing of the snapshot is kept.
     pub fn save_snapshot(&mut self, snapshot: &Snapshot, label: Option<&str>) -> Result<CaptureId, Error> {
-        let saved = save(&mut self.connection, snapshot, label);
-        saved.map_err(|source| Error::sqlite("save a capture", &self.path, source))
+        self.transact("save a capture", |transaction| insert(transaction, snapshot, label))
     }
 
     /// Keeps snapshots of one source, each with its label, in their order: all of them or none. Another process waits
@@ -79,8 +79,9 @@ impl History {
         &mut self,
         snapshots: &[(&Snapshot, Option<&str>)],
     ) -> Result<Vec<CaptureId>, Error> {
-        let saved = save_each(&mut self.connection, snapshots);
-        saved.map_err(|source| Error::sqlite("save captures", &self.path, source))
+        self.transact("save captures", |transaction| {
+            snapshots.iter().map(|(snapshot, label)| insert(transaction, snapshot, *label)).collect()
+        })
     }
 
     /// Packs the older changes of every file that has at least `least` beside the newest. Saving does the same from 64
@@ -90,22 +91,18 @@ impl History {
     /// # Errors
     /// Where the file cannot be written; then some files may be packed.
     pub fn pack(&mut self, least: usize, mut progress: impl FnMut(usize, usize)) -> Result<(), Error> {
-        let mut pack = || -> rusqlite::Result<()> {
-            let files = self
-                .connection
-                .prepare("SELECT file FROM file_changes GROUP BY file HAVING count(*) > ?")?
-                .query_map([least], |row| row.get(0))?
-                .collect::<rusqlite::Result<Vec<i64>>>()?;
-            for (at, file) in files.iter().enumerate() {
-                let transaction =
-                    self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                while changes::pack(&transaction, *file, least)? > 0 {}
-                transaction.commit()?;
-                progress(at + 1, files.len());
-            }
-            Ok(())
-        };
-        pack().map_err(|source| Error::sqlite("pack captures", &self.path, source))
+        let doing = "pack captures";
+        let query = "SELECT file FROM file_changes GROUP BY file HAVING count(*) > ?";
+        let files: Vec<i64> =
+            self.execute(doing, |connection| rows(connection, query, [least], |row| row.get(0)))?;
+        for (at, file) in files.iter().enumerate() {
+            self.transact(doing, |transaction| {
+                while changes::pack(transaction, *file, least)? > 0 {}
+                Ok(())
+            })?;
+            progress(at + 1, files.len());
+        }
+        Ok(())
     }
 
     /// Rewrites the file without its free space (`VACUUM`). The disk needs room for a copy meanwhile.
@@ -113,8 +110,9 @@ impl History {
     /// # Errors
     /// Where the file cannot be written, or the disk has no room; then the file is unchanged.
     pub fn vacuum(&mut self) -> Result<(), Error> {
-        let vacuum = self.connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
-        vacuum.map_err(|source| Error::sqlite("give back free space", &self.path, source))
+        self.execute("give back free space", |connection| {
+            connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+        })
     }
 
     /// The snapshot of that capture, as it was saved.
@@ -123,18 +121,20 @@ impl History {
     /// [`Error::NotFound`] where there is no such capture.
     pub fn snapshot(&self, id: CaptureId) -> Result<Snapshot, Error> {
         let info = self.capture(id)?;
-        let read = || {
+        self.execute("read a capture", |connection| {
+            let query = "SELECT notes, complete FROM captures WHERE id = ?";
+            let (Json(notes), complete) =
+                connection.query_row(query, [id.0], |row| Ok((row.get(0)?, epoch(row, 1)?)))?;
             Ok(Snapshot {
-                samples: samples(&self.connection, &info.source, id)?,
+                samples: samples(connection, &info.source, id)?,
                 source: info.source,
                 taken_unix_ns: info.taken_unix_ns,
                 clock_ns: info.clock_ns,
-                waits: wait_rows::read(&self.connection, id.0)?,
-                notes: notes(&self.connection, id)?,
-                complete: complete(&self.connection, id)?,
+                waits: wait_rows::read(connection, id.0)?,
+                notes,
+                complete,
             })
-        };
-        read().map_err(|source| Error::sqlite("read a capture", &self.path, source))
+        })
     }
 
     /// The capture without its files.
@@ -143,10 +143,9 @@ impl History {
     /// [`Error::NotFound`] where there is no such capture.
     pub fn capture(&self, id: CaptureId) -> Result<CaptureInfo, Error> {
         let query = "SELECT * FROM captures WHERE id = ?";
-        let found = self.connection.query_row(query, [id.0], capture_info).optional();
-        found
-            .map_err(|source| Error::sqlite("read a capture", &self.path, source))?
-            .ok_or_else(|| self.not_found(EntryKind::Capture, id.0))
+        let found =
+            self.execute("read a capture", |connection| first_row(connection, query, [id.0], capture_info))?;
+        found.ok_or_else(|| self.not_found(EntryKind::Capture, id.0))
     }
 
     /// Captures, the newest first.
@@ -154,51 +153,22 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn captures(&self, filter: &CaptureFilter) -> Result<Vec<CaptureInfo>, Error> {
-        let read = || -> rusqlite::Result<Vec<_>> {
-            let mut rows = self.connection.prepare_cached(
-                "SELECT * FROM captures WHERE (:source IS NULL OR source = :source OR source LIKE :source || ':%') \
-                 AND (:from IS NULL OR taken_unix_ns >= :from) \
-                 AND (:until IS NULL OR taken_unix_ns <= :until) ORDER BY id DESC LIMIT :limit",
-            )?;
+        let query = "SELECT * FROM captures WHERE (:source IS NULL OR source = :source OR source LIKE :source || ':%') \
+             AND (:from IS NULL OR taken_unix_ns >= :from) \
+             AND (:until IS NULL OR taken_unix_ns <= :until) ORDER BY id DESC LIMIT :limit";
+        let parameters = named_params! {
+            ":source": filter.source,
+            ":from": filter.from_unix_ns.map(Exact),
+            ":until": filter.until_unix_ns.map(Exact),
             // SQLite takes a negative limit for none.
-            let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
-            let parameters = named_params! {
-                ":source": filter.source,
-                ":from": filter.from_unix_ns.map(Exact),
-                ":until": filter.until_unix_ns.map(Exact),
-                ":limit": limit,
-            };
-            rows.query_map(parameters, capture_info)?.collect()
+            ":limit": filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1)),
         };
-        read().map_err(|source| Error::sqlite("list captures", &self.path, source))
+        self.execute("list captures", |connection| rows(connection, query, parameters, capture_info))
     }
 
     pub(crate) fn not_found(&self, kind: EntryKind, id: i64) -> Error {
         Error::NotFound { kind, id, path: self.path.clone() }
     }
-}
-
-fn save(
-    connection: &mut Connection,
-    snapshot: &Snapshot,
-    label: Option<&str>,
-) -> rusqlite::Result<CaptureId> {
-    // Immediate: the capture that this one is compared with must still be the last one when it is written.
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let capture = insert(&transaction, snapshot, label)?;
-    transaction.commit()?;
-    Ok(capture)
-}
-
-fn save_each(
-    connection: &mut Connection,
-    snapshots: &[(&Snapshot, Option<&str>)],
-) -> rusqlite::Result<Vec<CaptureId>> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let captures = snapshots.iter().map(|(snapshot, label)| insert(&transaction, snapshot, *label));
-    let captures = captures.collect::<rusqlite::Result<Vec<_>>>()?;
-    transaction.commit()?;
-    Ok(captures)
 }
 
 fn insert(
@@ -208,26 +178,26 @@ fn insert(
 ) -> rusqlite::Result<CaptureId> {
     let changes = what_changes(present(transaction, &snapshot.source)?, &snapshot.samples);
     let from_zero = snapshot.complete.is_some() && last_complete(transaction, snapshot)? == snapshot.complete;
-    transaction.execute(
-        "INSERT INTO captures (source, taken_unix_ns, clock_ns, label, files, files_changed, notes, \
-         complete) VALUES (:source, :taken, :clock, :label, :files, :changed, :notes, :complete)",
-        named_params! {
-            ":source": snapshot.source,
-            ":taken": Exact(snapshot.taken_unix_ns),
-            ":clock": Exact(snapshot.clock_ns),
-            ":label": label,
-            ":files": snapshot.samples.len() as i64,
-            ":changed": (changes.new.len() + changes.changed.len()) as i64,
-            ":notes": Json(&snapshot.notes),
-            ":complete": snapshot.complete.as_ref().map(Json),
-        },
+    let capture = statements::insert(
+        transaction,
+        "captures",
+        &[
+            ("source", &snapshot.source),
+            ("taken_unix_ns", &Exact(snapshot.taken_unix_ns)),
+            ("clock_ns", &Exact(snapshot.clock_ns)),
+            ("label", &label),
+            ("files", &snapshot.samples.len()),
+            ("files_changed", &(changes.new.len() + changes.changed.len())),
+            ("notes", &Json(&snapshot.notes)),
+            ("complete", &snapshot.complete.as_ref().map(Json)),
+        ],
     )?;
-    let capture = transaction.last_insert_rowid();
     for file in changes.gone {
         transaction.execute("UPDATE files SET gone_capture_id = ? WHERE id = ?", [capture, file])?;
     }
     for (file, sample) in changes.named {
-        file_rows::name_object(transaction, file, sample.file.object.as_deref())?;
+        let name = "UPDATE files SET object = ? WHERE id = ?";
+        transaction.prepare_cached(name)?.execute((&sample.file.object, file))?;
     }
     for (file, sample) in changes.changed {
         file_rows::insert_change(transaction, file, capture, sample)?;
@@ -244,22 +214,18 @@ fn insert(
 /// [`Snapshot::complete`] of the source's last capture.
 fn last_complete(connection: &Connection, snapshot: &Snapshot) -> rusqlite::Result<Option<Epoch>> {
     let query = "SELECT complete FROM captures WHERE source = ? ORDER BY id DESC LIMIT 1";
-    let last = connection
-        .prepare_cached(query)?
-        .query_row([&snapshot.source], |row| row.get::<_, Option<Json<Epoch>>>(0))
-        .optional()?;
-    Ok(last.flatten().map(|Json(epoch)| epoch))
+    first_row(connection, query, [&snapshot.source], |row| epoch(row, 0)).map(Option::flatten)
 }
 
 /// The files that the source's last capture has, with their numbers.
 fn present(connection: &Connection, source: &str) -> rusqlite::Result<Vec<(i64, Sample)>> {
-    let mut rows = connection.prepare_cached(&format!(
+    let query = format!(
         "SELECT {}, f.id FROM files f JOIN file_changes s ON s.file = f.id \
          AND s.capture_id = (SELECT max(capture_id) FROM file_changes WHERE file = f.id) \
          WHERE f.source = ? AND f.gone_capture_id IS NULL ORDER BY f.id",
         file_rows::sample_columns()
-    ))?;
-    rows.query_map([source], |row| Ok((row.get("id")?, file_rows::sample(row)?)))?.collect()
+    );
+    rows(connection, &query, [source], |row| Ok((row.get("id")?, file_rows::sample(row)?)))
 }
 
 /// A file continues only with the same identity and epoch; otherwise it ends and another begins.
@@ -309,27 +275,15 @@ fn samples(connection: &Connection, source: &str, id: CaptureId) -> rusqlite::Re
     Ok(samples)
 }
 
-fn notes(connection: &Connection, id: CaptureId) -> rusqlite::Result<Vec<String>> {
-    let query = "SELECT notes FROM captures WHERE id = ?";
-    connection.query_row(query, [id.0], |row| row.get(0)).map(|Json(notes)| notes)
-}
-
-fn complete(connection: &Connection, id: CaptureId) -> rusqlite::Result<Option<Epoch>> {
-    let query = "SELECT complete FROM captures WHERE id = ?";
-    let complete = connection.query_row(query, [id.0], |row| row.get::<_, Option<Json<Epoch>>>(0))?;
-    Ok(complete.map(|Json(epoch)| epoch))
-}
-
 fn capture_info(row: &Row<'_>) -> rusqlite::Result<CaptureInfo> {
-    let exact = |column| row.get::<_, Exact>(column).map(|Exact(value)| value);
     Ok(CaptureInfo {
         id: CaptureId(row.get("id")?),
         source: row.get("source")?,
-        taken_unix_ns: exact("taken_unix_ns")?,
-        clock_ns: exact("clock_ns")?,
+        taken_unix_ns: exact(row, "taken_unix_ns")?,
+        clock_ns: exact(row, "clock_ns")?,
         label: row.get("label")?,
-        files: exact("files")?,
-        files_changed: exact("files_changed")?,
+        files: exact(row, "files")?,
+        files_changed: exact(row, "files_changed")?,
     })
 }
 

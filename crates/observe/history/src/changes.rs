@@ -10,8 +10,8 @@
 //! Every read is one statement, so that it sees each change once while another process packs.
 
 use crate::blocks::{Block, Broken, CHANGES_MAX, Change};
-use crate::exact::Exact;
-use crate::file_rows::{columns_of, counters_at, named_counters};
+use crate::exact::{Exact, exact};
+use crate::file_rows::{columns_of, counters_at, insert_with_counters};
 use crate::packed::Packed;
 use filestats::Latencies;
 use rusqlite::types::Type;
@@ -194,34 +194,18 @@ pub(crate) fn remove(connection: &Connection, file: i64, captures: &[i64]) -> ru
 
 fn insert(connection: &Connection, file: i64, block: &Block) -> rusqlite::Result<()> {
     let widths: String = block.widths.iter().map(|width| char::from(b'0' + *width as u8)).collect();
-    connection.prepare_cached(
-        "INSERT INTO file_blocks (file, first_capture_id, last_capture_id, changes, reads, read_bytes, read_stall_ns, \
-         read_stall_unknown, writes, write_bytes, write_stall_ns, write_stall_unknown, syncs, syncs_unknown, sync_bytes, \
-         sync_stall_ns, sync_stall_unknown, busy_ns, busy_unknown, size_bytes, size_unknown, read_unit, write_unit, \
-         widths, packed, latencies) VALUES (:file, :first, :last, :changes, :reads, :read_bytes, :read_stall_ns, \
-         :read_stall_unknown, :writes, :write_bytes, :write_stall_ns, :write_stall_unknown, :syncs, :syncs_unknown, \
-         :sync_bytes, :sync_stall_ns, :sync_stall_unknown, :busy_ns, :busy_unknown, :size_bytes, :size_unknown, \
-         :read_unit, :write_unit, :widths, :packed, :latencies)",
-    )?
-    .execute(
-        named_counters(&block.least.0, block.least.1)
-            .iter()
-            .map(|(name, value)| (*name, value as &dyn ToSql))
-            .chain([
-                (":file", &file as &dyn ToSql),
-                (":first", &block.first_capture),
-                (":last", &block.last_capture),
-                (":changes", &block.changes),
-                (":read_unit", &Exact(block.units[0])),
-                (":write_unit", &Exact(block.units[1])),
-                (":widths", &widths),
-                (":packed", &block.packed),
-                (":latencies", &block.latencies),
-            ])
-            .collect::<Vec<_>>()
-            .as_slice(),
-    )?;
-    Ok(())
+    let others: &[(_, &dyn ToSql)] = &[
+        ("file", &file),
+        ("first_capture_id", &block.first_capture),
+        ("last_capture_id", &block.last_capture),
+        ("changes", &block.changes),
+        ("read_unit", &Exact(block.units[0])),
+        ("write_unit", &Exact(block.units[1])),
+        ("widths", &widths),
+        ("packed", &block.packed),
+        ("latencies", &block.latencies),
+    ];
+    insert_with_counters(connection, "file_blocks", others, &block.least.0, block.least.1)
 }
 
 /// How a change is stored.
@@ -260,7 +244,6 @@ fn stored(row: &Row<'_>, read: Read) -> rusqlite::Result<Stored> {
 }
 
 fn block(row: &Row<'_>) -> rusqlite::Result<Block> {
-    let exact = |at: usize| row.get::<_, Exact>(at).map(|Exact(value)| value);
     let widths: String = row.get(23)?;
     let widths: Vec<u32> = widths.bytes().map(|byte| u32::from(byte).wrapping_sub(u32::from(b'0'))).collect();
     let block = Block {
@@ -269,7 +252,7 @@ fn block(row: &Row<'_>) -> rusqlite::Result<Block> {
         changes: row.get(19)?,
         last_capture: row.get(20)?,
         least: counters_at(row)?,
-        units: [exact(21)?, exact(22)?],
+        units: [exact(row, 21)?, exact(row, 22)?],
         widths: widths.try_into().map_err(|_| broken(Broken::WIDTHS))?,
         packed: row.get(24)?,
     };

@@ -1,7 +1,9 @@
 //! All entries of the history, in one line each, and each one whole.
 
-use crate::exact::Exact;
+use crate::exact::{Word, exact};
+use crate::statements::rows;
 use crate::{CaptureId, Error, History, ResultId, SessionId};
+use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -50,28 +52,23 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn entries(&self, limit: usize) -> Result<Vec<Entry>, Error> {
-        let read = || -> rusqlite::Result<Vec<_>> {
-            let mut rows = self.connection.prepare_cached(
-                "SELECT kind, id, at_unix_ns, target, summary, session FROM entries \
-                 ORDER BY at_unix_ns DESC, kind, id DESC LIMIT ?",
-            )?;
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let entries = rows.query_map([limit], |row| {
-                let crate::exact::Word(kind) = row.get(0)?;
-                let Exact(at_unix_ns) = row.get(2)?;
+        let query = "SELECT kind, id, at_unix_ns, target, summary, session FROM entries \
+             ORDER BY at_unix_ns DESC, kind, id DESC LIMIT ?";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.execute("list the entries", |connection| {
+            rows(connection, query, [limit], |row| {
+                let Word(kind) = row.get(0)?;
                 let session: Option<i64> = row.get(5)?;
                 Ok(Entry {
                     kind,
                     id: row.get(1)?,
-                    at_unix_ns,
+                    at_unix_ns: exact(row, 2)?,
                     target: row.get(3)?,
                     summary: row.get(4)?,
                     session: session.map(SessionId),
                 })
-            })?;
-            entries.collect()
-        };
-        read().map_err(|source| Error::sqlite("list the entries", &self.path, source))
+            })
+        })
     }
 
     /// The whole of an entry as JSON: the snapshot, the run, the capability, or the report of the verdict.
@@ -94,12 +91,7 @@ impl History {
 
 impl fmt::Display for EntryKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            EntryKind::Capture => "capture",
-            EntryKind::Run => "run",
-            EntryKind::Capability => "capability",
-            EntryKind::Verdict => "verdict",
-        })
+        self.serialize(f)
     }
 }
 
@@ -107,12 +99,7 @@ impl FromStr for EntryKind {
     type Err = UnknownEntryKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "capture" => Ok(EntryKind::Capture),
-            "run" => Ok(EntryKind::Run),
-            "capability" => Ok(EntryKind::Capability),
-            "verdict" => Ok(EntryKind::Verdict),
-            other => Err(UnknownEntryKind(other.into())),
-        }
+        let named = EntryKind::deserialize(text.into_deserializer());
+        named.map_err(|_: serde::de::value::Error| UnknownEntryKind(text.into()))
     }
 }

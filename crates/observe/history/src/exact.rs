@@ -1,8 +1,8 @@
 //! Columns for values that SQLite has no type for: exact, and readable.
 
 use filestats::Reason;
-use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
+use rusqlite::{Row, RowIndex, ToSql};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// An unsigned number in a column without a declared type: INTEGER where it fits, otherwise 20 digits of
@@ -40,6 +40,11 @@ const REASONS: [Reason; 13] = [
 /// A value as JSON text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Json<T>(pub T);
+
+/// The unsigned number in a column.
+pub(crate) fn exact(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<u64> {
+    row.get(column).map(|Exact(value)| value)
+}
 
 impl ToSql for Exact {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

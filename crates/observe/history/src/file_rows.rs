@@ -1,10 +1,11 @@
 //! A [`Sample`] as the columns of `files` and `file_changes`, and back.
 
-use crate::exact::{Exact, Json, Why, Word};
+use crate::exact::{Exact, Json, Why, Word, exact};
 use crate::packed::Packed;
+use crate::statements::insert;
 use filestats::{Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Sample};
 use rusqlite::types::{Type, Value};
-use rusqlite::{Connection, Row, ToSql, named_params};
+use rusqlite::{Connection, Row, ToSql};
 
 /// The columns that [`sample`] reads, of a join of `files` f and `file_changes` s, in this order from the first on.
 pub(crate) fn sample_columns() -> String {
@@ -56,37 +57,27 @@ pub(crate) fn insert_file(
     sample: &Sample,
 ) -> rusqlite::Result<i64> {
     let file = &sample.file;
-    connection
-        .prepare_cached(
-            "INSERT INTO files (source, first_capture_id, instance, database_name, database_id, file_id, \
-             kind, path, drive, handle, object, epoch, epoch_reset, meaning, from_zero) VALUES (:source, :capture, :instance, \
-             :database_name, :database_id, :file_id, :kind, :path, :drive, :handle, :object, :epoch, :epoch_reset, \
-             :meaning, :from_zero)",
-        )?
-        .execute(named_params! {
-            ":source": source,
-            ":capture": capture,
-            ":instance": file.instance,
-            ":database_name": file.database,
-            ":database_id": file.database_id.map(Exact),
-            ":file_id": file.file_id,
-            ":kind": Word(file.kind),
-            ":path": file.path,
-            ":drive": file.drive,
-            ":handle": file.handle,
-            ":object": file.object,
-            ":epoch": sample.epoch.run,
-            ":epoch_reset": sample.epoch.reset,
-            ":meaning": Json(sample.meaning),
-            ":from_zero": from_zero,
-        })?;
-    Ok(connection.last_insert_rowid())
-}
-
-/// Updates the role and name of a file that continues.
-pub(crate) fn name_object(connection: &Connection, file: i64, object: Option<&str>) -> rusqlite::Result<()> {
-    connection.prepare_cached("UPDATE files SET object = ? WHERE id = ?")?.execute((object, file))?;
-    Ok(())
+    insert(
+        connection,
+        "files",
+        &[
+            ("source", &source),
+            ("first_capture_id", &capture),
+            ("instance", &file.instance),
+            ("database_name", &file.database),
+            ("database_id", &file.database_id.map(Exact)),
+            ("file_id", &file.file_id),
+            ("kind", &Word(file.kind)),
+            ("path", &file.path),
+            ("drive", &file.drive),
+            ("handle", &file.handle),
+            ("object", &file.object),
+            ("epoch", &sample.epoch.run),
+            ("epoch_reset", &sample.epoch.reset),
+            ("meaning", &Json(sample.meaning)),
+            ("from_zero", &from_zero),
+        ],
+    )
 }
 
 /// Adds the counters of a file from this capture on.
@@ -97,56 +88,49 @@ pub(crate) fn insert_change(
     sample: &Sample,
 ) -> rusqlite::Result<()> {
     let latencies = sample.latencies.as_ref().map(Packed);
-    connection
-        .prepare_cached(
-            "INSERT INTO file_changes (file, capture_id, reads, read_bytes, read_stall_ns, \
-             read_stall_unknown, writes, write_bytes, write_stall_ns, write_stall_unknown, syncs, \
-             syncs_unknown, sync_bytes, sync_stall_ns, sync_stall_unknown, busy_ns, busy_unknown, \
-             size_bytes, size_unknown, latencies) VALUES (:file, :capture, :reads, :read_bytes, :read_stall_ns, :read_stall_unknown, \
-             :writes, :write_bytes, :write_stall_ns, :write_stall_unknown, :syncs, :syncs_unknown, \
-             :sync_bytes, :sync_stall_ns, :sync_stall_unknown, :busy_ns, :busy_unknown, :size_bytes, \
-             :size_unknown, :latencies)",
-        )?
-        .execute(
-            named_counters(&sample.counters, sample.size_bytes)
-                .iter()
-                .map(|(name, value)| (*name, value as &dyn ToSql))
-                .chain([
-                    (":file", &file as &dyn ToSql),
-                    (":capture", &capture),
-                    (":latencies", &latencies),
-                ])
-                .collect::<Vec<_>>()
-                .as_slice(),
-        )?;
-    Ok(())
+    let values: &[(_, &dyn ToSql)] = &[("file", &file), ("capture_id", &capture), ("latencies", &latencies)];
+    insert_with_counters(connection, "file_changes", values, &sample.counters, sample.size_bytes)
 }
 
-/// Counters and size of a file as the values of their columns, each under the name of its parameter.
-pub(crate) fn named_counters(counters: &Counters, size_bytes: Figure<u64>) -> [(&'static str, Value); 17] {
+/// Adds a row to a table that has counters among its columns.
+pub(crate) fn insert_with_counters(
+    connection: &Connection,
+    table: &str,
+    others: &[(&str, &dyn ToSql)],
+    counters: &Counters,
+    size_bytes: Figure<u64>,
+) -> rusqlite::Result<()> {
+    let counters = counter_columns(counters, size_bytes);
+    let counters = counters.iter().map(|(column, value)| (*column, value as &dyn ToSql));
+    let values: Vec<_> = others.iter().copied().chain(counters).collect();
+    insert(connection, table, &values).map(drop)
+}
+
+/// The columns of a file's counters and size, in the order in which [`counters_at`] reads them, and their values.
+fn counter_columns(counters: &Counters, size_bytes: Figure<u64>) -> [(&'static str, Value); 17] {
     let Counters { read, write, sync, busy_ns } = counters;
     let known = |value: Option<u64>| value.map_or(Value::Null, |value| Exact(value).value());
     let reason = |figure: Figure<u64>| figure.reason().map_or(Value::Null, |reason| Why(reason).value());
     let sync_known = sync.known();
     let sync_stall_ns = sync_known.map(|sync| sync.stall_ns);
     [
-        (":reads", known(Some(read.count))),
-        (":read_bytes", known(Some(read.bytes))),
-        (":read_stall_ns", known(read.stall_ns.known())),
-        (":read_stall_unknown", reason(read.stall_ns)),
-        (":writes", known(Some(write.count))),
-        (":write_bytes", known(Some(write.bytes))),
-        (":write_stall_ns", known(write.stall_ns.known())),
-        (":write_stall_unknown", reason(write.stall_ns)),
-        (":syncs", known(sync_known.map(|sync| sync.count))),
-        (":syncs_unknown", reason(sync.map(|sync| sync.count))),
-        (":sync_bytes", known(sync_known.map(|sync| sync.bytes))),
-        (":sync_stall_ns", known(sync_stall_ns.and_then(Figure::known))),
-        (":sync_stall_unknown", sync_stall_ns.map_or(Value::Null, reason)),
-        (":busy_ns", known(busy_ns.known())),
-        (":busy_unknown", reason(*busy_ns)),
-        (":size_bytes", known(size_bytes.known())),
-        (":size_unknown", reason(size_bytes)),
+        ("reads", known(Some(read.count))),
+        ("read_bytes", known(Some(read.bytes))),
+        ("read_stall_ns", known(read.stall_ns.known())),
+        ("read_stall_unknown", reason(read.stall_ns)),
+        ("writes", known(Some(write.count))),
+        ("write_bytes", known(Some(write.bytes))),
+        ("write_stall_ns", known(write.stall_ns.known())),
+        ("write_stall_unknown", reason(write.stall_ns)),
+        ("syncs", known(sync_known.map(|sync| sync.count))),
+        ("syncs_unknown", reason(sync.map(|sync| sync.count))),
+        ("sync_bytes", known(sync_known.map(|sync| sync.bytes))),
+        ("sync_stall_ns", known(sync_stall_ns.and_then(Figure::known))),
+        ("sync_stall_unknown", sync_stall_ns.map_or(Value::Null, reason)),
+        ("busy_ns", known(busy_ns.known())),
+        ("busy_unknown", reason(*busy_ns)),
+        ("size_bytes", known(size_bytes.known())),
+        ("size_unknown", reason(size_bytes)),
     ]
 }
 
@@ -174,31 +158,12 @@ pub(crate) fn figure(row: &Row<'_>, value: &str, reason: &str) -> rusqlite::Resu
 
 /// The columns of `file_changes` that [`counters_at`] reads, of a table or alias. They come first in a query.
 pub(crate) fn columns_of(table: &str) -> String {
-    const CHANGED: [&str; 17] = [
-        "reads",
-        "read_bytes",
-        "read_stall_ns",
-        "read_stall_unknown",
-        "writes",
-        "write_bytes",
-        "write_stall_ns",
-        "write_stall_unknown",
-        "syncs",
-        "syncs_unknown",
-        "sync_bytes",
-        "sync_stall_ns",
-        "sync_stall_unknown",
-        "busy_ns",
-        "busy_unknown",
-        "size_bytes",
-        "size_unknown",
-    ];
-    CHANGED.map(|column| format!("{table}.{column}")).join(", ")
+    let columns = counter_columns(&Counters::ZERO, Figure::Known(0));
+    columns.map(|(column, _)| format!("{table}.{column}")).join(", ")
 }
 
 /// Counters and size of a file, by column number, because there are millions of such rows.
 pub(crate) fn counters_at(row: &Row<'_>) -> rusqlite::Result<(Counters, Figure<u64>)> {
-    let exact = |at: usize| row.get::<_, Exact>(at).map(|Exact(value)| value);
     let figure = |value: usize, reason: usize| -> rusqlite::Result<Figure<u64>> {
         if let Some(Exact(value)) = row.get(value)? {
             return Ok(Figure::Known(value));
@@ -206,11 +171,13 @@ pub(crate) fn counters_at(row: &Row<'_>) -> rusqlite::Result<(Counters, Figure<u
         row.get::<_, Why>(reason).map(|Why(unknown)| Figure::unknown(unknown))
     };
     let ops = |at: usize| -> rusqlite::Result<Ops> {
-        Ok(Ops { count: exact(at)?, bytes: exact(at + 1)?, stall_ns: figure(at + 2, at + 3)? })
+        Ok(Ops { count: exact(row, at)?, bytes: exact(row, at + 1)?, stall_ns: figure(at + 2, at + 3)? })
     };
     let sync = match figure(8, 9)? {
         Figure::Unknown { unknown } => Figure::unknown(unknown),
-        Figure::Known(count) => Figure::Known(Ops { count, bytes: exact(10)?, stall_ns: figure(11, 12)? }),
+        Figure::Known(count) => {
+            Figure::Known(Ops { count, bytes: exact(row, 10)?, stall_ns: figure(11, 12)? })
+        }
     };
     Ok((Counters { read: ops(0)?, write: ops(4)?, sync, busy_ns: figure(13, 14)? }, figure(15, 16)?))
 }

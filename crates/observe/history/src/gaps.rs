@@ -1,8 +1,9 @@
 //! Gaps: when a recorded source could not be read, and why.
 
-use crate::exact::Exact;
+use crate::exact::{Exact, exact};
+use crate::statements::rows;
 use crate::{Error, History};
-use rusqlite::{Row, TransactionBehavior, named_params};
+use rusqlite::{Row, named_params};
 use serde::{Deserialize, Serialize};
 
 /// The number of a gap.
@@ -31,14 +32,11 @@ impl History {
     /// # Errors
     /// Where the file cannot be written.
     pub fn recorded_as(&mut self, name: &str, source: &str) -> Result<(), Error> {
-        let mut keep = || -> rusqlite::Result<()> {
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.transact("keep a source's name", |transaction| {
             transaction
                 .execute("INSERT OR REPLACE INTO recorded (name, source) VALUES (?, ?)", (name, source))?;
-            transaction.execute("UPDATE gaps SET source = ? WHERE source = ?", (source, name))?;
-            transaction.commit()
-        };
-        keep().map_err(|source| Error::sqlite("keep a source's name", &self.path, source))
+            transaction.execute("UPDATE gaps SET source = ? WHERE source = ?", (source, name)).map(drop)
+        })
     }
 
     /// Begins a gap of a source, by the recorder's name for it.
@@ -46,13 +44,10 @@ impl History {
     /// # Errors
     /// Where the file cannot be written.
     pub fn begin_gap(&mut self, name: &str, from_unix_ns: u64, reason: &str) -> Result<GapId, Error> {
-        let begun = self.connection.execute(
-            "INSERT INTO gaps (source, from_unix_ns, reason) \
-             VALUES (coalesce((SELECT source FROM recorded WHERE name = :name), :name), :from, :reason)",
-            named_params! { ":name": name, ":from": Exact(from_unix_ns), ":reason": reason },
-        );
-        begun.map_err(|source| Error::sqlite("keep a gap", &self.path, source))?;
-        Ok(GapId(self.connection.last_insert_rowid()))
+        let begin = "INSERT INTO gaps (source, from_unix_ns, reason) \
+             VALUES (coalesce((SELECT source FROM recorded WHERE name = :name), :name), :from, :reason)";
+        let values = named_params! { ":name": name, ":from": Exact(from_unix_ns), ":reason": reason };
+        self.execute("keep a gap", |connection| connection.prepare_cached(begin)?.insert(values)).map(GapId)
     }
 
     /// Ends the gap of a source.
@@ -60,11 +55,10 @@ impl History {
     /// # Errors
     /// Where the file cannot be written.
     pub fn end_gap(&mut self, id: GapId, until_unix_ns: u64) -> Result<(), Error> {
-        let ended = self.connection.execute(
-            "UPDATE gaps SET until_unix_ns = :until WHERE id = :id",
-            named_params! { ":until": Exact(until_unix_ns), ":id": id.0 },
-        );
-        ended.map(drop).map_err(|source| Error::sqlite("keep a gap", &self.path, source))
+        let end = "UPDATE gaps SET until_unix_ns = ? WHERE id = ?";
+        self.execute("keep a gap", |connection| {
+            connection.execute(end, (Exact(until_unix_ns), id.0)).map(drop)
+        })
     }
 
     /// All gaps, the oldest first.
@@ -72,20 +66,15 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn gaps(&self) -> Result<Vec<Gap>, Error> {
-        let read = || -> rusqlite::Result<Vec<Gap>> {
-            let mut rows = self.connection.prepare_cached("SELECT * FROM gaps ORDER BY id")?;
-            rows.query_map([], gap)?.collect()
-        };
-        read().map_err(|source| Error::sqlite("list gaps", &self.path, source))
+        self.execute("list gaps", |connection| rows(connection, "SELECT * FROM gaps ORDER BY id", [], gap))
     }
 }
 
 fn gap(row: &Row<'_>) -> rusqlite::Result<Gap> {
-    let Exact(from_unix_ns) = row.get("from_unix_ns")?;
     Ok(Gap {
         id: GapId(row.get("id")?),
         source: row.get("source")?,
-        from_unix_ns,
+        from_unix_ns: exact(row, "from_unix_ns")?,
         until_unix_ns: row.get::<_, Option<Exact>>("until_unix_ns")?.map(|Exact(until)| until),
         reason: row.get("reason")?,
     })

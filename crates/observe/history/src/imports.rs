@@ -1,8 +1,10 @@
 //! Imported runs of other tools, each kept once.
 
 use crate::exact::Exact;
-use crate::{Error, History, ResultId, now_unix_ns};
-use rusqlite::named_params;
+use crate::results::storable;
+use crate::runs::insert_run;
+use crate::statements::{insert, rows};
+use crate::{EntryKind, Error, History, ResultId, now_unix_ns};
 use workload::RunResult;
 
 impl History {
@@ -11,12 +13,10 @@ impl History {
     /// # Errors
     /// Where the history cannot be read.
     pub fn imported(&self, fingerprint: &str) -> Result<Vec<ResultId>, Error> {
-        let read = || -> rusqlite::Result<Vec<_>> {
-            let query = "SELECT run_id FROM imports WHERE fingerprint = ? ORDER BY run_id";
-            let mut rows = self.connection.prepare_cached(query)?;
-            rows.query_map([fingerprint], |row| row.get(0).map(ResultId))?.collect()
-        };
-        read().map_err(|source| Error::sqlite("look for an import", &self.path, source))
+        let query = "SELECT run_id FROM imports WHERE fingerprint = ? ORDER BY run_id";
+        self.execute("look for an import", |connection| {
+            rows(connection, query, [fingerprint], |row| row.get(0).map(ResultId))
+        })
     }
 
     /// Keeps the runs of one text, all of them or none, and its fingerprint.
@@ -29,34 +29,25 @@ impl History {
         fingerprint: &str,
         file: &str,
     ) -> Result<Vec<ResultId>, Error> {
-        let path = self.path.clone();
-        let failed = |source| Error::sqlite("save an import", &path, source);
-        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
-        let saved = self.save_each(runs, fingerprint, file);
-        let end = if saved.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        self.connection.execute_batch(end).map_err(failed)?;
-        saved
-    }
-
-    fn save_each(
-        &mut self,
-        runs: &[RunResult],
-        fingerprint: &str,
-        file: &str,
-    ) -> Result<Vec<ResultId>, Error> {
-        let mut ids = Vec::with_capacity(runs.len());
-        for run in runs {
-            let id = self.save_run(run)?;
-            let insert = "INSERT INTO imports (fingerprint, run_id, file, imported_unix_ns) \
-                 VALUES (:fingerprint, :run, :file, :now)";
-            let values = named_params! {
-                ":fingerprint": fingerprint, ":run": id.0, ":file": file, ":now": Exact(now_unix_ns()),
+        let json = runs.iter().map(|run| storable(EntryKind::Run, run)).collect::<Result<Vec<_>, Error>>()?;
+        let now = Exact(now_unix_ns());
+        self.transact("save an import", |transaction| {
+            let save = |(run, json): (&RunResult, &String)| {
+                let id = insert_run(transaction, None, run, json)?;
+                insert(
+                    transaction,
+                    "imports",
+                    &[
+                        ("fingerprint", &fingerprint),
+                        ("run_id", &id.0),
+                        ("file", &file),
+                        ("imported_unix_ns", &now),
+                    ],
+                )?;
+                Ok(id)
             };
-            let inserted = self.connection.execute(insert, values);
-            inserted.map_err(|source| Error::sqlite("save an import", &self.path, source))?;
-            ids.push(id);
-        }
-        Ok(ids)
+            runs.iter().zip(&json).map(save).collect()
+        })
     }
 }
 

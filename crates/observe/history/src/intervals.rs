@@ -75,8 +75,9 @@ impl History {
         }
         let minutes = (i128::from(later.taken_unix_ns) - i128::from(earlier.taken_unix_ns)) as f64 / 60e9;
         let (before, after) = (latencies(&earlier.samples), latencies(&later.samples));
-        let untimed = untimed_within(&self.connection, &earlier.source, a.min(b), a.max(b));
-        let untimed = untimed.map_err(|source| Error::sqlite("read captures", &self.path, source))?;
+        let untimed = self.execute("read captures", |connection| {
+            untimed_within(connection, &earlier.source, a.min(b), a.max(b))
+        })?;
         let rows = intervals(&earlier, &later, rules).into_iter().filter(|row| filter.matches(row));
         Ok(rows
             .map(|row| match untimed.get(&(row.file.instance.clone(), row.file.path.clone())) {
@@ -121,7 +122,7 @@ fn untimed_within(
              max(s.sync_stall_unknown) FROM ({files}) f CROSS JOIN {changes} \
              GROUP BY f.id HAVING coalesce(max(s.read_stall_unknown), max(s.write_stall_unknown), \
                                            max(s.sync_stall_unknown)) IS NOT NULL",
-            files = present_in("files")
+            files = present_in("files", "*")
         ))?;
         let parameters = named_params! { ":source": source, ":first": first.0, ":last": last.0 };
         let mut rows = rows.query(parameters)?;

@@ -42,6 +42,7 @@ mod results;
 mod retention;
 mod runs;
 mod series;
+mod statements;
 mod test_files;
 mod wait_rows;
 

@@ -1,10 +1,12 @@
 //! Test matrices: their definitions, and the state of their runs.
 
-use crate::exact::{Exact, Json};
+use crate::exact::{Exact, Json, exact};
+use crate::results::storable;
 use crate::runs::insert_run;
-use crate::{Error, History, ResultId, now_unix_ns};
+use crate::statements::{first_row, insert, rows};
+use crate::{EntryKind, Error, History, ResultId, now_unix_ns};
 use matrix::{Figures, Matrix, Progress, RunKey, RunState};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params, params};
+use rusqlite::{Connection, named_params};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -41,24 +43,24 @@ impl History {
     /// Where the file cannot be written.
     pub fn start_matrix(&mut self, matrix: &Matrix, owner: &str) -> Result<MatrixId, Error> {
         let points = matrix.points();
-        self.write("start a matrix", |connection| {
-            connection.execute(
-                "INSERT INTO matrices (name, created_unix_ns, definition, spent_ns, owner) \
-                 VALUES (:name, :now, :definition, 0, :owner)",
-                named_params! {
-                    ":name": matrix.name,
-                    ":now": Exact(now_unix_ns()),
-                    ":definition": Json(matrix),
-                    ":owner": owner,
-                },
+        self.transact("start a matrix", |connection| {
+            let id = insert(
+                connection,
+                "matrices",
+                &[
+                    ("name", &matrix.name),
+                    ("created_unix_ns", &Exact(now_unix_ns())),
+                    ("definition", &Json(matrix)),
+                    ("spent_ns", &0),
+                    ("owner", &owner),
+                ],
             )?;
-            let id = connection.last_insert_rowid();
             let mut insert = connection.prepare(
                 "INSERT INTO matrix_points (matrix, point, repeat, seed, state) VALUES (?, ?, ?, ?, 'planned')",
             )?;
             for key in matrix.order() {
                 let seed = Exact(matrix.seed(key, &points[key.point]));
-                insert.execute(params![id, key.point, key.repeat, seed])?;
+                insert.execute((id, key.point, key.repeat, seed))?;
             }
             Ok(MatrixId(id))
         })
@@ -69,21 +71,22 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn matrices(&self) -> Result<Vec<MatrixInfo>, Error> {
-        let read = || -> rusqlite::Result<Vec<MatrixInfo>> {
-            let mut rows = self.connection.prepare_cached(
-                "SELECT id, name, created_unix_ns, definition, sum(state IN ('planned', 'running')), \
-                 sum(state = 'done'), sum(state = 'skipped') \
-                 FROM matrices JOIN matrix_points ON matrix = id GROUP BY id ORDER BY id DESC",
-            )?;
-            let matrices = rows.query_map([], |row| {
-                let (Exact(created_unix_ns), Json(matrix)) = (row.get(2)?, row.get::<_, Json<Matrix>>(3)?);
-                let (Exact(planned), Exact(done), Exact(skipped)) = (row.get(4)?, row.get(5)?, row.get(6)?);
-                let (id, name) = (MatrixId(row.get(0)?), row.get(1)?);
-                Ok(MatrixInfo { id, name, created_unix_ns, targets: matrix.targets, planned, done, skipped })
-            })?;
-            matrices.collect()
-        };
-        read().map_err(|source| Error::sqlite("list the matrices", &self.path, source))
+        let query = "SELECT id, name, created_unix_ns, definition, sum(state IN ('planned', 'running')), \
+             sum(state = 'done'), sum(state = 'skipped') \
+             FROM matrices JOIN matrix_points ON matrix = id GROUP BY id ORDER BY id DESC";
+        self.execute("list the matrices", |connection| {
+            rows(connection, query, [], |row| {
+                Ok(MatrixInfo {
+                    id: MatrixId(row.get(0)?),
+                    name: row.get(1)?,
+                    created_unix_ns: exact(row, 2)?,
+                    targets: row.get::<_, Json<Matrix>>(3)?.0.targets,
+                    planned: exact(row, 4)?,
+                    done: exact(row, 5)?,
+                    skipped: exact(row, 6)?,
+                })
+            })
+        })
     }
 
     /// A matrix and the runs that are done. The kept seeds must be those that the definition yields: another order or
@@ -92,19 +95,18 @@ impl History {
     /// # Errors
     /// [`Error::NoMatrix`]; [`Error::ForeignMatrix`] where another version of Headroom gave other seeds.
     pub fn matrix(&self, id: MatrixId) -> Result<(Matrix, Progress), Error> {
-        let failed = |source| Error::sqlite("read a matrix", &self.path, source);
         let query = "SELECT definition, spent_ns FROM matrices WHERE id = ?";
-        let found = self.connection.query_row(query, [id.0], |row| {
-            let (Json(matrix), Exact(spent_ns)) = (row.get::<_, Json<Matrix>>(0)?, row.get(1)?);
-            Ok((matrix, spent_ns))
-        });
+        let (found, rows) = self.execute("read a matrix", |connection| {
+            let found = first_row(connection, query, [id.0], |row| Ok((row.get(0)?, exact(row, 1)?)))?;
+            Ok((found, read_states(connection, id)?))
+        })?;
         let no_matrix = || Error::NoMatrix { id: id.0, path: self.path.clone() };
-        let (matrix, spent_ns) = found.optional().map_err(failed)?.ok_or_else(no_matrix)?;
-        let rows = read_states(&self.connection, id).map_err(failed)?;
+        let (Json(matrix), spent_ns): (Json<Matrix>, u64) = found.ok_or_else(no_matrix)?;
         let points = matrix.points();
         let mut progress = Progress::new(&matrix);
         let known = |key: &RunKey, seed: u64| {
-            progress_has(&matrix, key) && matrix.seed(*key, &points[key.point]) == seed
+            key.repeat < matrix.runs.repeats
+                && points.get(key.point).is_some_and(|point| matrix.seed(*key, point) == seed)
         };
         if rows.len() != matrix.order().len() || rows.iter().any(|(key, seed, _)| !known(key, *seed)) {
             return Err(Error::ForeignMatrix { id: id.0, path: self.path.clone() });
@@ -121,11 +123,10 @@ impl History {
     pub fn unfinished_matrix(&self, matrix: Option<&Matrix>) -> Result<Option<MatrixId>, Error> {
         let query = "SELECT max(id) FROM matrices WHERE (:definition IS NULL OR definition = :definition) \
              AND EXISTS (SELECT * FROM matrix_points WHERE matrix = id AND state IN ('planned', 'running'))";
-        let found =
-            self.connection.query_row(query, named_params! { ":definition": matrix.map(Json) }, |row| {
-                row.get::<_, Option<i64>>(0)
-            });
-        let found = found.map_err(|source| Error::sqlite("look for a matrix", &self.path, source))?;
+        let definition = named_params! { ":definition": matrix.map(Json) };
+        let found: Option<i64> = self.execute("look for a matrix", |connection| {
+            connection.query_row(query, definition, |row| row.get(0))
+        })?;
         Ok(found.map(MatrixId))
     }
 
@@ -141,23 +142,17 @@ impl History {
         lives: impl Fn(&str) -> bool,
     ) -> Result<(), Error> {
         let path = self.path.clone();
-        self.write("take over a matrix", |connection| {
+        self.transact("take over a matrix", |connection| {
             let query = "SELECT owner FROM matrices WHERE id = ?";
-            let before: Option<Option<String>> =
-                connection.query_row(query, [id.0], |row| row.get(0)).optional()?;
-            match before {
-                None => return Ok(Err(Error::NoMatrix { id: id.0, path: path.clone() })),
+            match first_row(connection, query, [id.0], |row| row.get::<_, Option<String>>(0))? {
+                None => return Ok(Err(Error::NoMatrix { id: id.0, path })),
                 Some(Some(before)) if before != owner && lives(&before) => {
                     return Ok(Err(Error::MatrixInUse { id: id.0, owner: before }));
                 }
                 Some(_) => {}
             }
-            connection.execute("UPDATE matrices SET owner = ? WHERE id = ?", params![owner, id.0])?;
-            connection.execute(
-                "UPDATE matrix_points SET state = 'planned' WHERE matrix = ? AND state = 'running'",
-                [id.0],
-            )?;
-            Ok(Ok(()))
+            connection.execute("UPDATE matrices SET owner = ? WHERE id = ?", (owner, id.0))?;
+            plan_again(connection, id).map(Ok)
         })?
     }
 
@@ -167,11 +162,8 @@ impl History {
     /// # Errors
     /// Where the file cannot be written.
     pub fn leave_matrix(&mut self, id: MatrixId) -> Result<bool, Error> {
-        self.write("leave a matrix", |connection| {
-            connection.execute(
-                "UPDATE matrix_points SET state = 'planned' WHERE matrix = ? AND state = 'running'",
-                [id.0],
-            )?;
+        self.transact("leave a matrix", |connection| {
+            plan_again(connection, id)?;
             let query = "SELECT EXISTS (SELECT * FROM matrix_points WHERE matrix = ? AND state <> 'planned')";
             let kept: bool = connection.query_row(query, [id.0], |row| row.get(0))?;
             if kept {
@@ -189,13 +181,10 @@ impl History {
     /// # Errors
     /// [`Error::NotPlanned`] where it is done, or another process does it.
     pub fn begin_matrix_run(&mut self, id: MatrixId, key: RunKey) -> Result<(), Error> {
-        let began = self.write("begin a run", |connection| {
-            connection.execute(
-                "UPDATE matrix_points SET state = 'running' \
-                 WHERE matrix = ? AND point = ? AND repeat = ? AND state = 'planned'",
-                params![id.0, key.point, key.repeat],
-            )
-        })?;
+        let begin = "UPDATE matrix_points SET state = 'running' \
+             WHERE matrix = ? AND point = ? AND repeat = ? AND state = 'planned'";
+        let began = self
+            .execute("begin a run", |connection| connection.execute(begin, (id.0, key.point, key.repeat)))?;
         if began == 1 { Ok(()) } else { Err(Error::NotPlanned { id: id.0, key }) }
     }
 
@@ -210,25 +199,20 @@ impl History {
         result: &RunResult,
         took: Duration,
     ) -> Result<ResultId, Error> {
-        let json = crate::results::storable(crate::EntryKind::Run, result)?;
+        let json = storable(EntryKind::Run, result)?;
         let took_ns = nanos(took);
-        let kept = self.write("keep a run of a matrix", |connection| {
-            // The run is claimed first: where that fails, the transaction has changed nothing.
-            let query = "SELECT state FROM matrix_points WHERE matrix = ? AND point = ? AND repeat = ?";
-            let state: Option<String> = connection
-                .query_row(query, params![id.0, key.point, key.repeat], |row| row.get(0))
-                .optional()?;
-            if state.as_deref() != Some("running") {
+        let kept = self.transact("keep a run of a matrix", |connection| {
+            let query =
+                "SELECT state = 'running' FROM matrix_points WHERE matrix = ? AND point = ? AND repeat = ?";
+            let row = (id.0, key.point, key.repeat);
+            if first_row(connection, query, row, |row| row.get(0))? != Some(true) {
                 return Ok(None);
             }
-            let run = insert_run(connection, None, "", result, &json)?;
+            let run = insert_run(connection, None, result, &json)?;
             connection.execute(
-                "UPDATE matrix_points SET state = 'done', run = :run, took_ns = :took \
-                 WHERE matrix = :matrix AND point = :point AND repeat = :repeat",
-                named_params! {
-                    ":run": run.0, ":took": Exact(took_ns), ":matrix": id.0,
-                    ":point": key.point, ":repeat": key.repeat,
-                },
+                "UPDATE matrix_points SET state = 'done', run = ?, took_ns = ? \
+                 WHERE matrix = ? AND point = ? AND repeat = ?",
+                (run.0, Exact(took_ns), id.0, key.point, key.repeat),
             )?;
             spend(connection, id, took_ns)?;
             Ok(Some(run))
@@ -241,13 +225,13 @@ impl History {
     /// # Errors
     /// Where the file cannot be written.
     pub fn skip_matrix_runs(&mut self, id: MatrixId, skipped: &[(RunKey, String)]) -> Result<(), Error> {
-        self.write("skip runs of a matrix", |connection| {
+        self.transact("skip runs of a matrix", |connection| {
             let mut update = connection.prepare(
                 "UPDATE matrix_points SET state = 'skipped', reason = ? \
                  WHERE matrix = ? AND point = ? AND repeat = ? AND state = 'planned'",
             )?;
             for (key, reason) in skipped {
-                update.execute(params![reason, id.0, key.point, key.repeat])?;
+                update.execute((reason, id.0, key.point, key.repeat))?;
             }
             Ok(())
         })
@@ -258,7 +242,7 @@ impl History {
     /// # Errors
     /// Where the file cannot be written.
     pub fn spend_matrix_time(&mut self, id: MatrixId, time: Duration) -> Result<(), Error> {
-        self.write("note the time of a matrix", |connection| spend(connection, id, nanos(time)))
+        self.transact("note the time of a matrix", |connection| spend(connection, id, nanos(time)))
     }
 
     /// The size of a matrix's test files: the one noted first, so that it does not change when the matrix is
@@ -267,13 +251,10 @@ impl History {
     /// # Errors
     /// Where the file cannot be written.
     pub fn matrix_file_bytes(&mut self, id: MatrixId, wanted: u64) -> Result<u64, Error> {
-        self.write("note the size of a test file", |connection| {
-            connection.execute(
-                "UPDATE matrices SET file_bytes = ? WHERE id = ? AND file_bytes IS NULL",
-                params![Exact(wanted), id.0],
-            )?;
-            let query = "SELECT file_bytes FROM matrices WHERE id = ?";
-            connection.query_row(query, [id.0], |row| row.get(0)).map(|Exact(bytes)| bytes)
+        self.transact("note the size of a test file", |connection| {
+            let note = "UPDATE matrices SET file_bytes = ? WHERE id = ? AND file_bytes IS NULL";
+            connection.execute(note, (Exact(wanted), id.0))?;
+            connection.query_row("SELECT file_bytes FROM matrices WHERE id = ?", [id.0], |row| exact(row, 0))
         })
     }
 
@@ -286,68 +267,44 @@ impl History {
         id: MatrixId,
         point: usize,
     ) -> Result<Vec<(RunKey, ResultId, RunResult)>, Error> {
-        let read = || -> rusqlite::Result<Vec<_>> {
-            let mut rows = self.connection.prepare_cached(
-                "SELECT repeat, run, json FROM matrix_points JOIN runs ON runs.id = run \
-                 WHERE matrix = ? AND point = ? ORDER BY repeat",
-            )?;
-            let results = rows.query_map(params![id.0, point], |row| {
+        let query = "SELECT repeat, run, json FROM matrix_points JOIN runs ON runs.id = run \
+             WHERE matrix = ? AND point = ? ORDER BY repeat";
+        self.execute("read the runs of a matrix", |connection| {
+            rows(connection, query, (id.0, point), |row| {
                 let Json(result) = row.get(2)?;
                 Ok((RunKey { point, repeat: row.get(0)? }, ResultId(row.get(1)?), result))
-            })?;
-            results.collect()
-        };
-        read().map_err(|source| Error::sqlite("read the runs of a matrix", &self.path, source))
+            })
+        })
     }
-
-    /// One transaction.
-    fn write<T>(
-        &mut self,
-        doing: &'static str,
-        change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, Error> {
-        let path = self.path.clone();
-        let changed = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(
-            |transaction| {
-                let value = change(&transaction)?;
-                transaction.commit()?;
-                Ok(value)
-            },
-        );
-        changed.map_err(|source| Error::sqlite(doing, &path, source))
-    }
-}
-
-fn progress_has(matrix: &Matrix, key: &RunKey) -> bool {
-    (key.point as u64) < matrix.point_count() && key.repeat < matrix.runs.repeats
 }
 
 fn read_states(connection: &Connection, id: MatrixId) -> rusqlite::Result<Vec<(RunKey, u64, RunState)>> {
-    let mut rows = connection.prepare_cached(
-        "SELECT point, repeat, seed, state, reason, took_ns, iops, latency_ns FROM matrix_points \
-         LEFT JOIN runs ON runs.id = run WHERE matrix = ? ORDER BY point, repeat",
-    )?;
-    let states = rows.query_map([id.0], |row| {
-        let Exact(seed) = row.get(2)?;
+    let query = "SELECT point, repeat, seed, state, reason, took_ns, iops, latency_ns FROM matrix_points \
+         LEFT JOIN runs ON runs.id = run WHERE matrix = ? ORDER BY point, repeat";
+    rows(connection, query, [id.0], |row| {
         let state = match row.get::<_, String>(3)?.as_str() {
-            "done" => {
-                let Exact(took_ns) = row.get(5)?;
-                let latency_ns = row.get::<_, Option<f64>>(7)?.unwrap_or(0.0);
-                RunState::Done(Figures { iops: row.get(6)?, latency_ns, took: Duration::from_nanos(took_ns) })
-            }
+            "done" => RunState::Done(Figures {
+                iops: row.get(6)?,
+                latency_ns: row.get::<_, Option<f64>>(7)?.unwrap_or(0.0),
+                took: Duration::from_nanos(exact(row, 5)?),
+            }),
             "skipped" => RunState::Skipped { reason: row.get(4)? },
             _ => RunState::Planned,
         };
-        Ok((RunKey { point: row.get(0)?, repeat: row.get(1)? }, seed, state))
-    })?;
-    states.collect()
+        Ok((RunKey { point: row.get(0)?, repeat: row.get(1)? }, exact(row, 2)?, state))
+    })
+}
+
+/// A run that was begun and not finished is planned again.
+fn plan_again(connection: &Connection, id: MatrixId) -> rusqlite::Result<()> {
+    let plan = "UPDATE matrix_points SET state = 'planned' WHERE matrix = ? AND state = 'running'";
+    connection.execute(plan, [id.0]).map(drop)
 }
 
 fn spend(connection: &Connection, id: MatrixId, ns: u64) -> rusqlite::Result<()> {
     let query = "SELECT spent_ns FROM matrices WHERE id = ?";
-    let Exact(spent_ns) = connection.query_row(query, [id.0], |row| row.get(0))?;
-    let spent_ns = Exact(spent_ns.saturating_add(ns));
-    connection.execute("UPDATE matrices SET spent_ns = ? WHERE id = ?", params![spent_ns, id.0]).map(drop)
+    let spent_ns = connection.query_row(query, [id.0], |row| exact(row, 0))?.saturating_add(ns);
+    connection.execute("UPDATE matrices SET spent_ns = ? WHERE id = ?", (Exact(spent_ns), id.0)).map(drop)
 }
 
 fn nanos(time: Duration) -> u64 {

@@ -319,12 +319,12 @@ mod tests {
     fn a_file_of_version_1_is_migrated_and_keeps_its_rows() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("history.db");
-        let mut history = History::open_with(&path, &MIGRATIONS[..1]).unwrap();
-        history.record_test_file(Path::new("/data/headroom.test"), 4096).unwrap();
-        let run = "INSERT INTO runs (started_unix_ns, target, workload, outstanding, threads, elapsed_ns, ios, \
+        let history = History::open_with(&path, &MIGRATIONS[..1]).unwrap();
+        let rows = "INSERT INTO test_files (path, bytes, created_unix_ns) VALUES ('/data/headroom.test', 4096, 1); \
+                   INSERT INTO runs (started_unix_ns, target, workload, outstanding, threads, elapsed_ns, ios, \
                    failed, iops, mib_per_s, interrupted, summary, json) \
                    VALUES (1, '/data', 'random read 8 KiB', 1, 1, 1, 1, 0, 1, 1, 0, 'of version 1', '{}')";
-        history.connection.execute_batch(run).unwrap();
+        history.connection.execute_batch(rows).unwrap();
         drop(history);
         let next =
             [MIGRATIONS[0], MIGRATIONS[1], "ALTER TABLE test_files ADD COLUMN owner TEXT DEFAULT 'nobody'"];

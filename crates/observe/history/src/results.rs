@@ -1,9 +1,10 @@
 //! Capabilities and verdicts: plain columns to query by, and the whole value as JSON. (`runs.rs` has the runs.)
 
 use crate::exact::{Exact, Json, Word};
+use crate::statements::{first_row, insert};
 use crate::{EntryKind, Error, History, now_unix_ns};
 use capability::{Capability, Curve, KneeReason};
-use rusqlite::{OptionalExtension, Params, named_params};
+use rusqlite::named_params;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use verdict::Verdict;
@@ -20,25 +21,28 @@ impl History {
     /// # Errors
     /// Where the file cannot be written.
     pub fn save_capability(&mut self, capability: &Capability) -> Result<ResultId, Error> {
-        let insert = "INSERT INTO capabilities (measured_unix_ns, target, mount, device_number, device_name, \
-             device_bytes, backing_file, iops_max, summary, json) VALUES (:measured, :target, :mount, \
-             :device_number, :device_name, :device_bytes, :backing_file, :iops_max, :summary, :json)";
         let json = storable(EntryKind::Capability, capability)?;
         let device = capability.target.devices.first();
         let iops_max = capability.curves.iter().filter_map(Curve::iops_max).max_by(f64::total_cmp);
-        let values = named_params! {
-            ":measured": Exact(capability.measured_unix_ns),
-            ":target": capability.target.path,
-            ":mount": capability.target.mount,
-            ":device_number": device.map(|device| &device.number),
-            ":device_name": device.map(|device| &device.name),
-            ":device_bytes": device.map(|device| Exact(device.size_bytes)),
-            ":backing_file": device.and_then(|device| device.backing_file.as_ref()),
-            ":iops_max": iops_max,
-            ":summary": summary_of(capability),
-            ":json": json,
-        };
-        self.insert("save a capability", insert, values)
+        let saved = self.execute("save a capability", |connection| {
+            insert(
+                connection,
+                "capabilities",
+                &[
+                    ("measured_unix_ns", &Exact(capability.measured_unix_ns)),
+                    ("target", &capability.target.path),
+                    ("mount", &capability.target.mount),
+                    ("device_number", &device.map(|device| &device.number)),
+                    ("device_name", &device.map(|device| &device.name)),
+                    ("device_bytes", &device.map(|device| Exact(device.size_bytes))),
+                    ("backing_file", &device.and_then(|device| device.backing_file.as_ref())),
+                    ("iops_max", &iops_max),
+                    ("summary", &summary_of(capability)),
+                    ("json", &json),
+                ],
+            )
+        });
+        saved.map(ResultId)
     }
 
     /// A capability.
@@ -70,11 +74,12 @@ impl History {
             ":backing_file": device.and_then(|device| device.backing_file.as_ref()),
             ":target": target.path,
         };
-        let found = self.connection.query_row(query, values, |row| {
-            let Json(capability) = row.get(1)?;
-            Ok((ResultId(row.get(0)?), capability))
-        });
-        found.optional().map_err(|source| Error::sqlite("look for a capability", &self.path, source))
+        self.execute("look for a capability", |connection| {
+            first_row(connection, query, values, |row| {
+                let Json(capability) = row.get(1)?;
+                Ok((ResultId(row.get(0)?), capability))
+            })
+        })
     }
 
     /// Keeps a verdict with its whole report, at the current time.
@@ -88,23 +93,26 @@ impl History {
         source: &str,
         report_json: &serde_json::Value,
     ) -> Result<ResultId, Error> {
-        let insert = "INSERT INTO verdicts (judged_unix_ns, target, source, verdict, confidence, utilisation, \
-             headroom, summary, json, report) VALUES (:judged, :target, :source, :verdict, :confidence, \
-             :utilisation, :headroom, :summary, :json, :report)";
         let json = storable(EntryKind::Verdict, verdict)?;
-        let values = named_params! {
-            ":judged": Exact(now_unix_ns()),
-            ":target": target,
-            ":source": source,
-            ":verdict": Word(verdict.verdict),
-            ":confidence": Word(verdict.confidence),
-            ":utilisation": verdict.utilisation,
-            ":headroom": verdict.headroom,
-            ":summary": verdict.summary,
-            ":json": json,
-            ":report": Json(report_json),
-        };
-        self.insert("save a verdict", insert, values)
+        let saved = self.execute("save a verdict", |connection| {
+            insert(
+                connection,
+                "verdicts",
+                &[
+                    ("judged_unix_ns", &Exact(now_unix_ns())),
+                    ("target", &target),
+                    ("source", &source),
+                    ("verdict", &Word(verdict.verdict)),
+                    ("confidence", &Word(verdict.confidence)),
+                    ("utilisation", &verdict.utilisation),
+                    ("headroom", &verdict.headroom),
+                    ("summary", &verdict.summary),
+                    ("json", &json),
+                    ("report", &Json(report_json)),
+                ],
+            )
+        });
+        saved.map(ResultId)
     }
 
     /// A verdict.
@@ -115,24 +123,16 @@ impl History {
         self.value(EntryKind::Verdict, "SELECT json FROM verdicts WHERE id = ?", id)
     }
 
-    /// Adds one row in one statement, which is a transaction; SQLite waits for other writers.
-    fn insert(&mut self, doing: &'static str, insert: &str, values: impl Params) -> Result<ResultId, Error> {
-        let inserted = self.connection.execute(insert, values);
-        inserted.map_err(|source| Error::sqlite(doing, &self.path, source))?;
-        Ok(ResultId(self.connection.last_insert_rowid()))
-    }
-
     pub(crate) fn value<T: DeserializeOwned>(
         &self,
         kind: EntryKind,
         query: &str,
         id: ResultId,
     ) -> Result<T, Error> {
-        let found = self.connection.query_row(query, [id.0], |row| row.get(0)).optional();
-        match found.map_err(|source| Error::sqlite("read a result", &self.path, source))? {
-            Some(Json(value)) => Ok(value),
-            None => Err(self.not_found(kind, id.0)),
-        }
+        let found = self.execute("read a result", |connection| {
+            first_row(connection, query, [id.0], |row| row.get(0).map(|Json(value)| value))
+        })?;
+        found.ok_or_else(|| self.not_found(kind, id.0))
     }
 }
 

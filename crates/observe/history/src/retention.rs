@@ -23,15 +23,16 @@
 //! A call works for half a second in one transaction. The table `thinned` keeps how far a source was processed, so
 //! that no capture is judged twice.
 
-mod rows;
+mod superseded;
 
-use crate::exact::Exact;
+use crate::exact::exact;
+use crate::statements::{first_row, rows};
 use crate::{Error, History};
 use filestats::Rules;
-use rows::{Group, PresentItems};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
+use superseded::{Group, PresentItems};
 
 /// How far apart captures are kept, by their age.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,8 +82,7 @@ impl History {
     /// # Errors
     /// Where the file cannot be written; then nothing was removed.
     pub fn apply_retention(&mut self, retention: &Retention, now_unix_ns: u64) -> Result<Thinned, Error> {
-        let thinned = thin(&mut self.connection, retention, now_unix_ns);
-        thinned.map_err(|source| Error::sqlite("thin old captures", &self.path, source))
+        self.transact("thin old captures", |transaction| thin(transaction, retention, now_unix_ns))
     }
 }
 
@@ -113,17 +113,16 @@ impl Budget {
     }
 }
 
-fn thin(connection: &mut Connection, retention: &Retention, now_unix_ns: u64) -> rusqlite::Result<Thinned> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+fn thin(connection: &Connection, retention: &Retention, now_unix_ns: u64) -> rusqlite::Result<Thinned> {
     let mut budget = Budget { captures: JUDGED_MAX, until: Instant::now() + WORK_MAX };
     let mut thinned = Thinned::default();
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let sources = sources(&transaction)?;
+    let sources = sources(connection)?;
     'all: for step in retention.0.iter().filter(|step| !step.every.is_zero()) {
         let before_unix_ns = now_unix_ns.saturating_sub(nanos(step.age));
         for source in &sources {
             let task = Task { source, every_ns: nanos(step.every), before_unix_ns, now_unix_ns };
-            while thin_chunk(&transaction, &task, &mut budget, &mut thinned.captures)? {
+            while thin_chunk(connection, &task, &mut budget, &mut thinned.captures)? {
                 if budget.is_spent() {
                     thinned.more = true;
                     break 'all;
@@ -131,18 +130,15 @@ fn thin(connection: &mut Connection, retention: &Retention, now_unix_ns: u64) ->
             }
         }
     }
-    transaction.commit()?;
     Ok(thinned)
 }
 
 /// The names of the sources: one index look-up each, however many captures there are.
 fn sources(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut rows = connection.prepare_cached(
-        "WITH RECURSIVE next (source) AS (SELECT min(source) FROM captures UNION ALL \
+    let query = "WITH RECURSIVE next (source) AS (SELECT min(source) FROM captures UNION ALL \
          SELECT (SELECT min(source) FROM captures WHERE source > next.source) FROM next WHERE source IS NOT NULL) \
-         SELECT source FROM next WHERE source IS NOT NULL",
-    )?;
-    rows.query_map([], |row| row.get(0))?.collect()
+         SELECT source FROM next WHERE source IS NOT NULL";
+    rows(connection, query, [], |row| row.get(0))
 }
 
 /// Thins the next captures of a source. Returns whether there may be more to do.
@@ -153,10 +149,8 @@ fn thin_chunk(
     removed: &mut usize,
 ) -> rusqlite::Result<bool> {
     let every_ns = i64::try_from(task.every_ns).unwrap_or(i64::MAX);
-    let begin: Option<i64> = connection
-        .prepare_cached("SELECT capture_id FROM thinned WHERE source = ? AND every_ns = ?")?
-        .query_row((task.source, every_ns), |row| row.get(0))
-        .optional()?;
+    let query = "SELECT capture_id FROM thinned WHERE source = ? AND every_ns = ?";
+    let begin: Option<i64> = first_row(connection, query, (task.source, every_ns), |row| row.get(0))?;
     let captures = captures(connection, task.source, begin.unwrap_or(0))?;
     budget.captures = budget.captures.saturating_sub(captures.len());
     let Some(Judged { groups, mut kept, mut more }) = judge(&captures, task) else { return Ok(false) };
@@ -184,16 +178,16 @@ fn thin_chunk(
 
 /// The next captures of a source, from `begin`.
 fn captures(connection: &Connection, source: &str, begin: i64) -> rusqlite::Result<Vec<Capture>> {
-    let mut rows = connection.prepare_cached(
-        "SELECT id, taken_unix_ns, clock_ns, label IS NOT NULL FROM captures WHERE source = :source \
-         AND id >= :begin ORDER BY id LIMIT :limit",
-    )?;
-    let capture = |row: &rusqlite::Row<'_>| {
-        let (Exact(taken_unix_ns), Exact(clock_ns)) = (row.get(1)?, row.get(2)?);
-        Ok(Capture { id: row.get(0)?, taken_unix_ns, clock_ns, labelled: row.get(3)? })
-    };
-    let parameters = named_params! { ":source": source, ":begin": begin, ":limit": CHUNK as i64 };
-    rows.query_map(parameters, capture)?.collect()
+    let query = "SELECT id, taken_unix_ns, clock_ns, label IS NOT NULL FROM captures WHERE source = ? \
+         AND id >= ? ORDER BY id LIMIT ?";
+    rows(connection, query, (source, begin, CHUNK as i64), |row| {
+        Ok(Capture {
+            id: row.get(0)?,
+            taken_unix_ns: exact(row, 1)?,
+            clock_ns: exact(row, 2)?,
+            labelled: row.get(3)?,
+        })
+    })
 }
 
 /// Which of a source's captures are removed.

@@ -2,8 +2,9 @@
 
 use crate::exact::Exact;
 use crate::results::storable;
+use crate::statements::{first_row, insert};
 use crate::{EntryKind, Error, History, ResultId, now_unix_ns};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
+use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use workload::{PhaseResult, RunResult, format_ns};
@@ -14,37 +15,21 @@ use workload::{PhaseResult, RunResult, format_ns};
 pub struct SessionId(pub i64);
 
 impl History {
-    /// Keeps a run without a session.
-    ///
-    /// # Errors
-    /// Where the file cannot be written.
-    pub fn save_run(&mut self, run: &RunResult) -> Result<ResultId, Error> {
-        let json = storable(EntryKind::Run, run)?;
-        let saved = insert_run(&self.connection, None, "", run, &json);
-        saved.map_err(|source| Error::sqlite("save a run", &self.path, source))
-    }
-
     /// Begins a session, so that each run can be kept as it ends.
     ///
     /// # Errors
     /// Where the file cannot be written.
     pub fn begin_session(&mut self) -> Result<SessionId, Error> {
-        begin(&self.connection).map_err(|source| Error::sqlite("begin a session", &self.path, source))
+        self.execute("begin a session", begin)
     }
 
-    /// Keeps a run of a session.
+    /// Keeps a run: one of a session with the name of its phase, or a single one.
     ///
     /// # Errors
     /// Where the file cannot be written.
-    pub fn save_run_of(
-        &mut self,
-        session: SessionId,
-        phase: &str,
-        run: &RunResult,
-    ) -> Result<ResultId, Error> {
+    pub fn save_run(&mut self, run: &RunResult, phase: Option<(SessionId, &str)>) -> Result<ResultId, Error> {
         let json = storable(EntryKind::Run, run)?;
-        let saved = insert_run(&self.connection, Some(session), phase, run, &json);
-        saved.map_err(|source| Error::sqlite("save a run", &self.path, source))
+        self.execute("save a run", |connection| insert_run(connection, phase, run, &json))
     }
 
     /// Keeps all runs of a command as one session, or none of them; their numbers in the same order.
@@ -58,17 +43,13 @@ impl History {
                 runs.push((phase.name.as_str(), run, storable(EntryKind::Run, run)?));
             }
         }
-        let save = |connection: &mut Connection| -> rusqlite::Result<_> {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let session = begin(&transaction)?;
-            let ids = runs
-                .iter()
-                .map(|(phase, run, json)| insert_run(&transaction, Some(session), phase, run, json));
-            let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
-            transaction.commit()?;
-            Ok((session, ids))
-        };
-        save(&mut self.connection).map_err(|source| Error::sqlite("save a session", &self.path, source))
+        self.transact("save a session", |transaction| {
+            let session = begin(transaction)?;
+            let save = |(phase, run, json): &(&str, &RunResult, String)| {
+                insert_run(transaction, Some((session, phase)), run, json)
+            };
+            Ok((session, runs.iter().map(save).collect::<rusqlite::Result<_>>()?))
+        })
     }
 
     /// A run.
@@ -85,58 +66,54 @@ impl History {
     /// [`Error::NotFound`].
     pub fn session_of(&self, id: ResultId) -> Result<Option<(SessionId, String)>, Error> {
         let query = "SELECT session, coalesce(phase, '') FROM runs WHERE id = ?";
-        let found = self.connection.query_row(query, [id.0], |row| {
-            let session: Option<i64> = row.get(0)?;
-            Ok((session.map(SessionId), row.get::<_, String>(1)?))
-        });
-        let found = found.optional().map_err(|source| Error::sqlite("read a run", &self.path, source))?;
-        let (session, phase) = found.ok_or_else(|| self.not_found(EntryKind::Run, id.0))?;
-        Ok(session.map(|session| (session, phase)))
+        let found = self.execute("read a run", |connection| {
+            first_row(connection, query, [id.0], |row| {
+                let session: Option<i64> = row.get(0)?;
+                Ok(session.map(SessionId).zip(row.get(1)?))
+            })
+        })?;
+        found.ok_or_else(|| self.not_found(EntryKind::Run, id.0))
     }
 }
 
 fn begin(connection: &Connection) -> rusqlite::Result<SessionId> {
-    connection.execute("INSERT INTO sessions (started_unix_ns) VALUES (?)", [Exact(now_unix_ns())])?;
-    Ok(SessionId(connection.last_insert_rowid()))
+    insert(connection, "sessions", &[("started_unix_ns", &Exact(now_unix_ns()))]).map(SessionId)
 }
 
 /// Adds a run, whose JSON is [`storable`].
 pub(crate) fn insert_run(
     connection: &Connection,
-    session: Option<SessionId>,
-    phase: &str,
+    phase: Option<(SessionId, &str)>,
     run: &RunResult,
     json: &str,
 ) -> rusqlite::Result<ResultId> {
-    let name = &run.workload.name;
-    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    connection.execute(
-        "INSERT INTO runs (started_unix_ns, target, workload, outstanding, threads, elapsed_ns, ios, failed, \
-         iops, mib_per_s, latency_ns, interrupted, summary, json, session, phase, name, tool) VALUES (:started, \
-         :target, :workload, :outstanding, :threads, :elapsed, :ios, :failed, :iops, :mib_per_s, :latency, \
-         :interrupted, :summary, :json, :session, :phase, :name, :tool)",
-        named_params! {
-            ":started": Exact(run.started_unix_ns),
-            ":target": run.target,
-            ":workload": run.workload.shape.to_string(),
-            ":outstanding": run.workload.outstanding_total(),
-            ":threads": run.workload.threads,
-            ":elapsed": Exact(run.elapsed_ns),
-            ":ios": Exact(run.ios()),
-            ":failed": Exact(run.failed()),
-            ":iops": run.iops(),
-            ":mib_per_s": run.mib_per_s(),
-            ":latency": run.mean_latency_ns(),
-            ":interrupted": run.interrupted,
-            ":summary": summary_of(phase, run),
-            ":json": json,
-            ":session": session.map(|session| session.0),
-            ":phase": some(phase),
-            ":name": some(name),
-            ":tool": run.tool,
-        },
+    let (session, phase) = phase.unzip();
+    let some = |text: &'_ str| (!text.is_empty()).then(|| text.to_owned());
+    let id = insert(
+        connection,
+        "runs",
+        &[
+            ("started_unix_ns", &Exact(run.started_unix_ns)),
+            ("target", &run.target),
+            ("workload", &run.workload.shape.to_string()),
+            ("outstanding", &run.workload.outstanding_total()),
+            ("threads", &run.workload.threads),
+            ("elapsed_ns", &Exact(run.elapsed_ns)),
+            ("ios", &Exact(run.ios())),
+            ("failed", &Exact(run.failed())),
+            ("iops", &run.iops()),
+            ("mib_per_s", &run.mib_per_s()),
+            ("latency_ns", &run.mean_latency_ns()),
+            ("interrupted", &run.interrupted),
+            ("summary", &summary_of(phase.unwrap_or_default(), run)),
+            ("json", &json),
+            ("session", &session.map(|SessionId(id)| id)),
+            ("phase", &phase.and_then(some)),
+            ("name", &some(&run.workload.name)),
+            ("tool", &run.tool),
+        ],
     )?;
-    Ok(ResultId(connection.last_insert_rowid()))
+    Ok(ResultId(id))
 }
 
 /// "load, oltp: random 70/30 8 KiB, 32 outstanding: 1000 IOPS, 7.8 MiB/s, 2.00 ms mean".

@@ -15,13 +15,12 @@
 mod files;
 mod waits;
 
-use crate::exact::{Exact, Json};
+use crate::exact::{Exact, Json, exact};
 use crate::file_rows::IDENTITY;
+use crate::statements::rows;
 use crate::{Error, History};
 use files::FileRow;
-use filestats::{
-    Epoch, FileEpoch, FileSeries, Latencies, Lifetime, Meaning, Rules, Tick, TimeSeries, WaitSeries,
-};
+use filestats::{Epoch, FileSeries, Latencies, Lifetime, Meaning, Rules, Tick, TimeSeries, WaitSeries};
 use rusqlite::{Connection, Row, named_params};
 use std::collections::BTreeMap;
 
@@ -88,23 +87,18 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn sources(&self) -> Result<Vec<SourceInfo>, Error> {
-        let read = || -> rusqlite::Result<Vec<SourceInfo>> {
-            let mut rows = self.connection.prepare(
-                "SELECT source, count(*), min(taken_unix_ns), max(taken_unix_ns) FROM captures GROUP BY source \
-                 ORDER BY source",
-            )?;
-            let info = |row: &Row<'_>| {
-                let exact = |at| row.get::<_, Exact>(at).map(|Exact(value)| value);
+        let query = "SELECT source, count(*), min(taken_unix_ns), max(taken_unix_ns) FROM captures \
+             GROUP BY source ORDER BY source";
+        self.execute("list the sources", |connection| {
+            rows(connection, query, [], |row| {
                 Ok(SourceInfo {
                     source: row.get(0)?,
-                    captures: exact(1)?,
-                    first_unix_ns: exact(2)?,
-                    last_unix_ns: exact(3)?,
+                    captures: exact(row, 1)?,
+                    first_unix_ns: exact(row, 2)?,
+                    last_unix_ns: exact(row, 3)?,
                 })
-            };
-            rows.query_map([], info)?.collect()
-        };
-        read().map_err(|source| Error::sqlite("list the sources", &self.path, source))
+            })
+        })
     }
 
     /// All captures of a source that were taken in a period.
@@ -112,11 +106,9 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn series(&self, source: &str, from_unix_ns: u64, until_unix_ns: u64) -> Result<Series, Error> {
-        let read = || {
-            let captures = captures(&self.connection, source, from_unix_ns, until_unix_ns)?;
-            series(&self.connection, source, captures, false)
-        };
-        read().map_err(|source| Error::sqlite("read a stretch of captures", &self.path, source))
+        self.execute("read a stretch of captures", |connection| {
+            series(connection, source, captures(connection, source, from_unix_ns, until_unix_ns)?, false)
+        })
     }
 
     /// The first capture of each hour (UTC, 0 to 23) for which `wanted` returns true, and of the hour after it: the
@@ -131,20 +123,16 @@ impl History {
         until_unix_ns: u64,
         wanted: impl Fn(u64) -> bool,
     ) -> Result<Series, Error> {
-        let read = || {
-            let mut kept: Vec<(i64, Tick)> = Vec::new();
+        self.execute("read captures of some hours", |connection| {
+            let mut kept = captures(connection, source, from_unix_ns, until_unix_ns)?;
             let mut last_hour = None;
-            for capture in captures(&self.connection, source, from_unix_ns, until_unix_ns)? {
-                let hour = capture.1.taken_unix_ns / HOUR_NS;
-                let edge = last_hour != Some(hour);
-                if edge && (wanted(hour % 24) || wanted((hour + 23) % 24)) {
-                    kept.push(capture);
-                }
-                last_hour = Some(hour);
-            }
-            series(&self.connection, source, kept, true)
-        };
-        read().map_err(|source| Error::sqlite("read captures of some hours", &self.path, source))
+            kept.retain(|(_, tick)| {
+                let hour = tick.taken_unix_ns / HOUR_NS;
+                let is_first = last_hour.replace(hour) != Some(hour);
+                is_first && (wanted(hour % 24) || wanted((hour + 23) % 24))
+            });
+            series(connection, source, kept, true)
+        })
     }
 
     /// One file over a series; several results where the meaning of its counters changed.
@@ -152,17 +140,10 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn file_course(&self, series: &Series, file: usize, rules: Rules) -> Result<Vec<FileSeries>, Error> {
-        let spells = || -> rusqlite::Result<Vec<FileEpoch>> {
+        let spells = self.execute("read a file's captures", |connection| {
             let rows = series.files[file].iter();
-            Ok(rows
-                .map(|row| files::spell(&self.connection, series, row))
-                .collect::<Result<Vec<_>, _>>()?
-                .into_iter()
-                .flatten()
-                .collect())
-        };
-        let spells =
-            spells().map_err(|source| Error::sqlite("read a file's captures", &self.path, source))?;
+            rows.filter_map(|row| files::spell(connection, series, row).transpose()).collect()
+        })?;
         Ok(series.course.file(spells, rules))
     }
 
@@ -177,8 +158,9 @@ impl History {
         file: usize,
         meaning: Meaning,
     ) -> Result<Option<Latencies>, Error> {
-        let read = || files::latencies(&self.connection, series, &series.files[file], meaning);
-        read().map_err(|source| Error::sqlite("read a file's histograms", &self.path, source))
+        self.execute("read a file's histograms", |connection| {
+            files::latencies(connection, series, &series.files[file], meaning)
+        })
     }
 
     /// The waits of a series.
@@ -186,8 +168,7 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn wait_courses(&self, series: &Series, rules: Rules) -> Result<Vec<WaitSeries>, Error> {
-        let read = || waits::courses(&self.connection, series, rules);
-        read().map_err(|source| Error::sqlite("read waits", &self.path, source))
+        self.execute("read waits", |connection| waits::courses(connection, series, rules))
     }
 }
 
@@ -197,21 +178,17 @@ fn captures(
     from_unix_ns: u64,
     until_unix_ns: u64,
 ) -> rusqlite::Result<Vec<(i64, Tick)>> {
-    let mut rows = connection.prepare_cached(
-        "SELECT id, taken_unix_ns, clock_ns, complete FROM captures WHERE source = :source \
-         AND taken_unix_ns >= :from AND taken_unix_ns <= :until ORDER BY id",
-    )?;
-    let tick = |row: &Row<'_>| {
-        let (Exact(taken_unix_ns), Exact(clock_ns)) = (row.get(1)?, row.get(2)?);
-        let complete = row.get::<_, Option<Json<Epoch>>>(3)?.map(|Json(epoch)| epoch);
-        Ok((row.get(0)?, Tick { taken_unix_ns, clock_ns, complete }))
-    };
-    let parameters = named_params! {
-        ":source": source,
-        ":from": Exact(from_unix_ns),
-        ":until": Exact(until_unix_ns),
-    };
-    rows.query_map(parameters, tick)?.collect()
+    let query = "SELECT id, taken_unix_ns, clock_ns, complete FROM captures WHERE source = ? \
+         AND taken_unix_ns >= ? AND taken_unix_ns <= ? ORDER BY id";
+    rows(connection, query, (source, Exact(from_unix_ns), Exact(until_unix_ns)), |row| {
+        let tick = Tick { taken_unix_ns: exact(row, 1)?, clock_ns: exact(row, 2)?, complete: epoch(row, 3)? };
+        Ok((row.get(0)?, tick))
+    })
+}
+
+/// Reads [`filestats::Snapshot::complete`].
+pub(crate) fn epoch(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Epoch>> {
+    Ok(row.get::<_, Option<Json<Epoch>>>(column)?.map(|Json(epoch)| epoch))
 }
 
 fn series(
@@ -223,11 +200,9 @@ fn series(
     let (ids, ticks): (Vec<i64>, Vec<Tick>) = captures.into_iter().unzip();
     let mut by_name: BTreeMap<(String, String), Vec<FileRow>> = BTreeMap::new();
     if let (Some(first), Some(last)) = (ids.first(), ids.last()) {
-        let mut rows =
-            connection.prepare_cached(&files_in(", first_capture_id, gone_capture_id, from_zero"))?;
+        let query = files_in(", first_capture_id, gone_capture_id, from_zero");
         let parameters = named_params! { ":source": source, ":first": first, ":last": last };
-        for row in rows.query_map(parameters, files::file_row)? {
-            let row = row?;
+        for row in rows(connection, &query, parameters, files::file_row)? {
             by_name.entry((row.file.instance.clone(), row.file.path.clone())).or_default().push(row);
         }
     }
@@ -237,15 +212,17 @@ fn series(
 
 /// A query for the files that existed between `:first` and `:last`: identity, `id`, and more columns.
 pub(crate) fn files_in(more: &str) -> String {
-    format!("SELECT {IDENTITY}, id{more} FROM ({}) ORDER BY id", present_in("files"))
+    format!("SELECT {IDENTITY}, id{more} FROM ({}) ORDER BY id", present_in("files", "*"))
 }
 
 /// A query for all items that existed between `:first` and `:last`. Two queries, because SQLite uses no index for an OR.
-pub(crate) fn present_in(table: &str) -> String {
+/// Covering indexes answer both where the columns are the number and the two captures.
+pub(crate) fn present_in(table: &str, columns: &str) -> String {
     format!(
-        "SELECT * FROM {table} WHERE source = :source AND gone_capture_id IS NULL AND first_capture_id <= :last \
+        "SELECT {columns} FROM {table} \
+         WHERE source = :source AND gone_capture_id IS NULL AND first_capture_id <= :last \
          UNION ALL \
-         SELECT * FROM {table} WHERE source = :source AND gone_capture_id > :first AND first_capture_id <= :last \
-         ORDER BY id"
+         SELECT {columns} FROM {table} \
+         WHERE source = :source AND gone_capture_id > :first AND first_capture_id <= :last"
     )
 }

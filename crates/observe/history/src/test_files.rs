@@ -1,9 +1,10 @@
 //! The files that Headroom made to run load on: load that writes, and `headroom clean`, touch no others.
 
-use crate::exact::Exact;
+use crate::exact::{Exact, exact};
+use crate::statements::{first_row, rows};
 use crate::{Error, History, now_unix_ns};
-use rusqlite::types::{FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
-use rusqlite::{OptionalExtension, ToSql, named_params, types::FromSql};
+use rusqlite::ToSql;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -24,41 +25,17 @@ struct PathColumn(PathBuf);
 
 impl History {
     /// Records a test file durably. Call it before the file is made, so that a kill leaves no unrecorded file. A file
-    /// that is recorded already gets its new size.
+    /// that is recorded already gets its new size. `mark` is that of a lasting file (of `storage`) on a file system
+    /// without extended attributes: it is recorded again whenever it changes.
     ///
     /// # Errors
     /// Where the history cannot be written.
-    pub fn record_test_file(&mut self, path: &Path, bytes: u64) -> Result<(), Error> {
-        let recorded = self.connection.execute(
-            "INSERT INTO test_files (path, bytes, created_unix_ns) VALUES (:path, :bytes, :now) \
-             ON CONFLICT (path) WHERE removed_unix_ns IS NULL DO UPDATE SET bytes = excluded.bytes",
-            named_params! {
-                ":path": PathColumn(path.into()),
-                ":bytes": Exact(bytes),
-                ":now": Exact(now_unix_ns()),
-            },
-        );
-        recorded.map(drop).map_err(|source| Error::sqlite("record a test file", &self.path, source))
-    }
-
-    /// Records a lasting file and its mark (of `storage`), for a file system without extended attributes: durably, before
-    /// the file is written, and again whenever the mark changes.
-    ///
-    /// # Errors
-    /// Where the history cannot be written.
-    pub fn record_mark(&mut self, path: &Path, bytes: u64, mark: &str) -> Result<(), Error> {
-        let recorded = self.connection.execute(
-            "INSERT INTO test_files (path, bytes, created_unix_ns, mark) VALUES (:path, :bytes, :now, :mark) \
+    pub fn record_test_file(&mut self, path: &Path, bytes: u64, mark: Option<&str>) -> Result<(), Error> {
+        let record = "INSERT INTO test_files (path, bytes, created_unix_ns, mark) VALUES (?, ?, ?, ?) \
              ON CONFLICT (path) WHERE removed_unix_ns IS NULL \
-             DO UPDATE SET bytes = excluded.bytes, mark = excluded.mark",
-            named_params! {
-                ":path": PathColumn(path.into()),
-                ":bytes": Exact(bytes),
-                ":now": Exact(now_unix_ns()),
-                ":mark": mark,
-            },
-        );
-        recorded.map(drop).map_err(|source| Error::sqlite("record a mark", &self.path, source))
+             DO UPDATE SET bytes = excluded.bytes, mark = coalesce(excluded.mark, mark)";
+        let values = (PathColumn(path.into()), Exact(bytes), Exact(now_unix_ns()), mark);
+        self.execute("record a test file", |connection| connection.execute(record, values).map(drop))
     }
 
     /// The mark recorded for a path.
@@ -67,8 +44,9 @@ impl History {
     /// Where the history cannot be read.
     pub fn mark_of(&self, path: &Path) -> Result<Option<String>, Error> {
         let query = "SELECT mark FROM test_files WHERE path = ? AND removed_unix_ns IS NULL";
-        let found = self.connection.query_row(query, [PathColumn(path.into())], |row| row.get(0)).optional();
-        found.map(Option::flatten).map_err(|source| Error::sqlite("look for a mark", &self.path, source))
+        self.execute("look for a mark", |connection| {
+            first_row(connection, query, [PathColumn(path.into())], |row| row.get(0)).map(Option::flatten)
+        })
     }
 
     /// Notes that a test file was removed. Returns whether it was recorded.
@@ -76,13 +54,9 @@ impl History {
     /// # Errors
     /// Where the history cannot be written.
     pub fn forget_test_file(&mut self, path: &Path) -> Result<bool, Error> {
-        let forgotten = self.connection.execute(
-            "UPDATE test_files SET removed_unix_ns = :now WHERE path = :path AND removed_unix_ns IS NULL",
-            named_params! { ":now": Exact(now_unix_ns()), ":path": PathColumn(path.into()) },
-        );
-        forgotten
-            .map(|rows| rows > 0)
-            .map_err(|source| Error::sqlite("forget a test file", &self.path, source))
+        let forget = "UPDATE test_files SET removed_unix_ns = ? WHERE path = ? AND removed_unix_ns IS NULL";
+        let values = (Exact(now_unix_ns()), PathColumn(path.into()));
+        self.execute("forget a test file", |connection| Ok(connection.execute(forget, values)? > 0))
     }
 
     /// The recorded test files that were not removed, in the order in which they were made.
@@ -90,19 +64,14 @@ impl History {
     /// # Errors
     /// Where the history cannot be read.
     pub fn test_files(&self) -> Result<Vec<TestFile>, Error> {
-        let read = || -> rusqlite::Result<Vec<_>> {
-            let mut rows = self.connection.prepare_cached(
-                "SELECT path, bytes, created_unix_ns FROM test_files \
-                 WHERE removed_unix_ns IS NULL ORDER BY id",
-            )?;
-            let files = rows.query_map([], |row| {
+        let query =
+            "SELECT path, bytes, created_unix_ns FROM test_files WHERE removed_unix_ns IS NULL ORDER BY id";
+        self.execute("list test files", |connection| {
+            rows(connection, query, [], |row| {
                 let PathColumn(path) = row.get(0)?;
-                let (Exact(bytes), Exact(created_unix_ns)) = (row.get(1)?, row.get(2)?);
-                Ok(TestFile { path, bytes, created_unix_ns })
-            })?;
-            files.collect()
-        };
-        read().map_err(|source| Error::sqlite("list test files", &self.path, source))
+                Ok(TestFile { path, bytes: exact(row, 1)?, created_unix_ns: exact(row, 2)? })
+            })
+        })
     }
 }
 

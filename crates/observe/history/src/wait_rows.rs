@@ -2,8 +2,9 @@
 
 use crate::exact::Word;
 use crate::file_rows::{columns, figure, word};
+use crate::statements::{insert, rows};
 use filestats::{Epoch, WaitSample};
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Connection, Row, ToSql};
 use std::collections::HashMap;
 
 const COLUMNS: &str =
@@ -12,7 +13,7 @@ const COLUMNS: &str =
 /// The waits of a capture, in the order in which the source first showed them.
 pub(crate) fn read(connection: &Connection, capture: i64) -> rusqlite::Result<Vec<WaitSample>> {
     let query = format!("SELECT {COLUMNS} FROM wait_stats WHERE capture_id = ? ORDER BY wait_event");
-    connection.prepare_cached(&query)?.query_map([capture], wait)?.collect()
+    rows(connection, &query, [capture], wait)
 }
 
 /// Saves the waits of a capture that is being written.
@@ -29,9 +30,7 @@ pub(crate) fn save(
          AND s.capture_id = (SELECT max(capture_id) FROM wait_changes WHERE wait_event = w.id) \
          WHERE w.source = ? AND w.gone_capture_id IS NULL"
     );
-    let mut rows = connection.prepare_cached(&query)?;
-    for row in rows.query_map([source], |row| Ok((row.get::<_, i64>(0)?, wait(row)?)))? {
-        let (id, wait) = row?;
+    for (id, wait) in rows(connection, &query, [source], |row| Ok((row.get::<_, i64>(0)?, wait(row)?)))? {
         present.insert((wait.instance.clone(), wait.event.clone()), (id, wait));
     }
     for wait in waits {
@@ -62,22 +61,20 @@ fn insert_event(
     from_zero: bool,
     wait: &WaitSample,
 ) -> rusqlite::Result<i64> {
-    connection
-        .prepare_cached(
-            "INSERT INTO wait_events (source, first_capture_id, instance, event, class, epoch, epoch_reset, from_zero) \
-             VALUES (:source, :capture, :instance, :event, :class, :epoch, :epoch_reset, :from_zero)",
-        )?
-        .execute(named_params! {
-            ":source": source,
-            ":capture": capture,
-            ":instance": wait.instance,
-            ":event": wait.event,
-            ":class": Word(wait.class),
-            ":epoch": wait.epoch.run,
-            ":epoch_reset": wait.epoch.reset,
-            ":from_zero": from_zero,
-        })?;
-    Ok(connection.last_insert_rowid())
+    insert(
+        connection,
+        "wait_events",
+        &[
+            ("source", &source),
+            ("first_capture_id", &capture),
+            ("instance", &wait.instance),
+            ("event", &wait.event),
+            ("class", &Word(wait.class)),
+            ("epoch", &wait.epoch.run),
+            ("epoch_reset", &wait.epoch.reset),
+            ("from_zero", &from_zero),
+        ],
+    )
 }
 
 fn insert_change(
@@ -88,23 +85,19 @@ fn insert_change(
 ) -> rusqlite::Result<()> {
     let (waits, waits_unknown) = columns(wait.count);
     let (wait_ns, wait_unknown) = columns(wait.wait_ns);
-    connection
-        .prepare_cached(
-            "INSERT INTO wait_changes (wait_event, capture_id, waits, waits_unknown, wait_ns, wait_unknown) \
-             VALUES (:event, :capture, :waits, :waits_unknown, :wait_ns, :wait_unknown)",
-        )?
-        .execute(named_params! {
-            ":event": event,
-            ":capture": capture,
-            ":waits": waits,
-            ":waits_unknown": waits_unknown,
-            ":wait_ns": wait_ns,
-            ":wait_unknown": wait_unknown,
-        })?;
-    Ok(())
+    let values: &[(_, &dyn ToSql)] = &[
+        ("wait_event", &event),
+        ("capture_id", &capture),
+        ("waits", &waits),
+        ("waits_unknown", &waits_unknown),
+        ("wait_ns", &wait_ns),
+        ("wait_unknown", &wait_unknown),
+    ];
+    insert(connection, "wait_changes", values).map(drop)
 }
 
-fn wait(row: &Row<'_>) -> rusqlite::Result<WaitSample> {
+/// Reads a wait from the columns [`COLUMNS`].
+pub(crate) fn wait(row: &Row<'_>) -> rusqlite::Result<WaitSample> {
     Ok(WaitSample {
         instance: row.get("instance")?,
         event: row.get("event")?,

@@ -200,7 +200,7 @@ pub fn directory(
     // Recorded before it exists and until it is removed, so that a kill leaves no unrecorded file.
     let path = workspace::canonical(workspace.path())
         .join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
-    history.record_test_file(&path, bytes)?;
+    history.record_test_file(&path, bytes, None)?;
     let file = workspace.test_file(TEST_FILE, bytes, &mut making(out));
     let measured = file.map_err(Failure::from).and_then(|file| {
         let region = file.region(how.caching())?;

@@ -241,7 +241,7 @@ impl Opening<'_> {
         };
         // Recorded before it exists and until it is removed, so that a kill leaves no unrecorded file.
         let path = workspace.entry(&name);
-        self.history.record_test_file(&path, bytes)?;
+        self.history.record_test_file(&path, bytes, None)?;
         match workspace.test_file(&name, bytes, &mut making(self.out)) {
             Ok(file) => self.opened.test_files.push(file),
             Err(error) => {
@@ -317,7 +317,7 @@ fn changed(path: &Path) -> Failure {
 /// Records the mark of a file whose file system has no extended attributes.
 fn record(file: &MadeFile, history: &mut History) -> Result<(), Failure> {
     if !file.in_file() {
-        history.record_mark(file.path(), file.bytes(), &file.mark())?;
+        history.record_test_file(file.path(), file.bytes(), Some(&file.mark()))?;
     }
     Ok(())
 }

@@ -94,8 +94,8 @@ mod tests {
         let mut history = History::open(&dir.path().join("history.db")).unwrap();
         let left = canonical(dir.path()).join("headroom.tmp/test");
         let elsewhere = PathBuf::from("/elsewhere/headroom.tmp/test");
-        history.record_test_file(&left, 1).unwrap();
-        history.record_test_file(&elsewhere, 1).unwrap();
+        history.record_test_file(&left, 1, None).unwrap();
+        history.record_test_file(&elsewhere, 1, None).unwrap();
         let mut out = Output::new(false);
         let workspace = open(dir.path(), &mut history, &mut out).unwrap();
         let paths: Vec<PathBuf> = history.test_files().unwrap().into_iter().map(|file| file.path).collect();

@@ -1,9 +1,8 @@
 //! The waits of a series, event by event.
 
 use super::{Series, present_in};
-use crate::exact::Word;
-use crate::file_rows::figure;
-use filestats::{Epoch, Rules, WaitEpoch, WaitSample, WaitSeries};
+use crate::wait_rows::wait;
+use filestats::{Rules, WaitEpoch, WaitSeries};
 use rusqlite::{Connection, named_params};
 use std::collections::BTreeMap;
 
@@ -21,7 +20,7 @@ pub(super) fn courses(
          AND s.capture_id >= coalesce((SELECT max(capture_id) FROM wait_changes WHERE wait_event = w.id \
                                        AND capture_id <= max(:first, w.first_capture_id)), 0) \
          ORDER BY w.id, s.capture_id",
-        events = present_in("wait_events")
+        events = present_in("wait_events", "*")
     );
     let mut rows = connection.prepare_cached(&query)?;
     let parameters = named_params! { ":source": series.course.source, ":first": first, ":last": last };
@@ -29,20 +28,15 @@ pub(super) fn courses(
     let mut last_id = None;
     while let Some(row) = rows.next()? {
         let id: i64 = row.get("id")?;
-        let (count, wait_ns) =
-            (figure(row, "waits", "waits_unknown")?, figure(row, "wait_ns", "wait_unknown")?);
-        let name: (String, String) = (row.get("instance")?, row.get("event")?);
-        let spells = by_name.entry(name.clone()).or_default();
+        let sample = wait(row)?;
+        let spells = by_name.entry((sample.instance.clone(), sample.event.clone())).or_default();
         if last_id.replace(id) == Some(id)
             && let Some(spell) = spells.last_mut()
         {
-            spell.changes.push((series.tick(row.get("capture_id")?), count, wait_ns));
+            spell.changes.push((series.tick(row.get("capture_id")?), sample.count, sample.wait_ns));
             continue;
         }
         let (born, died) = (row.get("first_capture_id")?, row.get("gone_capture_id")?);
-        let Word(class) = row.get("class")?;
-        let epoch = Epoch { run: row.get("epoch")?, reset: row.get("epoch_reset")? };
-        let sample = WaitSample { instance: name.0, event: name.1, class, epoch, count, wait_ns };
         let life = series.life(born, died, row.get("from_zero")?);
         spells.push(WaitEpoch { life, sample, changes: Vec::new() });
     }

@@ -146,7 +146,7 @@ fn verdict() -> Verdict {
 #[test]
 fn what_was_saved_comes_back_as_the_same_value() {
     let (_dir, mut history) = new_history();
-    let saved = history.save_run(&run()).unwrap();
+    let saved = history.save_run(&run(), None).unwrap();
     assert_eq!(history.run(saved).unwrap(), run());
     let capability = capability(target("/mnt/data/db"), 5);
     let saved = history.save_capability(&capability).unwrap();
@@ -219,7 +219,7 @@ fn a_value_that_json_cannot_hold_is_refused_rather_than_lost() {
 #[test]
 fn entries_list_everything_the_newest_first() {
     let (_dir, mut history) = new_history();
-    history.save_run(&run()).unwrap();
+    history.save_run(&run(), None).unwrap();
     history.save_capability(&capability(target("/mnt/data"), 3_000)).unwrap();
     let snapshot = filestats::Snapshot {
         source: "sqlite".into(),
@@ -277,12 +277,12 @@ fn the_runs_of_a_command_are_one_session_with_phases_and_names() {
     );
     assert!(entries.iter().all(|entry| entry.session == Some(session)));
 
-    let single = history.save_run(&RunResult { tool: Some("fio-3.33".into()), ..run() }).unwrap();
+    let single = history.save_run(&RunResult { tool: Some("fio-3.33".into()), ..run() }, None).unwrap();
     assert_eq!(history.session_of(single).unwrap(), None);
     assert!(history.entries(9).unwrap().iter().any(|entry| entry.summary.ends_with(" (fio-3.33)")));
     let next = history.begin_session().unwrap();
     assert_eq!(next, SessionId(2));
-    let id = history.save_run_of(next, "", &run()).unwrap();
+    let id = history.save_run(&run(), Some((next, ""))).unwrap();
     assert_eq!(history.session_of(id).unwrap(), Some((next, String::new())));
     assert!(matches!(history.session_of(ResultId(9)), Err(Error::NotFound { .. })));
 }
@@ -291,10 +291,10 @@ fn the_runs_of_a_command_are_one_session_with_phases_and_names() {
 fn a_mark_is_kept_for_a_file_that_takes_none_until_it_is_gone() {
     let (_dir, mut history) = new_history();
     let path = Path::new("/nfs/scratch.dat");
-    history.record_mark(path, 4096, "version=1 state=making").unwrap();
-    history.record_mark(path, 4096, "version=1 state=whole").unwrap();
+    history.record_test_file(path, 4096, Some("version=1 state=making")).unwrap();
+    history.record_test_file(path, 4096, Some("version=1 state=whole")).unwrap();
     assert_eq!(history.mark_of(path).unwrap().as_deref(), Some("version=1 state=whole"));
-    history.record_test_file(Path::new("/data/plain"), 1).unwrap();
+    history.record_test_file(Path::new("/data/plain"), 1, None).unwrap();
     assert_eq!(history.mark_of(Path::new("/data/plain")).unwrap(), None);
     history.forget_test_file(path).unwrap();
     assert_eq!(history.mark_of(path).unwrap(), None);
@@ -305,9 +305,9 @@ fn test_files_are_on_record_until_they_are_removed() {
     let (_dir, mut history) = new_history();
     let odd = Path::new(std::ffi::OsStr::from_bytes(b"/mnt/\xff.test"));
     let plain = Path::new("/mnt/data/headroom.test");
-    history.record_test_file(plain, 1 << 30).unwrap();
-    history.record_test_file(odd, 4096).unwrap();
-    history.record_test_file(plain, 2 << 30).unwrap();
+    history.record_test_file(plain, 1 << 30, None).unwrap();
+    history.record_test_file(odd, 4096, None).unwrap();
+    history.record_test_file(plain, 2 << 30, None).unwrap();
     let paths = |history: &History| -> Vec<(std::path::PathBuf, u64)> {
         history.test_files().unwrap().into_iter().map(|file| (file.path, file.bytes)).collect()
     };
@@ -315,6 +315,6 @@ fn test_files_are_on_record_until_they_are_removed() {
     assert!(history.forget_test_file(odd).unwrap());
     assert!(!history.forget_test_file(odd).unwrap(), "it was on record once");
     assert_eq!(paths(&history).len(), 1);
-    history.record_test_file(odd, 1).unwrap();
+    history.record_test_file(odd, 1, None).unwrap();
     assert_eq!(paths(&history)[1], (odd.into(), 1));
 }

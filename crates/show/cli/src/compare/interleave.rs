@@ -211,7 +211,7 @@ impl Rounds<'_> {
         let results: Vec<RunResult> = phases.into_iter().flat_map(|phase| phase.results).collect();
         into.resize_with(results.len(), Vec::new);
         for (repeats, result) in into.iter_mut().zip(results) {
-            self.history.save_run_of(session, name, &result)?;
+            self.history.save_run(&result, Some((session, name)))?;
             repeats.push(result);
         }
         Ok(())

@@ -155,7 +155,7 @@ impl<'a> Places<'a> {
         // On record before it is there, until it is gone, whatever happens between.
         let recorded = workspace::canonical(workspace.path())
             .join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
-        history.record_test_file(&recorded, bytes)?;
+        history.record_test_file(&recorded, bytes, None)?;
         // Where one of the two fails, the file is gone again.
         let opened = make(&workspace, bytes, out).and_then(|file| Ok((file.region(caching)?, file)));
         if opened.is_err() && !recorded.exists() {

@@ -20,7 +20,7 @@ impl Place {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let results: Vec<RunResult> = [1, 4, 16].map(|outstanding| measured(dir.path(), outstanding)).into();
         let mut history = History::open(&dir.path().join("history.db")).unwrap();
-        results.iter().for_each(|result| assert!(history.save_run(result).is_ok()));
+        results.iter().for_each(|result| assert!(history.save_run(result, None).is_ok()));
         let phases = serde_json::json!({"phases": [PhaseResult { name: "sweep".into(), results }]});
         std::fs::write(dir.path().join("runs.json"), phases.to_string()).unwrap();
         Place { dir }

@@ -2,6 +2,8 @@
 
 use crate::changes::{self, Read};
 use crate::file_rows::figure;
+use crate::series::present_in;
+use crate::statements::{first_row, rows};
 use filestats::{Counters, Figure};
 use rusqlite::{Connection, Row, named_params};
 
@@ -40,11 +42,12 @@ impl PresentItems {
         from: i64,
         until: i64,
     ) -> rusqlite::Result<PresentItems> {
-        let present = |table: &str| -> rusqlite::Result<Vec<Item>> {
-            let mut rows = connection.prepare_cached(&present_query(table))?;
-            let item = |row: &Row<'_>| Ok(Item { id: row.get(0)?, first: row.get(1)?, gone: row.get(2)? });
-            rows.query_map(named_params! { ":source": source, ":from": from, ":until": until }, item)?
-                .collect()
+        let present = |table: &str| {
+            let query = present_in(table, "id, first_capture_id, gone_capture_id");
+            let range = named_params! { ":source": source, ":first": from, ":last": until };
+            rows(connection, &query, range, |row| {
+                Ok(Item { id: row.get(0)?, first: row.get(1)?, gone: row.get(2)? })
+            })
         };
         Ok(PresentItems { files: present(FILES)?, waits: present(WAIT_EVENTS)? })
     }
@@ -54,17 +57,6 @@ impl PresentItems {
         thin_files(connection, &self.files, group)?;
         thin_waits(connection, &self.waits, group)
     }
-}
-
-/// Two queries, because SQLite uses no index for an OR. Covering indexes answer both.
-fn present_query(table: &str) -> String {
-    format!(
-        "SELECT id, first_capture_id, gone_capture_id FROM {table} \
-         WHERE source = :source AND gone_capture_id IS NULL AND first_capture_id <= :until \
-         UNION ALL \
-         SELECT id, first_capture_id, gone_capture_id FROM {table} \
-         WHERE source = :source AND gone_capture_id > :from AND first_capture_id <= :until"
-    )
 }
 
 /// Cumulative counters.
@@ -102,8 +94,7 @@ impl Grows for (Figure<u64>, Figure<u64>) {
 fn thin_files(connection: &Connection, files: &[Item], group: &Group) -> rusqlite::Result<()> {
     for file in files.iter().filter(|file| file.is_in(group)) {
         let found = changes::between(connection, file.id, group.after, group.until, Read::Counters)?;
-        let found: Vec<(i64, Counters)> =
-            found.into_iter().map(|change| (change.capture, change.counters)).collect();
+        let found: Vec<_> = found.into_iter().map(|change| (change.capture, change.counters)).collect();
         let (before, found) =
             found.split_at(usize::from(found.first().is_some_and(|(at, _)| *at <= group.after)));
         if found.len() >= 2 {
@@ -115,29 +106,23 @@ fn thin_files(connection: &Connection, files: &[Item], group: &Group) -> rusqlit
 }
 
 fn thin_waits(connection: &Connection, waits: &[Item], group: &Group) -> rusqlite::Result<()> {
-    const COLUMNS: &str = "waits, waits_unknown, wait_ns, wait_unknown";
-    let read = |row: &Row<'_>| -> rusqlite::Result<(Figure<u64>, Figure<u64>)> {
-        Ok((figure(row, "waits", "waits_unknown")?, figure(row, "wait_ns", "wait_unknown")?))
+    let figures = |row: &Row<'_>| -> rusqlite::Result<(i64, (Figure<u64>, Figure<u64>))> {
+        let waits = figure(row, "waits", "waits_unknown")?;
+        Ok((row.get("capture_id")?, (waits, figure(row, "wait_ns", "wait_unknown")?)))
     };
-    let mut rows = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS}, capture_id FROM wait_changes WHERE wait_event = ? AND capture_id > ? AND capture_id <= ? \
-         ORDER BY capture_id"
-    ))?;
-    let mut last = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM wait_changes WHERE wait_event = ? AND capture_id <= ? ORDER BY capture_id DESC LIMIT 1"
-    ))?;
+    let within = "SELECT * FROM wait_changes WHERE wait_event = ? AND capture_id > ? AND capture_id <= ? \
+         ORDER BY capture_id";
+    let last = "SELECT * FROM wait_changes WHERE wait_event = ? AND capture_id <= ? \
+         ORDER BY capture_id DESC LIMIT 1";
     let mut delete =
         connection.prepare_cached("DELETE FROM wait_changes WHERE wait_event = ? AND capture_id = ?")?;
     for wait in waits.iter().filter(|wait| wait.is_in(group)) {
-        let row = |row: &Row<'_>| Ok((row.get::<_, i64>("capture_id")?, read(row)?));
-        let found = rows.query_map((wait.id, group.after, group.until), row)?;
-        let found = found.collect::<rusqlite::Result<Vec<_>>>()?;
+        let found = rows(connection, within, (wait.id, group.after, group.until), figures)?;
         if found.len() < 2 {
             continue;
         }
-        let mut before = last.query((wait.id, group.after))?;
-        let before = before.next()?.map(read).transpose()?;
-        for id in superseded(before.as_ref(), &found, wait.first) {
+        let before = first_row(connection, last, (wait.id, group.after), figures)?;
+        for id in superseded(before.as_ref().map(|(_, figures)| figures), &found, wait.first) {
             delete.execute((wait.id, id))?;
         }
     }
@@ -170,7 +155,6 @@ fn superseded<T: Grows>(before: Option<&T>, rows: &[(i64, T)], first: i64) -> Ve
 mod tests {
     use super::*;
     use crate::History;
-    use crate::series::present_in;
 
     #[test]
     fn items_that_existed_in_a_range_are_found_by_an_index() {
@@ -189,9 +173,10 @@ mod tests {
             plan
         };
         for table in [FILES, WAIT_EVENTS] {
-            let found = plan(&present_query(table), &["source", "until", "from"]).join("; ");
+            let covered = present_in(table, "id, first_capture_id, gone_capture_id");
+            let found = plan(&covered, &["source", "last", "first"]).join("; ");
             assert_eq!(found.matches("USING COVERING INDEX").count(), 2, "{found}");
-            let found = plan(&present_in(table), &["source", "last", "first"]).join("; ");
+            let found = plan(&present_in(table, "*"), &["source", "last", "first"]).join("; ");
             assert_eq!(found.matches("gone_capture_id").count(), 2, "{found}");
             assert!(!found.contains("SCAN"), "{found}");
         }

@@ -1,0 +1,64 @@
+//! The shapes of statements that recur: a list of rows, one row, a new row, a transaction.
+
+use crate::{Error, History};
+use rusqlite::{Connection, OptionalExtension, Params, Row, ToSql, Transaction, TransactionBehavior};
+
+impl History {
+    /// Executes statements. `doing` names in an error what was tried.
+    pub(crate) fn execute<T>(
+        &self,
+        doing: &'static str,
+        statements: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        statements(&self.connection).map_err(|source| Error::sqlite(doing, &self.path, source))
+    }
+
+    /// Executes statements in one transaction: all of them or none. It locks out other writers from its begin, so that
+    /// what the statements read is still true when they write.
+    pub(crate) fn transact<T>(
+        &mut self,
+        doing: &'static str,
+        statements: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let done = transaction.and_then(|transaction| {
+            let value = statements(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        });
+        done.map_err(|source| Error::sqlite(doing, &self.path, source))
+    }
+}
+
+/// All rows of a query.
+pub(crate) fn rows<T>(
+    connection: &Connection,
+    query: &str,
+    parameters: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare_cached(query)?.query_map(parameters, read)?.collect()
+}
+
+/// The first row of a query; `None` where it has none.
+pub(crate) fn first_row<T>(
+    connection: &Connection,
+    query: &str,
+    parameters: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    connection.prepare_cached(query)?.query_row(parameters, read).optional()
+}
+
+/// Adds a row with these values, each under the name of its column. Returns the number of the row.
+pub(crate) fn insert(
+    connection: &Connection,
+    table: &str,
+    values: &[(&str, &dyn ToSql)],
+) -> rusqlite::Result<i64> {
+    let columns: Vec<&str> = values.iter().map(|(column, _)| *column).collect();
+    let places = vec!["?"; values.len()].join(", ");
+    let statement = format!("INSERT INTO {table} ({}) VALUES ({places})", columns.join(", "));
+    let values = rusqlite::params_from_iter(values.iter().map(|(_, value)| value));
+    connection.prepare_cached(&statement)?.insert(values)
+}
