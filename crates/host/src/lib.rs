@@ -1,4 +1,4 @@
-//! Facts of this host, out of /proc and /sys. Linux only.
+//! Facts of this host, out of /proc and /sys, and its clocks. Linux only.
 //!
 //! ```text
 //! mounts          /proc/self/mountinfo       Mounts::read -> mount_of(path), names_of(device, path), is_mount_point
@@ -8,6 +8,7 @@
 //! cgroups         cgroup v1 and v2           caps_for(devices, pid), throttle_files(kind)
 //! process         /proc/PID                  ProcessStat::read, ProcessIdentity::is_alive, pids, children_of
 //! kernel          /proc/sys/kernel           boot_id, hostname, release
+//! clock           clock_gettime(2)           unix_ns, monotonic_ns
 //! ```
 //!
 //! This crate is the only reader of these files. Each parser is a pure function of bytes, and paths stay bytes: a mount
@@ -19,6 +20,7 @@
 
 mod block_devices;
 mod cgroups;
+mod clock;
 mod device_number;
 mod diskstats;
 mod escape;
@@ -33,6 +35,7 @@ pub use block_devices::{
     is_read_only, loop_devices, loop_uses_direct_io, queue_attribute,
 };
 pub use cgroups::{ThrottleFile, caps, caps_for, throttle_files};
+pub use clock::{monotonic_ns, unix_ns};
 pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
 pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using};

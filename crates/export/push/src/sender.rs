@@ -3,12 +3,13 @@
 use crate::http::{Outcome, post};
 use crate::queue::Queue;
 use crate::{Destination, QUEUE_BYTES_MAX};
+use host::unix_ns;
 use metrics::{Dropped, Stamp, Totals};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
@@ -277,11 +278,6 @@ fn retry_in(failures: u32, not_before: Option<Duration>) -> Duration {
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn unix_ns() -> u64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl StateChange {

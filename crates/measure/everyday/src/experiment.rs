@@ -1,7 +1,7 @@
 use crate::{Error, Observer, Plan, clients, database};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// A part of the experiment, and when it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub fn experiment(
 ) -> Result<Vec<Phase>, Error> {
     observer.sample(Some("before the everyday workload"))?;
     let mut phase = |name, expected: Duration, work: &(dyn Fn() -> Result<(), Error> + Sync)| {
-        let from_unix_ns = now_unix_ns();
+        let from_unix_ns = host::unix_ns();
         std::thread::scope(|scope| {
             let worker = scope.spawn(work);
             observer.watch(
@@ -40,7 +40,7 @@ pub fn experiment(
             )?;
             worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })?;
-        Ok::<Phase, Error>(Phase { name, from_unix_ns, to_unix_ns: now_unix_ns() })
+        Ok::<Phase, Error>(Phase { name, from_unix_ns, to_unix_ns: host::unix_ns() })
     };
     let workload = || clients::run(database, plan, stop).map(|_| ());
     let mut phases = vec![phase("everyday workload", plan.duration, &workload)?];
@@ -62,8 +62,4 @@ pub fn rebuild_indexes(path: &Path, vfs: Option<&str>) -> Result<Duration, Error
     let rebuilt = connection.execute_batch("REINDEX orders; REINDEX customers;");
     rebuilt.map_err(|source| Error::Sqlite { doing: "rebuild the indexes", path: path.into(), source })?;
     Ok(started.elapsed())
-}
-
-fn now_unix_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }

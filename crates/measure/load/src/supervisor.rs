@@ -2,7 +2,7 @@ use crate::cpu::{CoreTimes, now_ns};
 use crate::job::RunControl;
 use crate::live::{LiveStats, RunStage, Shared, Watcher};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use workload::{CoreUse, RunLength};
 
 /// What the supervising thread recorded of a run.
@@ -66,8 +66,7 @@ pub fn supervise(
 
 fn begin_measuring(shared: &Shared, run: &mut SupervisedRun, length: &RunLength) -> CoreTimes {
     let cores = CoreTimes::now();
-    run.started_unix_ns =
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+    run.started_unix_ns = host::unix_ns();
     let from_ns = now_ns();
     let until_ns = from_ns.saturating_add(length.duration.as_nanos() as u64);
     shared.end_ns.store(until_ns.saturating_add(length.cool_down.as_nanos() as u64), Relaxed);

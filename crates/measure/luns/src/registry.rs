@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// The LUNs of this host: creates, lists and removes them.
 #[derive(Clone, Debug)]
@@ -128,11 +128,9 @@ impl Registry {
             }
             id += 1;
         }
-        let made_unix_ns =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
         let mut lun = Lun {
             id,
-            made_unix_ns,
+            made_unix_ns: host::unix_ns(),
             device: None,
             number: None,
             file: PathBuf::new(),
@@ -306,7 +304,7 @@ mod tests {
         const NEW_RECORD: &str = LunDirectory::NEW_RECORD;
         let root = tempfile::tempdir().unwrap();
         let registry = Registry::at(root.path());
-        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+        let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
         let make = |id: &str, files: &[&str], is_old: bool| {
             let dir = root.path().join(id);
             fs::create_dir(&dir).unwrap();

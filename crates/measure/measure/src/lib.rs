@@ -27,7 +27,7 @@ pub use sweep::next_step;
 
 use capability::{Capability, Conditions, CostModel, Curve, Maximum, StorageLimits};
 use point::{PointRun, Stopped};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use storage::Region;
 use workload::{Backend, Caching, Shape, TargetFacts};
 
@@ -98,8 +98,7 @@ pub fn measure(
 ) -> Result<Capability, MeasureError> {
     let MeasuredTarget { region, log, facts } = target;
     let began = Instant::now();
-    let measured_unix_ns =
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+    let measured_unix_ns = host::unix_ns();
     let mut run = PointRun::new(region, plan, began, watch);
     let context = knee_context(facts);
     let mut remarks = plan.remarks();

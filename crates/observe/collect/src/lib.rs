@@ -38,7 +38,6 @@ mod registry;
 mod source;
 pub mod sqlite;
 pub mod sqlserver;
-mod time;
 mod tls;
 
 pub use error::{SourceError, SourceFault};

@@ -2,7 +2,7 @@
 
 use crate::exact::{Exact, Word};
 use crate::statements::{first_row, insert, rows};
-use crate::{EntryKind, Error, History, ResultId, now_unix_ns};
+use crate::{EntryKind, Error, History, ResultId};
 
 impl History {
     /// Makes these runs, or this capability, the baseline, replacing the one before.
@@ -13,7 +13,7 @@ impl History {
         for id in ids {
             self.show(kind, id.0)?;
         }
-        let now = Exact(now_unix_ns());
+        let now = Exact(host::unix_ns());
         self.transact("set the baseline", |transaction| {
             transaction.execute("DELETE FROM baseline", [])?;
             for id in ids {

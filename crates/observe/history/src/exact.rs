@@ -171,7 +171,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let history = crate::History::open(&dir.path().join("history.db")).unwrap();
         let mut rows = history.connection.prepare("SELECT id, word FROM reasons ORDER BY id").unwrap();
-        let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let pair = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let kept: Vec<(Why, Word<Reason>)> = rows.query_map([], pair).unwrap().map(Result::unwrap).collect();
         assert_eq!(kept.len(), REASONS.len());
         assert!(kept.iter().all(|(number, word)| number.0 == word.0), "{kept:?}");

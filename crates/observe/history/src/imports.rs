@@ -4,7 +4,8 @@ use crate::exact::Exact;
 use crate::results::storable;
 use crate::runs::insert_run;
 use crate::statements::{insert, rows};
-use crate::{EntryKind, Error, History, ResultId, now_unix_ns};
+use crate::{EntryKind, Error, History, ResultId};
+use host::unix_ns;
 use workload::RunResult;
 
 impl History {
@@ -30,7 +31,7 @@ impl History {
         file: &str,
     ) -> Result<Vec<ResultId>, Error> {
         let json = runs.iter().map(|run| storable(EntryKind::Run, run)).collect::<Result<Vec<_>, Error>>()?;
-        let now = Exact(now_unix_ns());
+        let now = Exact(unix_ns());
         self.transact("save an import", |transaction| {
             let save = |(run, json): (&RunResult, &String)| {
                 let id = insert_run(transaction, None, run, json)?;

@@ -62,18 +62,12 @@ pub use test_files::TestFile;
 
 use rusqlite::Connection;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// An open history.
 #[derive(Debug)]
 pub struct History {
     connection: Connection,
     path: PathBuf,
-}
-
-fn now_unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn rfc3339(unix_ns: u64) -> String {

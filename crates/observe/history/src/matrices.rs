@@ -4,7 +4,8 @@ use crate::exact::{Exact, Json, exact};
 use crate::results::storable;
 use crate::runs::insert_run;
 use crate::statements::{first_row, insert, rows};
-use crate::{EntryKind, Error, History, ResultId, now_unix_ns};
+use crate::{EntryKind, Error, History, ResultId};
+use host::unix_ns;
 use matrix::{Figures, Matrix, Progress, RunKey, RunState};
 use rusqlite::{Connection, named_params};
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ impl History {
                 "matrices",
                 &[
                     ("name", &matrix.name),
-                    ("created_unix_ns", &Exact(now_unix_ns())),
+                    ("created_unix_ns", &Exact(unix_ns())),
                     ("definition", &Json(matrix)),
                     ("spent_ns", &0),
                     ("owner", &owner),

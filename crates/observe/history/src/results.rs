@@ -2,8 +2,9 @@
 
 use crate::exact::{Exact, Json, Word};
 use crate::statements::{first_row, insert};
-use crate::{EntryKind, Error, History, now_unix_ns};
+use crate::{EntryKind, Error, History};
 use capability::{Capability, Curve, KneeReason};
+use host::unix_ns;
 use rusqlite::named_params;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
@@ -99,7 +100,7 @@ impl History {
                 connection,
                 "verdicts",
                 &[
-                    ("judged_unix_ns", &Exact(now_unix_ns())),
+                    ("judged_unix_ns", &Exact(unix_ns())),
                     ("target", &target),
                     ("source", &source),
                     ("verdict", &Word(verdict.verdict)),

@@ -3,7 +3,8 @@
 use crate::exact::Exact;
 use crate::results::storable;
 use crate::statements::{first_row, insert};
-use crate::{EntryKind, Error, History, ResultId, now_unix_ns};
+use crate::{EntryKind, Error, History, ResultId};
+use host::unix_ns;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -77,7 +78,7 @@ impl History {
 }
 
 fn begin(connection: &Connection) -> rusqlite::Result<SessionId> {
-    insert(connection, "sessions", &[("started_unix_ns", &Exact(now_unix_ns()))]).map(SessionId)
+    insert(connection, "sessions", &[("started_unix_ns", &Exact(unix_ns()))]).map(SessionId)
 }
 
 /// Adds a run, whose JSON is [`storable`].

@@ -2,7 +2,8 @@
 
 use crate::exact::{Exact, exact};
 use crate::statements::{first_row, rows};
-use crate::{Error, History, now_unix_ns};
+use crate::{Error, History};
+use host::unix_ns;
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
 use std::ffi::OsString;
@@ -34,7 +35,7 @@ impl History {
         let record = "INSERT INTO test_files (path, bytes, created_unix_ns, mark) VALUES (?, ?, ?, ?) \
              ON CONFLICT (path) WHERE removed_unix_ns IS NULL \
              DO UPDATE SET bytes = excluded.bytes, mark = coalesce(excluded.mark, mark)";
-        let values = (PathColumn(path.into()), Exact(bytes), Exact(now_unix_ns()), mark);
+        let values = (PathColumn(path.into()), Exact(bytes), Exact(unix_ns()), mark);
         self.execute("record a test file", |connection| connection.execute(record, values).map(drop))
     }
 
@@ -55,7 +56,7 @@ impl History {
     /// Where the history cannot be written.
     pub fn forget_test_file(&mut self, path: &Path) -> Result<bool, Error> {
         let forget = "UPDATE test_files SET removed_unix_ns = ? WHERE path = ? AND removed_unix_ns IS NULL";
-        let values = (Exact(now_unix_ns()), PathColumn(path.into()));
+        let values = (Exact(unix_ns()), PathColumn(path.into()));
         self.execute("forget a test file", |connection| Ok(connection.execute(forget, values)? > 0))
     }
 

@@ -5,11 +5,12 @@ use crate::sampler::{Late, Message, Sampler};
 use collect::SourceError;
 use filestats::Snapshot;
 use history::{GapId, History, Retention};
+use host::unix_ns;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// How a recorder works.
 #[derive(Clone, Debug)]
@@ -349,11 +350,6 @@ fn not_kept(state: &mut Option<(Instant, String)>, why: String, log: &mut dyn Fn
 fn free_bytes(history: &History) -> Option<u64> {
     let found = rustix::fs::statvfs(history.path()).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))
-}
-
-fn unix_ns() -> u64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A span of time as text: "3 min 20 s".

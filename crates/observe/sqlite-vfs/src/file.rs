@@ -5,8 +5,8 @@ use crate::abi::{
     IoMethods, SQLITE_FCNTL_TEMPFILENAME, SQLITE_FCNTL_VFSNAME, SQLITE_IOERR, SQLITE_IOERR_SHORT_READ,
     SQLITE_NOTFOUND, SQLITE_OK, ShmMap, SqliteFile, SqliteVfs,
 };
-use crate::clock::now_ns;
 use crate::layout::Slot;
+use host::monotonic_ns;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -66,9 +66,9 @@ unsafe fn slot_of(file: *mut SqliteFile) -> Option<&'static Slot> {
 unsafe extern "C" fn read(file: *mut SqliteFile, to: *mut c_void, bytes: c_int, offset: i64) -> c_int {
     // SAFETY: SQLite calls with a file that `open` made, which has the methods of the file below.
     unsafe {
-        let start = now_ns();
+        let start = monotonic_ns();
         let code = below!(file, read(to, bytes, offset), else SQLITE_IOERR);
-        let stall_ns = now_ns().saturating_sub(start);
+        let stall_ns = monotonic_ns().saturating_sub(start);
         let Some(slot) = slot_of(file) else { return code };
         match code {
             SQLITE_OK => slot.count_read(bytes as u64, stall_ns),
@@ -99,9 +99,9 @@ unsafe fn bytes_before_end(file: *mut SqliteFile, bytes: c_int, offset: i64) -> 
 unsafe extern "C" fn write(file: *mut SqliteFile, from: *const c_void, bytes: c_int, offset: i64) -> c_int {
     // SAFETY: as for `read`.
     unsafe {
-        let start = now_ns();
+        let start = monotonic_ns();
         let code = below!(file, write(from, bytes, offset), else SQLITE_IOERR);
-        let stall_ns = now_ns().saturating_sub(start);
+        let stall_ns = monotonic_ns().saturating_sub(start);
         if let Some(slot) = slot_of(file) {
             if code == SQLITE_OK {
                 slot.count_write(bytes as u64, stall_ns);
@@ -116,9 +116,9 @@ unsafe extern "C" fn write(file: *mut SqliteFile, from: *const c_void, bytes: c_
 unsafe extern "C" fn sync(file: *mut SqliteFile, flags: c_int) -> c_int {
     // SAFETY: as for `read`.
     unsafe {
-        let start = now_ns();
+        let start = monotonic_ns();
         let code = below!(file, sync(flags), else SQLITE_IOERR);
-        let stall_ns = now_ns().saturating_sub(start);
+        let stall_ns = monotonic_ns().saturating_sub(start);
         if let Some(slot) = slot_of(file) {
             if code == SQLITE_OK {
                 slot.count_sync(stall_ns);
@@ -133,9 +133,9 @@ unsafe extern "C" fn sync(file: *mut SqliteFile, flags: c_int) -> c_int {
 unsafe extern "C" fn truncate(file: *mut SqliteFile, size: i64) -> c_int {
     // SAFETY: as for `read`.
     unsafe {
-        let start = now_ns();
+        let start = monotonic_ns();
         let code = below!(file, truncate(size), else SQLITE_IOERR);
-        let stall_ns = now_ns().saturating_sub(start);
+        let stall_ns = monotonic_ns().saturating_sub(start);
         if let Some(slot) = slot_of(file) {
             if code == SQLITE_OK {
                 slot.count_truncate(stall_ns);

@@ -23,7 +23,6 @@
 //! operation that the VFS below did not fail.
 
 mod abi;
-mod clock;
 mod counters_file;
 mod extension;
 mod file;

@@ -8,7 +8,7 @@ use history::History;
 use report::{Check, Phase};
 use simulate::{Advice, Demand};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use storage::{Target, Workspace};
 use terminal::{
     Done, FINE, Failure, Output, SourceName, bad_news, interrupt, kept, no_answer, page, workspace,
@@ -175,7 +175,7 @@ fn watch_live(
     };
     let mut observer = Observer::new(live, target.facts().device_number());
     let duration = args.duration.unwrap_or(DURATION);
-    let from_unix_ns = now_unix_ns();
+    let from_unix_ns = host::unix_ns();
     observer.sample(None).map_err(failure)?;
     observer
         .watch(
@@ -183,7 +183,7 @@ fn watch_live(
             |elapsed| out.progress(format_args!("watching {name}"), Some(duration.saturating_sub(elapsed))),
         )
         .map_err(failure)?;
-    let phase = Phase { name: "watched".into(), from_unix_ns, to_unix_ns: now_unix_ns() };
+    let phase = Phase { name: "watched".into(), from_unix_ns, to_unix_ns: host::unix_ns() };
     let observation = observer.observation(target.path())?;
     for volume in observation.elsewhere() {
         let (drive, percent) = (volume.drive, volume.share * 100.0);
@@ -222,7 +222,7 @@ fn run_everyday(
         .filter(|stored| !args.measure && is_fresh(stored, target, args.how.caching()))
     {
         Some(capability) => {
-            let age_h = now_unix_ns().saturating_sub(capability.measured_unix_ns) / 3_600_000_000_000;
+            let age_h = host::unix_ns().saturating_sub(capability.measured_unix_ns) / 3_600_000_000_000;
             out.note(format_args!("using the capability measured {age_h} h ago (--measure for a new one)"));
             capability
         }
@@ -274,13 +274,9 @@ fn measure_now(
 
 /// Young enough, measured the same way, and under the same caps as now.
 fn is_fresh(capability: &Capability, target: &Target, caching: Caching) -> bool {
-    let age_ns = now_unix_ns().saturating_sub(capability.measured_unix_ns);
+    let age_ns = host::unix_ns().saturating_sub(capability.measured_unix_ns);
     Duration::from_nanos(age_ns) <= FRESH
         && capability.conditions.caching == caching
         && capability.target.caps == target.facts().caps
         && capability.cost_model.is_some()
-}
-
-fn now_unix_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }

@@ -12,7 +12,6 @@ use super::error::DeviceError;
 use super::{DiskLine, boot_id, lines, sample, sequence};
 use crate::error::SourceError;
 use crate::source::Source;
-use crate::time;
 use filestats::{Counters, Snapshot};
 use host::{DeviceNumber, Mounts};
 use std::collections::HashMap;
@@ -61,7 +60,7 @@ impl Source for Devices {
         let before: HashMap<DeviceNumber, String> =
             wanted.map(|line| (line.number, sequence(line.number))).collect();
         let found = lines()?;
-        let (clock_ns, taken_unix_ns) = (time::monotonic_ns(), time::unix_ns());
+        let (clock_ns, taken_unix_ns) = (host::monotonic_ns(), host::unix_ns());
         let mounts = Mounts::read().unwrap_or_default();
         let samples: Vec<_> = found
             .into_iter()

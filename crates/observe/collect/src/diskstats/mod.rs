@@ -13,7 +13,6 @@ pub use error::DeviceError;
 
 use crate::error::SourceError;
 use crate::source::Source;
-use crate::time;
 use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, Snapshot,
 };
@@ -118,7 +117,7 @@ impl Source for Disk {
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let boot_id = boot_id()?;
         let (line, sequence) = self.line_of_one_device()?;
-        let (clock_ns, taken_unix_ns) = (time::monotonic_ns(), time::unix_ns());
+        let (clock_ns, taken_unix_ns) = (host::monotonic_ns(), host::unix_ns());
         let sample = sample(&line, &sequence, &boot_id, &Mounts::read().unwrap_or_default());
         Ok(Snapshot {
             source: "diskstats".into(),

@@ -30,7 +30,7 @@ impl Resets {
     pub fn new() -> Resets {
         static OBSERVERS: AtomicU64 = AtomicU64::new(0);
         let number = OBSERVERS.fetch_add(1, Ordering::Relaxed);
-        let observer = format!("{}.{}.{number}", std::process::id(), crate::time::unix_ns());
+        let observer = format!("{}.{}.{number}", std::process::id(), host::unix_ns());
         Resets::for_run(observer, "")
     }
 

@@ -3,7 +3,6 @@
 use super::error::MysqlError;
 use super::server::{FileOnDisk, Server};
 use super::session::{Answer, ROWS_MAX, Session};
-use crate::time;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -156,7 +155,7 @@ impl Session {
         if self.server.performance_schema {
             statistics.schema = self.read_schema(name)?;
         }
-        (statistics.clock_ns, statistics.taken_unix_ns) = (time::monotonic_ns(), time::unix_ns());
+        (statistics.clock_ns, statistics.taken_unix_ns) = (host::monotonic_ns(), host::unix_ns());
         Ok(statistics)
     }
 

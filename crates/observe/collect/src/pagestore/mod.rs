@@ -8,7 +8,6 @@ pub use argument::KIND;
 
 use crate::error::{SourceError, SourceFault};
 use crate::source::Source;
-use crate::time;
 use filestats::{
     Cache, Durable, Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot, WaitClass,
     WaitSample,
@@ -114,8 +113,8 @@ pub fn in_process(directory: &Path, run: &str, files: [FileStatistics; 3], times
 fn empty(directory: &Path) -> Snapshot {
     Snapshot {
         source: format!("pagestore:{}", directory.display()),
-        taken_unix_ns: time::unix_ns(),
-        clock_ns: time::monotonic_ns(),
+        taken_unix_ns: host::unix_ns(),
+        clock_ns: host::monotonic_ns(),
         samples: vec![],
         complete: None,
         waits: vec![],

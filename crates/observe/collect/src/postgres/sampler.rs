@@ -11,7 +11,6 @@ use super::timing::{Timing, TimingWatch};
 use super::waits::Waits;
 use super::{background, databases, io, relation_names};
 use crate::file_names::{FileLookup, LookupResult};
-use crate::time;
 use filestats::{Sample, Snapshot};
 use std::path::PathBuf;
 
@@ -84,7 +83,7 @@ impl Sampler {
         statements.extend(views.iter().map(|(statement, _)| *statement));
         let profile = self.waits.profile_statement();
         statements.extend(profile.as_deref());
-        let (taken_unix_ns, clock_ns) = (time::unix_ns(), time::monotonic_ns());
+        let (taken_unix_ns, clock_ns) = (host::unix_ns(), host::monotonic_ns());
         let mut tables = self.session.query(&statements.join(";\n")).await?.into_iter();
         let mut state = ServerState::from_row(&self.server, tables.next().unwrap_or_default().first())?;
         (state.timing, state.gaps) = self.timing.snapshot(state.timing, taken_unix_ns);
@@ -117,7 +116,7 @@ impl Sampler {
     /// Reads the counters by database and by relation.
     pub async fn relations(&mut self) -> Result<Snapshot, PostgresError> {
         let statements = [server::STATE_QUERY, databases::READS, relations::BUSIEST].join(";\n");
-        let (taken_unix_ns, clock_ns) = (time::unix_ns(), time::monotonic_ns());
+        let (taken_unix_ns, clock_ns) = (host::unix_ns(), host::monotonic_ns());
         let mut tables = self.session.query(&statements).await?.into_iter();
         let mut state = ServerState::from_row(&self.server, tables.next().unwrap_or_default().first())?;
         (state.timing, state.gaps) = self.timing_of_relations.snapshot(state.timing, taken_unix_ns);

@@ -46,7 +46,7 @@ pub(super) struct Waits {
 impl Waits {
     pub fn new(server: &Server) -> Waits {
         Waits {
-            began_unix_ns: crate::time::unix_ns(),
+            began_unix_ns: host::unix_ns(),
             last_sample: Instant::now(),
             wait_ns: BTreeMap::new(),
             wait_sampling: server.wait_sampling.clone(),

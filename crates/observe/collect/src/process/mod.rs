@@ -54,10 +54,10 @@ pub use error::OpenError;
 pub use samples::Layer;
 pub use selection::Selection;
 
+use crate::diskstats;
 use crate::error::SourceError;
 use crate::file_names::FileNames;
 use crate::source::Source;
-use crate::{diskstats, time};
 use filestats::Snapshot;
 use host::Mounts;
 use kept::Kept;
@@ -93,7 +93,7 @@ impl Process {
     /// [`SourceError::Process`]: not permitted, not supported by the kernel, or a chosen process or file does not exist.
     pub fn open(selection: &Selection) -> Result<Process, SourceError> {
         let programs = Programs::load(selection, None)?;
-        let run = format!("{}:{}:{}", diskstats::boot_id()?, std::process::id(), time::monotonic_ns());
+        let run = format!("{}:{}:{}", diskstats::boot_id()?, std::process::id(), host::monotonic_ns());
         let unseen = Unseen::since(&programs.devices()?)?;
         Ok(Process {
             name: selection.to_string(),
@@ -136,7 +136,7 @@ impl Source for Process {
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        let clock_ns = time::monotonic_ns();
+        let clock_ns = host::monotonic_ns();
         // Before the tables: the programs were called for an I/O before its device counted it.
         let devices = diskstats::lines()?;
         let missed = self.unseen.update(&devices, &self.programs.devices()?)?;
@@ -161,7 +161,7 @@ impl Source for Process {
             running: &running,
             missed: &grew.collect(),
         };
-        let (mut snapshot, processes) = samples.snapshot(&counted, clock_ns, time::unix_ns())?;
+        let (mut snapshot, processes) = samples.snapshot(&counted, clock_ns, host::unix_ns())?;
         self.object_names.fill_in(&mut snapshot.samples);
         self.device_notes = missed.iter().map(|device| device.note(!self.narrowed)).collect();
         snapshot.notes.extend_from_slice(&self.device_notes);

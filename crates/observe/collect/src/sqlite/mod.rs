@@ -12,7 +12,6 @@ pub use error::SqliteError;
 
 use crate::error::SourceError;
 use crate::source::Source;
-use crate::time;
 use filestats::{Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot};
 use headroom_sqlite::{FileReading, ProcessIdentity, Registry, counters_dir, published_in};
 use host::Mounts;
@@ -160,8 +159,8 @@ impl Source for Live {
 fn snapshot(source: String, samples: Vec<Sample>) -> Snapshot {
     Snapshot {
         source,
-        taken_unix_ns: time::unix_ns(),
-        clock_ns: time::monotonic_ns(),
+        taken_unix_ns: host::unix_ns(),
+        clock_ns: host::monotonic_ns(),
         samples,
         complete: None,
         waits: vec![],

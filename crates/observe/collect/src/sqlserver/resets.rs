@@ -25,7 +25,7 @@ impl Resets {
     pub fn new() -> Resets {
         static OBSERVERS: AtomicU64 = AtomicU64::new(0);
         let number = OBSERVERS.fetch_add(1, Ordering::Relaxed);
-        Resets::for_run(format!("{}.{}.{number}", std::process::id(), crate::time::unix_ns()), "")
+        Resets::for_run(format!("{}.{}.{number}", std::process::id(), host::unix_ns()), "")
     }
 
     fn for_run(observer: String, run: &str) -> Resets {

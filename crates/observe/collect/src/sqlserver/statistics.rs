@@ -5,7 +5,6 @@
 
 use super::error::SqlServerError;
 use super::session::Session;
-use crate::time;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tds::Row;
@@ -140,7 +139,7 @@ impl Session {
             Err(error) => return Err(error),
         }
         let files = self.query(name, if single { FILES_OF_SINGLE_DATABASE } else { FILES }, deadline)?;
-        statistics.taken_unix_ns = time::unix_ns();
+        statistics.taken_unix_ns = host::unix_ns();
         statistics.is_cut |= files.is_cut;
         for row in files.rows() {
             match file_row(&row) {

@@ -3,16 +3,14 @@
 use ::diskspd::report::{CpuFacts, SystemFacts};
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is known of the machine whose /proc and /sys are below `root`.
 pub fn facts(root: &Path) -> SystemFacts {
     let cpus = root.join("sys/devices/system/cpu");
     let online = word(&cpus.join("online")).map_or(Vec::new(), |list| numbers(&list));
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     SystemFacts {
         computer_name: word(&root.join("proc/sys/kernel/hostname")).unwrap_or_default(),
-        started_unix_ns: u64::try_from(since.as_nanos()).ok(),
+        started_unix_ns: Some(host::unix_ns()),
         power_scheme: word(&cpus.join("cpu0/cpufreq/scaling_governor")),
         cpus: cpu_facts(&cpus, &online),
     }

@@ -64,10 +64,9 @@ impl Watched {
     }
 
     fn empty_interval(&self, why: &str) -> WatchedInterval {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         WatchedInterval {
             source: self.name.clone(),
-            ended_unix_ns: u64::try_from(now.as_nanos()).unwrap_or(u64::MAX),
+            ended_unix_ns: host::unix_ns(),
             elapsed_ns: None,
             files: Vec::new(),
             below: Vec::new(),

@@ -29,7 +29,6 @@ use super::tables::{AioKey, FileId};
 use super::target::running;
 use super::{OpenError, Selection};
 use crate::error::SourceError;
-use crate::time;
 use aya::maps::{HashMap as KernelMap, MapData, RingBuf};
 use event::{Event, TracedIocb, TracedPending};
 use files::Files;
@@ -70,7 +69,7 @@ impl Tracer {
             events,
             files,
             comms: HashMap::new(),
-            began_ns: time::monotonic_ns(),
+            began_ns: host::monotonic_ns(),
             reports_misses,
         })
     }
@@ -133,7 +132,7 @@ impl Tracer {
 
     /// Nanoseconds since the trace began.
     pub fn elapsed_ns(&self) -> u64 {
-        time::monotonic_ns().saturating_sub(self.began_ns)
+        host::monotonic_ns().saturating_sub(self.began_ns)
     }
 
     /// Whether a chosen process still runs.
