@@ -13,6 +13,7 @@ use crate::blocks::{Block, Broken, CHANGES_MAX, Change};
 use crate::exact::{Exact, exact};
 use crate::file_rows::{columns_of, counters_at, insert_with_counters};
 use crate::packed::Packed;
+use crate::statements::rows;
 use filestats::Latencies;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, ToSql, named_params};
@@ -48,16 +49,10 @@ pub(crate) fn between(
     ))?;
     let mut rows = rows.query(named_params! { ":file": file, ":first": first, ":last": last })?;
     while let Some(row) = rows.next()? {
-        match stored(row, read)? {
-            Stored::Row(change) => changes.push(change),
-            Stored::Block(block) => {
-                // Changes before the newest one up to `first` are not needed.
-                let from = block.newest_until(first).unwrap_or(0);
-                if let Some(until) = block.newest_until(last) {
-                    unpack(&block, from, until, read, &mut changes)?;
-                }
-            }
-        }
+        // Changes before the newest one up to `first` are not needed.
+        let needed =
+            |block: &Block| Some((block.newest_until(first).unwrap_or(0), block.newest_until(last)?));
+        push_changes(row, read, needed, &mut changes)?;
     }
     // SQL guarantees no order of a UNION ALL.
     changes.sort_by_key(|change| change.capture);
@@ -81,20 +76,11 @@ pub(crate) fn newest(
         read,
     ))?;
     let mut rows = rows.query(named_params! { ":file": file, ":capture": capture })?;
-    let mut newest: Option<Change> = None;
+    let mut changes = Vec::new();
     while let Some(row) = rows.next()? {
-        let mut found = Vec::new();
-        match stored(row, read)? {
-            Stored::Row(change) => found.push(change),
-            Stored::Block(block) => {
-                if let Some(n) = block.newest_until(capture) {
-                    unpack(&block, n, n, read, &mut found)?;
-                }
-            }
-        }
-        newest = newest.into_iter().chain(found).max_by_key(|change| change.capture);
+        push_changes(row, read, |block| block.newest_until(capture).map(|n| (n, n)), &mut changes)?;
     }
-    Ok(newest)
+    Ok(changes.into_iter().max_by_key(|change| change.capture))
 }
 
 /// Packs the rows of a file that changed in a capture, in one of [`CHECK_EVERY`] captures.
@@ -110,23 +96,17 @@ pub(crate) fn pack_now_and_then(connection: &Connection, file: i64, capture: i64
 
 /// Packs the oldest rows of a file while it has at least `least` beside the newest. Returns how many rows were packed.
 pub(crate) fn pack(connection: &Connection, file: i64, least: usize) -> rusqlite::Result<usize> {
-    let rows: i64 = connection
+    let count: usize = connection
         .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM file_changes WHERE file = ? LIMIT ?)")?
-        .query_row((file, least.max(1) as i64 + 1), |row| row.get(0))?;
-    if rows <= least.max(1) as i64 {
+        .query_row((file, least.max(1) + 1), |row| row.get(0))?;
+    if count <= least.max(1) {
         return Ok(0);
     }
-    let mut oldest = connection.prepare_cached(&format!(
+    let query = format!(
         "SELECT {}, s.capture_id, s.latencies FROM file_changes s WHERE file = ? ORDER BY capture_id LIMIT ?",
         columns_of("s")
-    ))?;
-    let change = |row: &Row<'_>| {
-        let (counters, size_bytes) = counters_at(row)?;
-        let latencies = row.get::<_, Option<Packed<Latencies>>>(18)?.map(|Packed(latencies)| latencies);
-        Ok(Change { capture: row.get(17)?, counters, size_bytes, latencies })
-    };
-    let oldest = oldest.query_map((file, (PACKED_MAX * CHANGES_MAX + 1) as i64), change)?;
-    let oldest = oldest.collect::<rusqlite::Result<Vec<Change>>>()?;
+    );
+    let oldest = rows(connection, &query, (file, PACKED_MAX * CHANGES_MAX + 1), change)?;
     // The newest row stays a row: the next save is compared with it.
     let mut rest = &oldest[..oldest.len() - 1];
     let mut last = None;
@@ -208,12 +188,6 @@ fn insert(connection: &Connection, file: i64, block: &Block) -> rusqlite::Result
     insert_with_counters(connection, "file_blocks", others, &block.least.0, block.least.1)
 }
 
-/// How a change is stored.
-enum Stored {
-    Row(Change),
-    Block(Box<Block>),
-}
-
 /// The columns that [`block`] reads after the counters.
 const BLOCK_COLUMNS: &str = "s.first_capture_id, s.latencies, s.changes, s.last_capture_id, s.read_unit, s.write_unit, \
                              s.widths, s.packed";
@@ -231,16 +205,26 @@ fn blocks_and_rows(blocks_where: &str, rows_where: &str, read: Read) -> String {
     )
 }
 
-fn stored(row: &Row<'_>, read: Read) -> rusqlite::Result<Stored> {
-    if row.get::<_, Option<i64>>(19)?.is_some() {
-        return block(row).map(Box::new).map(Stored::Block);
+/// Reads a row of [`blocks_and_rows`]: the change that it is, or the changes of its block from and until those that
+/// `needed` returns.
+fn push_changes(
+    row: &Row<'_>,
+    read: Read,
+    needed: impl Fn(&Block) -> Option<(usize, usize)>,
+    changes: &mut Vec<Change>,
+) -> rusqlite::Result<()> {
+    if row.get::<_, Option<i64>>(19)?.is_none() {
+        changes.push(change(row)?);
+        return Ok(());
     }
+    let block = block(row)?;
+    needed(&block).map_or(Ok(()), |(from, until)| unpack(&block, from, until, read, changes))
+}
+
+fn change(row: &Row<'_>) -> rusqlite::Result<Change> {
     let (counters, size_bytes) = counters_at(row)?;
-    let latencies = match read {
-        Read::Histograms => row.get::<_, Option<Packed<Latencies>>>(18)?.map(|Packed(latencies)| latencies),
-        Read::Counters => None,
-    };
-    Ok(Stored::Row(Change { capture: row.get(17)?, counters, size_bytes, latencies }))
+    let latencies = row.get::<_, Option<Packed<Latencies>>>(18)?.map(|Packed(latencies)| latencies);
+    Ok(Change { capture: row.get(17)?, counters, size_bytes, latencies })
 }
 
 fn block(row: &Row<'_>) -> rusqlite::Result<Block> {

@@ -2,7 +2,7 @@
 
 use crate::exact::Exact;
 use crate::results::storable;
-use crate::statements::{first_row, insert};
+use crate::statements::insert;
 use crate::{EntryKind, Error, History, ResultId};
 use host::unix_ns;
 use rusqlite::Connection;
@@ -59,21 +59,6 @@ impl History {
     /// [`Error::NotFound`].
     pub fn run(&self, id: ResultId) -> Result<RunResult, Error> {
         self.value(EntryKind::Run, "SELECT json FROM runs WHERE id = ?", id)
-    }
-
-    /// The session that a run belongs to, and its phase; `None` for a run without a session.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`].
-    pub fn session_of(&self, id: ResultId) -> Result<Option<(SessionId, String)>, Error> {
-        let query = "SELECT session, coalesce(phase, '') FROM runs WHERE id = ?";
-        let found = self.execute("read a run", |connection| {
-            first_row(connection, query, [id.0], |row| {
-                let session: Option<i64> = row.get(0)?;
-                Ok(session.map(SessionId).zip(row.get(1)?))
-            })
-        })?;
-        found.ok_or_else(|| self.not_found(EntryKind::Run, id.0))
     }
 }
 

@@ -59,36 +59,27 @@ impl PresentItems {
     }
 }
 
-/// Cumulative counters.
-trait Grows: Sized {
-    /// Whether no counter fell, and the same ones are unknown for the same reasons.
-    fn grew_from(&self, before: &Self) -> bool;
+/// Whether no counter fell, and the same ones are unknown for the same reasons.
+fn grew(now: &Counters, before: &Counters) -> bool {
+    let why = |counters: &Counters| {
+        let sync = counters.sync;
+        [
+            counters.read.stall_ns.reason(),
+            counters.write.stall_ns.reason(),
+            sync.reason(),
+            sync.known().and_then(|sync| sync.stall_ns.reason()),
+            counters.busy_ns.reason(),
+        ]
+    };
+    why(now) == why(before) && now.since(*before).is_some()
 }
 
-impl Grows for Counters {
-    fn grew_from(&self, before: &Self) -> bool {
-        let why = |counters: &Counters| {
-            let sync = counters.sync;
-            [
-                counters.read.stall_ns.reason(),
-                counters.write.stall_ns.reason(),
-                sync.reason(),
-                sync.known().and_then(|sync| sync.stall_ns.reason()),
-                counters.busy_ns.reason(),
-            ]
-        };
-        why(self) == why(before) && self.since(*before).is_some()
-    }
-}
-
-impl Grows for (Figure<u64>, Figure<u64>) {
-    fn grew_from(&self, before: &Self) -> bool {
-        let grew = |now: Figure<u64>, then: Figure<u64>| match (now, then) {
-            (Figure::Known(now), Figure::Known(then)) => now >= then,
-            (now, then) => now == then,
-        };
-        grew(self.0, before.0) && grew(self.1, before.1)
-    }
+/// The same for the number and the time of waits.
+fn waits_grew(now: &[Figure<u64>; 2], before: &[Figure<u64>; 2]) -> bool {
+    now.iter().zip(before).all(|pair| match pair {
+        (Figure::Known(now), Figure::Known(before)) => now >= before,
+        (now, before) => now == before,
+    })
 }
 
 fn thin_files(connection: &Connection, files: &[Item], group: &Group) -> rusqlite::Result<()> {
@@ -99,16 +90,16 @@ fn thin_files(connection: &Connection, files: &[Item], group: &Group) -> rusqlit
             found.split_at(usize::from(found.first().is_some_and(|(at, _)| *at <= group.after)));
         if found.len() >= 2 {
             let before = before.first().map(|(_, counters)| counters);
-            changes::remove(connection, file.id, &superseded(before, found, file.first))?;
+            changes::remove(connection, file.id, &superseded(before, found, file.first, grew))?;
         }
     }
     Ok(())
 }
 
 fn thin_waits(connection: &Connection, waits: &[Item], group: &Group) -> rusqlite::Result<()> {
-    let figures = |row: &Row<'_>| -> rusqlite::Result<(i64, (Figure<u64>, Figure<u64>))> {
-        let waits = figure(row, "waits", "waits_unknown")?;
-        Ok((row.get("capture_id")?, (waits, figure(row, "wait_ns", "wait_unknown")?)))
+    let figures = |row: &Row<'_>| {
+        let figures = [figure(row, "waits", "waits_unknown")?, figure(row, "wait_ns", "wait_unknown")?];
+        Ok((row.get("capture_id")?, figures))
     };
     let within = "SELECT * FROM wait_changes WHERE wait_event = ? AND capture_id > ? AND capture_id <= ? \
          ORDER BY capture_id";
@@ -121,8 +112,9 @@ fn thin_waits(connection: &Connection, waits: &[Item], group: &Group) -> rusqlit
         if found.len() < 2 {
             continue;
         }
-        let before = first_row(connection, last, (wait.id, group.after), figures)?;
-        for id in superseded(before.as_ref().map(|(_, figures)| figures), &found, wait.first) {
+        let before: Option<(i64, _)> = first_row(connection, last, (wait.id, group.after), figures)?;
+        let before = before.as_ref().map(|(_, figures)| figures);
+        for id in superseded(before, &found, wait.first, waits_grew) {
             delete.execute((wait.id, id))?;
         }
     }
@@ -137,13 +129,12 @@ impl Item {
 
 /// The captures whose rows can be removed: all but the last row, the file's first row, and both rows around a counter that
 /// fell or changed between known and unknown.
-fn superseded<T: Grows>(before: Option<&T>, rows: &[(i64, T)], first: i64) -> Vec<i64> {
+fn superseded<T>(before: Option<&T>, rows: &[(i64, T)], first: i64, grew: fn(&T, &T) -> bool) -> Vec<i64> {
     let mut removed = Vec::new();
     let mut then = before;
     for pair in rows.windows(2) {
         let ((id, now), (_, next)) = (&pair[0], &pair[1]);
-        let grew = then.is_none_or(|then| now.grew_from(then)) && next.grew_from(now);
-        if grew && *id != first {
+        if then.is_none_or(|then| grew(now, then)) && grew(next, now) && *id != first {
             removed.push(*id);
         }
         then = Some(now);
