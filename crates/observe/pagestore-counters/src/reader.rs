@@ -4,7 +4,7 @@ use crate::board::{BOARD_BYTES, Board, Counts, FILE_PREFIX, FILE_SUFFIX, Owner, 
 use crate::commits::CommitTimes;
 use crate::file::FileStatistics;
 use crate::log_state::LogState;
-use published::{Mapping, counters_dir};
+use published::{Access, Mapping, counters_dir};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
@@ -93,7 +93,7 @@ fn is_board_name(name: &str) -> bool {
 pub(crate) fn remove_dead(dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(is_board_name)
-            && let Ok(Some(mapping)) = Mapping::open(&entry.path(), BOARD_BYTES)
+            && let Ok(Some(mapping)) = Mapping::open(&entry.path(), BOARD_BYTES, Access::Write)
         {
             Reader::from_mapping(mapping, &entry.path());
         }
@@ -129,7 +129,7 @@ impl Reader {
             if !entry.file_name().to_str().is_some_and(is_board_name) {
                 continue;
             }
-            match Mapping::open(&entry.path(), BOARD_BYTES) {
+            match Mapping::open(&entry.path(), BOARD_BYTES, Access::Write) {
                 Ok(mapping) => {
                     let reader = mapping.and_then(|mapping| Self::from_mapping(mapping, &entry.path()));
                     if let Some(reader) = reader

@@ -10,7 +10,7 @@
 mod mapping;
 
 pub use host::ProcessIdentity;
-pub use mapping::{Board, Mapping};
+pub use mapping::{Access, Board, Mapping, reserve};
 
 use std::path::{Path, PathBuf};
 

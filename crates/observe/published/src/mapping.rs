@@ -14,6 +14,15 @@ use std::ptr::{self, NonNull};
 /// alignment is at most 4096.
 pub unsafe trait Board {}
 
+/// What a mapping is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading only.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
 /// A mapping. Dropping it unmaps it, and removes its file if it was created here.
 #[derive(Debug)]
 pub struct Mapping {
@@ -42,7 +51,7 @@ impl Mapping {
     /// # Errors
     /// If there is not enough memory.
     pub fn private(bytes: usize) -> io::Result<Self> {
-        let base = map(bytes, libc::PROT_READ | libc::PROT_WRITE, None)?;
+        let base = map(bytes, Access::Write, None)?;
         Ok(Self { base, bytes, file: None })
     }
 
@@ -53,8 +62,8 @@ impl Mapping {
     pub fn create(path: &Path, bytes: usize) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
-        let made = reserve(&file, bytes).and_then(|()| {
-            let base = map(bytes, libc::PROT_READ | libc::PROT_WRITE, Some(&file))?;
+        let made = reserve(&file, 0, bytes).and_then(|()| {
+            let base = map(bytes, Access::Write, Some(&file))?;
             Ok((base, file.metadata()?.ino()))
         });
         match made {
@@ -73,15 +82,15 @@ impl Mapping {
     ///
     /// # Errors
     /// If it cannot be opened or mapped.
-    pub fn open(path: &Path, bytes: usize) -> io::Result<Option<Self>> {
+    pub fn open(path: &Path, bytes: usize, access: Access) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         // A link planted in a shared directory is not followed, and opening a pipe without a writer does not block.
-        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        options.read(true).write(access == Access::Write).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         let file = options.open(path)?;
         if !has_size(&file, bytes) {
             return Ok(None);
         }
-        let base = map(bytes, libc::PROT_READ | libc::PROT_WRITE, Some(&file))?;
+        let base = map(bytes, access, Some(&file))?;
         Ok(Some(Self { base, bytes, file: Some(Mapped { file, path: path.into(), created: None }) }))
     }
 
@@ -121,16 +130,20 @@ fn has_size(file: &File, bytes: usize) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes as u64)
 }
 
-/// Allocates the file's blocks. Without this, a full /dev/shm would kill the program with SIGBUS at the first access.
-fn reserve(file: &File, bytes: usize) -> io::Result<()> {
+/// Allocates blocks of a file. Without this, a full /dev/shm would kill the program with SIGBUS at the first access.
+///
+/// # Errors
+/// If there is not enough space.
+pub fn reserve(file: &File, offset: usize, bytes: usize) -> io::Result<()> {
     // SAFETY: a plain system call on a descriptor that is open.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as i64) } {
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), offset as i64, bytes as i64) } {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
 }
 
-fn map(bytes: usize, protection: i32, file: Option<&File>) -> io::Result<NonNull<u8>> {
+fn map(bytes: usize, access: Access, file: Option<&File>) -> io::Result<NonNull<u8>> {
+    let protection = libc::PROT_READ | if access == Access::Write { libc::PROT_WRITE } else { 0 };
     let (flags, fd) = match file {
         Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
         None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
@@ -159,10 +172,13 @@ mod tests {
         let path = dir.path().join("a.counters");
         let writer = Mapping::create(&path, 4096).unwrap();
         assert!(Mapping::create(&path, 4096).is_err(), "a name is used once");
-        let reader = Mapping::open(&path, 4096).unwrap().unwrap();
+        let reader = Mapping::open(&path, 4096, Access::Write).unwrap().unwrap();
         writer.as_board::<Two>().0[1].fetch_add(7, Ordering::Relaxed);
         assert_eq!(reader.as_board::<Two>().0[1].load(Ordering::Relaxed), 7);
-        assert!(Mapping::open(&path, 8192).unwrap().is_none(), "another size is another layout");
+        assert!(
+            Mapping::open(&path, 8192, Access::Write).unwrap().is_none(),
+            "another size is another layout"
+        );
         drop(writer);
         assert!(!path.exists() && reader.is_whole());
         assert_eq!(reader.as_board::<Two>().0[1].load(Ordering::Relaxed), 7);
@@ -173,7 +189,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.counters");
         let writer = Mapping::create(&path, 4096).unwrap();
-        let reader = Mapping::open(&path, 4096).unwrap().unwrap();
+        let reader = Mapping::open(&path, 4096, Access::Write).unwrap().unwrap();
         OpenOptions::new().write(true).open(&path).unwrap().set_len(10).unwrap();
         assert!(!reader.is_whole());
         drop(writer);

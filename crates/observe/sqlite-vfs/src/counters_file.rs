@@ -6,10 +6,9 @@ use crate::layout::{
 };
 use crate::reader::CountersFile;
 use crate::region::Region;
-use published::ProcessIdentity;
+use published::{ProcessIdentity, reserve};
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -72,16 +71,6 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-/// Reserves the bytes in the file system. Without this, the first access would kill the program with SIGBUS
-/// when /dev/shm is full.
-fn reserve(file: &File, offset: usize, bytes: usize) -> io::Result<()> {
-    // SAFETY: posix_fallocate accesses no memory; the descriptor is open.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), offset as i64, bytes as i64) } {
-        0 => Ok(()),
-        errno => Err(io::Error::from_raw_os_error(errno)),
-    }
-}
-
 impl Published {
     /// Reserves storage for one more slot. The file is opened each time: a program that turns itself into a daemon
     /// closes descriptors that it does not know, and their numbers then refer to files of its own.
@@ -103,7 +92,7 @@ impl Published {
 
 /// Fills in the header. The magic is written last, so that a reader sees a complete header or none.
 pub(crate) fn write_header(region: &Region, process: &ProcessIdentity) {
-    let header = region.header();
+    let header = &region.table().header;
     header.version.store(VERSION, Relaxed);
     header.header_bytes.store(HEADER_BYTES as u32, Relaxed);
     header.slot_bytes.store(SLOT_BYTES as u32, Relaxed);

@@ -43,6 +43,7 @@
 //! may see it in the bytes and not yet in the stall time or the histogram.
 
 use filestats::{FileKind, LatencyBuckets};
+use published::Board;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 /// Number of files that one process can count; further files are counted as lost.
@@ -54,7 +55,7 @@ pub(crate) const MAGIC: u64 = u64::from_ne_bytes(*b"HDRMSQL1");
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 4096;
 pub(crate) const SLOT_BYTES: usize = 5120;
-pub(crate) const REGION_BYTES: usize = HEADER_BYTES + FILES_MAX * SLOT_BYTES;
+pub(crate) const REGION_BYTES: usize = size_of::<Table>();
 pub(crate) const BOOT_ID_BYTES: usize = 36;
 pub(crate) const PUBLISHED: u32 = 1;
 
@@ -137,12 +138,23 @@ pub(crate) struct Slot {
     pub read_latencies: Histogram,
     pub write_latencies: Histogram,
     pub sync_latencies: Histogram,
+    unused: [AtomicU64; 12],
 }
+
+/// The whole of the memory.
+#[repr(C)]
+pub(crate) struct Table {
+    pub header: Header,
+    pub slots: [Slot; FILES_MAX],
+}
+
+// SAFETY: it consists of atomics, in structs and arrays; aligned to 4096.
+unsafe impl Board for Table {}
 
 // The compiler's layout is the one drawn above.
 const _: () = {
     use std::mem::offset_of;
-    assert!(size_of::<Header>() == HEADER_BYTES && size_of::<Slot>() <= SLOT_BYTES);
+    assert!(size_of::<Header>() == HEADER_BYTES && size_of::<Slot>() == SLOT_BYTES);
     assert!(offset_of!(Header, slots_used) == 24 && offset_of!(Header, pid) == 32);
     assert!(offset_of!(Header, files_lost) == 56 && offset_of!(Header, boot_id) == 64);
     assert!(offset_of!(Slot, inode) == 24 && offset_of!(Slot, reads) == 64);

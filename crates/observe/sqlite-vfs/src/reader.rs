@@ -2,18 +2,15 @@
 
 use crate::layout::{
     BOOT_ID_BYTES, FILES_MAX, HEADER_BYTES, Header, Histogram, MAGIC, PATH_BYTES_MAX, PUBLISHED,
-    REGION_BYTES, SLOT_BYTES, Slot, VERSION, is_counters_name, kind_from_number,
+    REGION_BYTES, SLOT_BYTES, Slot, Table, VERSION, is_counters_name, kind_from_number,
 };
 use filestats::{Counters, Figure, FileKind, Latencies, LatencyBuckets, Ops, Reason};
-use published::ProcessIdentity;
+use published::{Access, Mapping, ProcessIdentity};
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -92,13 +89,9 @@ pub enum ReadError {
 #[derive(Debug)]
 pub struct CountersFile {
     path: PathBuf,
-    file: File,
-    base: NonNull<u8>,
+    mapping: Mapping,
     process: ProcessIdentity,
 }
-
-// SAFETY: the mapping is read-only, owned by this value and only reached as atomics.
-unsafe impl Send for CountersFile {}
 
 impl CountersFile {
     /// Opens the file of one process.
@@ -107,39 +100,11 @@ impl CountersFile {
     /// [`ReadError`] when it cannot be read, or is not a counters file of this version.
     pub fn open(path: &Path) -> Result<CountersFile, ReadError> {
         let failed = |error| ReadError::Io { path: path.into(), error };
-        let mut options = fs::OpenOptions::new();
-        // The directory is shared: a symbolic link must not lead elsewhere, a pipe without a writer must not block.
-        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let file = options.open(path).map_err(failed)?;
         let foreign = |why| ReadError::Foreign { path: path.into(), why };
-        if !has_full_size(&file) {
-            return Err(foreign("its size is wrong"));
-        }
-        // SAFETY: a new read-only mapping at an address of the kernel's choice.
-        let base = unsafe {
-            let fd = file.as_raw_fd();
-            libc::mmap(ptr::null_mut(), REGION_BYTES, libc::PROT_READ, libc::MAP_SHARED, fd, 0)
-        };
-        if base == libc::MAP_FAILED {
-            return Err(failed(io::Error::last_os_error()));
-        }
-        let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| foreign("it maps to address zero"))?;
-        // SAFETY: the mapping begins with the header; any bytes are a valid Header.
-        let process = process_of(unsafe { base.cast::<Header>().as_ref() });
-        // Created before the check, so that every return unmaps the memory.
-        let counters = CountersFile {
-            path: path.into(),
-            file,
-            base,
-            process: process.clone().unwrap_or_else(|_| ProcessIdentity {
-                pid: 0,
-                start_ticks: 0,
-                boot_id: String::new(),
-                pid_namespace: 0,
-            }),
-        };
-        process.map_err(foreign)?;
-        Ok(counters)
+        let mapping = Mapping::open(path, REGION_BYTES, Access::Read).map_err(failed)?;
+        let mapping = mapping.ok_or_else(|| foreign("its size is wrong"))?;
+        let process = process_of(&mapping.as_board::<Table>().header).map_err(foreign)?;
+        Ok(CountersFile { path: path.into(), mapping, process })
     }
 
     /// The process whose counters these are.
@@ -154,7 +119,7 @@ impl CountersFile {
 
     /// Number of files that were opened while all slots were taken; they are not counted.
     pub fn files_lost(&self) -> u64 {
-        if has_full_size(&self.file) { self.header().files_lost.load(Relaxed) } else { 0 }
+        self.table().map_or(0, |table| table.header.files_lost.load(Relaxed))
     }
 
     /// All files that the process has opened so far.
@@ -162,34 +127,18 @@ impl CountersFile {
     /// # Errors
     /// [`ReadError::Foreign`] if the file was truncated since it was opened.
     pub fn files(&self) -> Result<Vec<FileReading>, ReadError> {
-        // Access to a mapping beyond the end of its file would kill this process with SIGBUS.
-        if !has_full_size(&self.file) {
-            return Err(ReadError::Foreign { path: self.path.clone(), why: "it was cut" });
-        }
-        let used = (self.header().slots_used.load(Acquire) as usize).min(FILES_MAX);
-        let slot = |index: usize| {
-            // SAFETY: index < FILES_MAX, so the slot is within the mapping; any bytes are a valid Slot.
-            unsafe { &*self.base.as_ptr().add(HEADER_BYTES + index * SLOT_BYTES).cast::<Slot>() }
-        };
-        let timed = self.header().timing.load(Relaxed) == 1;
-        Ok((0..used).filter_map(|index| read_slot(index, slot(index), timed)).collect())
+        let cut = || ReadError::Foreign { path: self.path.clone(), why: "it was cut" };
+        let Table { header, slots } = self.table().ok_or_else(cut)?;
+        let used = (header.slots_used.load(Acquire) as usize).min(FILES_MAX);
+        let timed = header.timing.load(Relaxed) == 1;
+        let read = |(index, slot)| read_slot(index, slot, timed);
+        Ok(slots[..used].iter().enumerate().filter_map(read).collect())
     }
 
-    fn header(&self) -> &Header {
-        // SAFETY: the mapping begins with the header and lives as long as `self`.
-        unsafe { self.base.cast::<Header>().as_ref() }
+    /// The counters; `None` if their file was truncated.
+    fn table(&self) -> Option<&Table> {
+        self.mapping.is_whole().then(|| self.mapping.as_board())
     }
-}
-
-impl Drop for CountersFile {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing borrowed from it outlives `self`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), REGION_BYTES) };
-    }
-}
-
-fn has_full_size(file: &File) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == REGION_BYTES as u64)
 }
 
 fn process_of(header: &Header) -> Result<ProcessIdentity, &'static str> {

@@ -1,6 +1,6 @@
 //! The memory that holds the counters of this process: one mapping, anonymous or of a file.
 
-use crate::layout::{HEADER_BYTES, Header, REGION_BYTES, SLOT_BYTES, Slot};
+use crate::layout::{REGION_BYTES, Table};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -29,17 +29,9 @@ impl Region {
         map(self.base.as_ptr(), file).map(|_| ())
     }
 
-    pub fn header(&self) -> &'static Header {
-        // SAFETY: the mapping begins with the header, is page-aligned, never unmapped, and any bytes are
-        // a valid Header (atomics only).
-        unsafe { &*self.base.as_ptr().cast::<Header>() }
-    }
-
-    pub fn slot(&self, index: usize) -> &'static Slot {
-        assert!(index < crate::FILES_MAX);
-        // SAFETY: within the mapping by the assertion; aligned to 64 because HEADER_BYTES and SLOT_BYTES
-        // are multiples of it; any bytes are a valid Slot.
-        unsafe { &*self.base.as_ptr().add(HEADER_BYTES + index * SLOT_BYTES).cast::<Slot>() }
+    pub fn table(&self) -> &'static Table {
+        // SAFETY: the mapping has the table's length, is page-aligned, never unmapped, and any bytes are a valid table.
+        unsafe { self.base.cast().as_ref() }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::abi::{
     SQLITE_OPEN_WAL,
 };
 use crate::counters_file::{Publish, Published, create, write_header};
-use crate::layout::{FILES_MAX, PATH_BYTES_MAX, Slot, SlotIdentity};
+use crate::layout::{FILES_MAX, PATH_BYTES_MAX, Slot, SlotIdentity, Table};
 use crate::reader::{FileReading, read_slot};
 use crate::region::Region;
 use filestats::FileKind;
@@ -72,13 +72,14 @@ impl Registry {
     /// The counters of every file opened so far, in the order of first opening. The first one is the sum
     /// of all temporary files.
     pub fn files(&self) -> impl Iterator<Item = FileReading> + '_ {
-        let used = self.region.header().slots_used.load(Acquire) as usize;
-        (0..used.min(FILES_MAX)).filter_map(|index| read_slot(index, self.region.slot(index), true))
+        let Table { header, slots } = self.region.table();
+        let used = (header.slots_used.load(Acquire) as usize).min(FILES_MAX);
+        slots[..used].iter().enumerate().filter_map(|(index, slot)| read_slot(index, slot, true))
     }
 
     /// Number of files that were opened while all [`FILES_MAX`] slots were taken; they are not counted.
     pub fn files_lost(&self) -> u64 {
-        self.region.header().files_lost.load(Relaxed)
+        self.region.table().header.files_lost.load(Relaxed)
     }
 
     /// This process; `None` if /proc cannot be read.
@@ -123,17 +124,17 @@ impl Registry {
             _ => Key::Name(name.as_bytes().to_vec()),
         };
         if let Some(index) = state.slots.get(&key) {
-            return Some(self.region.slot(*index));
+            return Some(&self.region.table().slots[*index]);
         }
         let index = self.claim(&mut state, kind, name, key);
         if index.is_none() {
-            self.region.header().files_lost.fetch_add(1, Relaxed);
+            self.region.table().header.files_lost.fetch_add(1, Relaxed);
         }
-        index.map(|index| self.region.slot(index))
+        index.map(|index| &self.region.table().slots[index])
     }
 
     fn claim(&self, state: &mut State, kind: FileKind, name: &OsStr, key: Key) -> Option<usize> {
-        let index = self.region.header().slots_used.load(Relaxed) as usize;
+        let index = self.region.table().header.slots_used.load(Relaxed) as usize;
         if index >= FILES_MAX || name.len() > PATH_BYTES_MAX {
             return None;
         }
@@ -148,14 +149,14 @@ impl Registry {
         let generation = state.generations.entry(name.as_bytes().to_vec()).or_insert(0);
         *generation += 1;
         let generation = *generation;
-        self.region.slot(index).publish(SlotIdentity {
+        self.region.table().slots[index].publish(SlotIdentity {
             kind,
             path: name.as_bytes(),
             device,
             inode,
             generation,
         });
-        self.region.header().slots_used.store(index as u32 + 1, Release);
+        self.region.table().header.slots_used.store(index as u32 + 1, Release);
         state.slots.insert(key, index);
         Some(index)
     }
