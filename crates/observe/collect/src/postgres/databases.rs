@@ -1,6 +1,6 @@
 //! pg_stat_database: the reads of each database, and the bytes that its sorts and hashes spilled.
 
-use super::answer::{Columns, Table};
+use super::answer::Columns;
 use super::server::{Server, ServerState, Subject, UNCOUNTED, ops, untimed};
 use filestats::{Counters, Figure, FileKind, Meaning, Ops, Reason, Sample};
 use tokio_postgres::SimpleQueryRow;
@@ -54,10 +54,4 @@ fn subject(row: &impl Columns, path: &str, kind: FileKind) -> Subject {
         gap: None,
         meaning: Meaning::BLOCKS,
     }
-}
-
-/// When the statistics of a database, and so those of its relations, were last reset.
-pub(super) fn reset_of(table: &Table, database: &str) -> String {
-    let row = table.iter().find(|row| row.text("datname") == Some(database));
-    row.and_then(|row| row.text("reset")).unwrap_or_default().to_owned()
 }

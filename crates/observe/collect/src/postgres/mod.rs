@@ -13,8 +13,7 @@
 //! all       "temp files/shop", of pg_stat_database                                 blocks
 //! ```
 //!
-//! No I/O is in two samples of one snapshot: their sum is the server's I/O. The same reads by database and by relation are
-//! another source: [`Postgres::relations`].
+//! No I/O is in two samples of one snapshot: their sum is the server's I/O.
 //!
 //! Epoch: `run` is the cluster, the start of the postmaster and that of the checkpointer, which restarts when any process
 //! crashes; `reset` is `stats_reset` of the row's view. Times are unknown while track_io_timing (of WAL:
@@ -35,7 +34,6 @@ mod io;
 mod local;
 mod passfile;
 mod relation_names;
-mod relations;
 mod sampler;
 mod server;
 mod session;
@@ -48,7 +46,6 @@ mod worker;
 pub use argument::KIND;
 pub use client::Client;
 pub use error::PostgresError;
-pub use relations::RELATIONS_MAX;
 pub use waits::SAMPLED_EVERY;
 pub use worker::SNAPSHOT_LIMIT;
 
@@ -78,13 +75,6 @@ pub struct Postgres {
     names: Option<FileNames>,
     /// Of the last snapshot.
     remarks: Vec<String>,
-}
-
-/// The reads of each database, and of the busiest relations of the connected one. They are in the server's samples, too:
-/// do not add them.
-pub struct Relations {
-    name: String,
-    worker: Worker,
 }
 
 impl Postgres {
@@ -128,11 +118,6 @@ impl Postgres {
             names.add(Cluster::new(data.clone(), self.database.clone(), Box::new(look_up)));
         }
     }
-
-    /// The reads by database and by relation, on the same connection.
-    pub fn relations(&self) -> Relations {
-        Relations { name: format!("{} relations", self.name), worker: self.worker.clone() }
-    }
 }
 
 impl Source for Postgres {
@@ -168,24 +153,8 @@ impl Source for Postgres {
     }
 }
 
-impl Source for Relations {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        Ok(self.worker.request(Request::Relations)?)
-    }
-}
-
 impl std::fmt::Debug for Postgres {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Postgres").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Relations {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Relations").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -10,6 +10,12 @@ const DATABASES: &str =
 const TABLESPACES: &str =
     "SELECT oid, pg_tablespace_location(oid) AS location FROM pg_tablespace WHERE spcname NOT LIKE 'pg\\_%'";
 
+/// The name of a row of pg_class (`c`, with `n` of pg_namespace).
+const NAME: &str = "CASE WHEN c.relkind = 't' THEN
+          coalesce((SELECT o.oid::regclass::text FROM pg_class o WHERE o.reltoastrelid = c.oid LIMIT 1),
+                   c.relname) || ' (toast)'
+          ELSE quote_ident(n.nspname) || '.' || quote_ident(c.relname) END";
+
 /// The statements of a lookup. Both parts of the last one use pg_class's index of tablespace and node; the second finds
 /// mapped relations. No function in them waits for a lock that TRUNCATE holds.
 pub(super) fn statements(lookup: &FileLookup) -> String {
@@ -18,14 +24,13 @@ pub(super) fn statements(lookup: &FileLookup) -> String {
     // 0 is the database's default tablespace, 1663 pg_default, 1664 pg_global.
     let tablespaces = list(&[&[0, 1663, 1664], lookup.tablespaces.as_slice()].concat());
     let relations = format!(
-        "SELECT pg_relation_filepath(c.oid) AS path, {name} AS name FROM (
+        "SELECT pg_relation_filepath(c.oid) AS path, {NAME} AS name FROM (
             SELECT oid FROM pg_class WHERE reltablespace = ANY ('{{{tablespaces}}}'::oid[])
                AND relfilenode = ANY ('{{{nodes}}}'::oid[])
             UNION ALL
             SELECT oid FROM pg_class WHERE reltablespace = ANY ('{{0,1664}}'::oid[]) AND relfilenode = 0
                AND relkind IN ('r', 'i', 't') AND pg_relation_filenode(oid) = ANY ('{{{nodes}}}'::oid[])) found
           JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace",
-        name = super::relations::NAME,
     );
     [DATABASES, TABLESPACES, &relations].join(";\n")
 }

@@ -4,7 +4,6 @@ use super::answer::Columns;
 use super::connection::Connection;
 use super::error::PostgresError;
 use super::local::Local;
-use super::relations;
 use super::server::{self, Server, ServerState};
 use super::session::Session;
 use super::timing::{Timing, TimingWatch};
@@ -29,7 +28,6 @@ pub(super) struct Sampler {
     local: Local,
     waits: Waits,
     timing: TimingWatch,
-    timing_of_relations: TimingWatch,
 }
 
 impl Sampler {
@@ -54,7 +52,6 @@ impl Sampler {
             local,
             waits,
             timing: TimingWatch::default(),
-            timing_of_relations: TimingWatch::default(),
         })
     }
 
@@ -113,31 +110,6 @@ impl Sampler {
         })
     }
 
-    /// Reads the counters by database and by relation.
-    pub async fn relations(&mut self) -> Result<Snapshot, PostgresError> {
-        let statements = [server::STATE_QUERY, databases::READS, relations::BUSIEST].join(";\n");
-        let (taken_unix_ns, clock_ns) = (host::unix_ns(), host::monotonic_ns());
-        let mut tables = self.session.query(&statements).await?.into_iter();
-        let mut state = ServerState::from_row(&self.server, tables.next().unwrap_or_default().first())?;
-        (state.timing, state.gaps) = self.timing_of_relations.snapshot(state.timing, taken_unix_ns);
-        let databases = tables.next().unwrap_or_default();
-        let reset = databases::reset_of(&databases, &self.server.database);
-        let mut samples: Vec<Sample> =
-            databases.iter().flat_map(|row| databases::reads(row, &self.server, &state)).collect();
-        let busiest = tables.next().unwrap_or_default();
-        samples.extend(busiest.iter().filter_map(|row| relations::sample(row, &self.server, &state, &reset)));
-        self.local.fill_in_drives(&mut samples);
-        Ok(Snapshot {
-            source: format!("postgres-relations:{}", self.server.place()),
-            taken_unix_ns,
-            clock_ns,
-            complete: None,
-            samples,
-            waits: Vec::new(),
-            notes: state.notes(&self.server).texts,
-        })
-    }
-
     /// Looks up relations by their files.
     pub async fn look_up(&mut self, lookup: &FileLookup) -> Result<LookupResult, PostgresError> {
         Ok(relation_names::parse(&self.session.query(&relation_names::statements(lookup)).await?))
@@ -153,9 +125,7 @@ impl Sampler {
         let table = self.session.query_often(super::waits::SAMPLE_QUERY).await?;
         self.waits.add(&table);
         if let Some(row) = table.first() {
-            let now = Timing::from_row(row);
-            self.timing.sample(now);
-            self.timing_of_relations.sample(now);
+            self.timing.sample(Timing::from_row(row));
         }
         Ok(())
     }

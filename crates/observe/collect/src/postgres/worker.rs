@@ -6,7 +6,6 @@ use super::error::PostgresError;
 use super::sampler::{Reading, Sampler};
 use super::waits::SAMPLED_EVERY;
 use crate::file_names::{FileLookup, LookupResult};
-use filestats::Snapshot;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -30,7 +29,6 @@ type Reply<T> = SyncSender<Result<T, PostgresError>>;
 
 pub(super) enum Request {
     Snapshot(Reply<Reading>),
-    Relations(Reply<Snapshot>),
     Names(FileLookup, Reply<LookupResult>),
     DataDirectory(Reply<Option<PathBuf>>),
 }
@@ -134,7 +132,6 @@ impl WorkerThread {
     async fn answer(&mut self, deadline: Instant, request: Request) {
         match request {
             Request::Snapshot(reply) => drop(reply.send(self.bounded(deadline, Sampler::snapshot).await)),
-            Request::Relations(reply) => drop(reply.send(self.bounded(deadline, Sampler::relations).await)),
             Request::Names(lookup, reply) => {
                 let look_up = async |sampler: &mut Sampler| sampler.look_up(&lookup).await;
                 drop(reply.send(self.bounded(deadline, look_up).await));

@@ -126,39 +126,3 @@ fn a_database_that_was_dropped_and_created_again_is_another_one() {
         assert!(matches!(new, Interval::Known(delta) if delta.counters.write.count == 0), "began at zero");
     });
 }
-
-#[test]
-fn a_relation_in_a_new_file_is_another_sample() {
-    on_each(|_, server| {
-        server.sql(
-            "CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g; CREATE INDEX i ON t (id)",
-        );
-        let mut source = open(server).relations();
-        let (table, index) = ("relation/postgres/public.t", "relation/postgres/public.i");
-        let mut before = soon("the table is there", || {
-            let snapshot = take_snapshot(&mut source);
-            let there = |path| snapshot.samples.iter().any(|sample| sample.file.path == path);
-            (there(table) && there(index)).then_some(snapshot)
-        });
-        for (statement, path) in [("TRUNCATE t", table), ("VACUUM FULL t", table), ("REINDEX INDEX i", index)]
-        {
-            server.sql(statement);
-            let after = take_snapshot(&mut source);
-            assert_eq!(
-                reason(interval(&between(&before, &after), path)),
-                Reason::IdentityChanged,
-                "{statement}"
-            );
-            before = after;
-        }
-        server.sql("SELECT pg_stat_reset_single_table_counters('t'::regclass)");
-        let after = take_snapshot(&mut source);
-        assert_eq!(reason(interval(&between(&before, &after), table)), Reason::StatsReset);
-        server.sql("DROP TABLE t");
-        let rows = between(&after, &take_snapshot(&mut source));
-        assert_eq!(
-            (reason(interval(&rows, table)), reason(interval(&rows, index))),
-            (Reason::Gone, Reason::Gone)
-        );
-    });
-}
