@@ -1,4 +1,3 @@
-use collect::SourceFault;
 use std::path::PathBuf;
 
 /// Why an experiment cannot go on.
@@ -10,12 +9,6 @@ pub enum Error {
     /// A server that we start fails to.
     #[error(transparent)]
     Server(#[from] servers::Error),
-    /// A PostgreSQL server does not do what the experiment needs.
-    #[error(transparent)]
-    Postgres(#[from] collect::postgres::PostgresError),
-    /// A MySQL or MariaDB server.
-    #[error(transparent)]
-    Mysql(#[from] collect::mysql::MysqlError),
     /// Another embedded engine.
     #[error(transparent)]
     Peer(#[from] peers::Error),
@@ -29,7 +22,7 @@ pub enum Error {
         /// Why not.
         source: pagestore::Error,
     },
-    /// The counters of an experiment cannot be read.
+    /// A server does not do what the experiment needs, or the counters of an experiment cannot be read.
     #[error(transparent)]
     Source(#[from] collect::SourceError),
     /// Something on a server has the name that the experiment uses.
@@ -115,8 +108,6 @@ impl Error {
             Error::Everyday(error) => error.remedy(),
             Error::Server(error) => return error.remedy(),
             Error::Peer(error) => return error.remedy(),
-            Error::Postgres(error) => error.remedy(),
-            Error::Mysql(error) => error.remedy(),
             Error::Source(error) => error.remedy(),
             Error::NotOursThere { .. } => Some("rename it, or name another server"),
             Error::NoDatabase { .. } => {
@@ -137,8 +128,6 @@ impl Error {
     /// What is known about the case, a line each.
     pub fn facts(&self) -> Vec<String> {
         match self {
-            Error::Postgres(error) => error.facts(),
-            Error::Mysql(error) => error.facts(),
             Error::Everyday(error) => error.facts(),
             Error::Source(error) => error.facts(),
             _ => Vec::new(),

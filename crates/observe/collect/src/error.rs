@@ -23,6 +23,14 @@ pub enum SourceError {
     /// An error of one kind of source.
     #[error("{0}")]
     Source(Box<dyn SourceFault>),
+    /// The same where the error does not name its server.
+    #[error("cannot watch {name}: {fault}")]
+    Server {
+        /// "mysql HOST:PORT".
+        name: String,
+        /// Why not.
+        fault: Box<dyn SourceFault>,
+    },
     /// The source hangs.
     #[error("it has not answered for {} s", .0.as_secs())]
     NoAnswer(Duration),
@@ -46,28 +54,34 @@ impl<F: SourceFault> From<F> for SourceError {
 }
 
 impl SourceError {
-    /// The error of a kind of source, if it is of this type.
-    pub fn downcast_ref<F: SourceFault>(&self) -> Option<&F> {
+    /// Adds the name of a server to its error.
+    pub(crate) fn of_server(name: &str, fault: impl SourceFault) -> SourceError {
+        SourceError::Server { name: name.into(), fault: Box::new(fault) }
+    }
+
+    fn fault(&self) -> Option<&dyn SourceFault> {
         match self {
-            SourceError::Source(fault) => (fault.as_ref() as &(dyn Error + 'static)).downcast_ref(),
+            SourceError::Source(fault) | SourceError::Server { fault, .. } => Some(fault.as_ref()),
             _ => None,
         }
     }
 
+    /// The error of a kind of source, if it is of this type.
+    pub fn downcast_ref<F: SourceFault>(&self) -> Option<&F> {
+        let fault: &(dyn Error + 'static) = self.fault()?;
+        fault.downcast_ref()
+    }
+
     /// What is known about the case, a line each.
     pub fn facts(&self) -> Vec<String> {
-        match self {
-            SourceError::Source(fault) => fault.facts(),
-            _ => Vec::new(),
-        }
+        self.fault().map(SourceFault::facts).unwrap_or_default()
     }
 
     /// What the person can do about it; `None` where that is not known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
-            SourceError::Source(fault) => fault.remedy(),
             SourceError::Fault => Some("report it, with what was printed"),
-            SourceError::NoAnswer(_) | SourceError::System { .. } => None,
+            _ => self.fault()?.remedy(),
         }
     }
 }

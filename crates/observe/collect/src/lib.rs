@@ -24,13 +24,13 @@
 //! Never: subtracts, averages or fills gaps. Counters are reported as they are, with their epoch; what is unknown has a
 //! reason. It changes nothing, except that it removes counters files of processes that have ended.
 
+mod connection_text;
 pub mod diskstats;
 mod error;
 mod file_names;
 pub mod mysql;
 mod notes;
 pub mod pagestore;
-mod percent;
 pub mod postgres;
 pub mod process;
 mod redaction;

@@ -15,10 +15,9 @@ pub(crate) fn password_is_exposed(instead: &str) -> String {
     )
 }
 
-/// A connection text `[SCHEME:][//][USER@]PLACE[?NAME=VALUE&...]` without its scheme, as it may be printed; `None` if any
+/// A connection text `[//][USER@]PLACE[?NAME=VALUE&...]`, as it may be printed; `None` if any
 /// part of it is not surely of that form and of these options: it may be a password, or a piece of one.
-pub(crate) fn printable<'a>(connection: &'a str, scheme: &str, options: &[&str]) -> Option<&'a str> {
-    let text = connection.strip_prefix(scheme).and_then(|rest| rest.strip_prefix(':')).unwrap_or(connection);
+pub(crate) fn printable<'a>(text: &'a str, options: &[&str]) -> Option<&'a str> {
     let rest = text.strip_prefix("//").unwrap_or(text);
     let (place, assignments) = match rest.split_once('?') {
         Some(parts) => parts,

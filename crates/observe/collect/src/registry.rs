@@ -19,13 +19,13 @@ pub static SOURCES: [&SourceKind; 7] = [
 ///
 /// # Errors
 /// A line for people, which repeats nothing that may be a password.
-pub fn parse_source(text: &str) -> Result<Arc<dyn SourceArgument>, String> {
+pub fn parse_source(text: &str) -> Result<Arc<SourceArgument>, String> {
     // A line of a file of sources may be anything, a password too.
     let (scheme, argument) =
         text.split_once(':').ok_or_else(|| format!("that is no source; {}", accepted_forms()))?;
     let kind = SOURCES.into_iter().find(|kind| kind.schemes.contains(&scheme));
     let parsed = kind.map_or(Err(ArgumentError::Missing), |kind| (kind.parse)(argument));
-    parsed.map_err(|error| match error {
+    parsed.map(Arc::new).map_err(|error| match error {
         ArgumentError::Missing => format!("'{scheme}:' is no source; {}", accepted_forms()),
         ArgumentError::Invalid(why) => why,
     })
@@ -35,20 +35,20 @@ pub fn parse_source(text: &str) -> Result<Arc<dyn SourceArgument>, String> {
 ///
 /// # Errors
 /// As for [`parse_source`]; of a password, where it belongs.
-pub fn parse_source_argument(text: &str) -> Result<Arc<dyn SourceArgument>, String> {
+pub fn parse_source_argument(text: &str) -> Result<Arc<SourceArgument>, String> {
     let source = parse_source(text)?;
-    source.exposed_password().map_or(Ok(source), Err)
+    source.exposed_password.clone().map_or(Ok(source), Err)
 }
 
 /// The sources to try where none is named.
-pub fn discover_sources() -> Vec<Arc<dyn SourceArgument>> {
+pub fn discover_sources() -> Vec<Arc<SourceArgument>> {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let may_be_here = |kind: &&SourceKind| match kind.discovery {
         Discovery::Always => true,
         Discovery::WhereSet(variables) => variables.iter().any(is_set),
         Discovery::Never => false,
     };
-    SOURCES.into_iter().filter(may_be_here).filter_map(|kind| (kind.parse)("").ok()).collect()
+    SOURCES.into_iter().filter(may_be_here).filter_map(|kind| (kind.parse)("").ok().map(Arc::new)).collect()
 }
 
 /// What `--source` takes, for `--help`.
@@ -88,7 +88,7 @@ fn listed(items: &[impl AsRef<str>], conjunction: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Arc<dyn SourceArgument> {
+    fn parse(text: &str) -> Arc<SourceArgument> {
         parse_source(text).unwrap_or_else(|why| panic!("{text}: {why}"))
     }
 
@@ -156,7 +156,7 @@ mod tests {
             let printed = parse(text).to_string();
             let pieces = ["secret", "se/", "cret", "se:cr", "pass", "Pwd"];
             assert!(!pieces.iter().any(|piece| printed.contains(piece)), "{text}: {printed}");
-            assert!(parse(text).exposed_password().is_some(), "{text}");
+            assert!(parse(text).exposed_password.is_some(), "{text}");
         }
         assert_eq!(
             parse("postgres://monitor:secret@h/shop").to_string(),
@@ -164,7 +164,7 @@ mod tests {
         );
         let wrong = parse_source("host=h password=secret").err().unwrap();
         assert!(!wrong.contains("secret"), "{wrong}");
-        assert_eq!(parse("postgres://monitor@localhost/shop").exposed_password(), None);
+        assert_eq!(parse("postgres://monitor@localhost/shop").exposed_password, None);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use crate::file_names::FileNames;
 use filestats::Snapshot;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A kind of source, as its folder describes it: one line of [`SOURCES`](crate::SOURCES).
@@ -19,7 +18,7 @@ pub struct SourceKind {
     /// Whether `doctor` tries it where no source is named.
     pub discovery: Discovery,
     /// Parses what stands after the colon.
-    pub parse: fn(&str) -> Result<Arc<dyn SourceArgument>, ArgumentError>,
+    pub parse: fn(&str) -> Result<SourceArgument, ArgumentError>,
 }
 
 /// Where a source may be found with an empty argument.
@@ -44,45 +43,63 @@ pub enum ArgumentError {
 
 /// The argument of a source, parsed: which server, which files, which processes. `Display` writes it in the form that is
 /// parsed, without what is, or may be, a password.
-pub trait SourceArgument: fmt::Display + Send + Sync {
+pub struct SourceArgument {
+    pub(crate) shown: String,
+    pub(crate) open: Box<Open>,
+    /// Why the text must not be a command-line argument, which every user of the machine can read: it holds a password,
+    /// or what may be one. Says where the password belongs.
+    pub exposed_password: Option<String>,
+    /// Whether it counts only while it is open, so that two captures by two commands have nothing between them.
+    pub counts_only_while_open: bool,
+    /// Whether it counts block devices and no files.
+    pub counts_only_devices: bool,
+    /// Where queries can be run on what it observes.
+    pub sql_target: Option<SqlTarget>,
+}
+
+type Open = dyn Fn(&[PathBuf], &FileNames) -> Result<Box<dyn Source + Send>, SourceError> + Send + Sync;
+
+impl SourceArgument {
+    /// An argument that is printed as `shown`.
+    pub(crate) fn new<S: Source + Send + 'static>(
+        shown: String,
+        open: impl Fn(&[PathBuf], &FileNames) -> Result<S, SourceError> + Send + Sync + 'static,
+    ) -> SourceArgument {
+        SourceArgument {
+            shown,
+            open: Box::new(move |files, names| Ok(Box::new(open(files, names)?))),
+            exposed_password: None,
+            counts_only_while_open: false,
+            counts_only_devices: false,
+            sql_target: None,
+        }
+    }
+
     /// Opens the source. Sources that can choose count only `files`, if any are given. Servers publish in `names` what
     /// their files hold, and sources that see only files use it.
     ///
     /// # Errors
     /// [`SourceError`]: what is missing and what a person can do about it.
-    fn open(&self, files: &[PathBuf], names: &FileNames) -> Result<Box<dyn Source + Send>, SourceError>;
-
-    /// Why the text must not be a command-line argument, which every user of the machine can read: it holds a password,
-    /// or what may be one. Says where the password belongs.
-    fn exposed_password(&self) -> Option<String> {
-        None
+    pub fn open(&self, files: &[PathBuf], names: &FileNames) -> Result<Box<dyn Source + Send>, SourceError> {
+        (self.open)(files, names)
     }
+}
 
-    /// Whether it counts only while it is open, so that two captures by two commands have nothing between them.
-    fn counts_only_while_open(&self) -> bool {
-        false
-    }
-
-    /// Whether it counts block devices and no files.
-    fn counts_only_devices(&self) -> bool {
-        false
-    }
-
-    /// Where queries can be run on what it observes.
-    fn sql_target(&self) -> Option<SqlTarget<'_>> {
-        None
+impl fmt::Display for SourceArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
     }
 }
 
 /// A database that can run queries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SqlTarget<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SqlTarget {
     /// A SQLite file.
-    Sqlite(&'a Path),
+    Sqlite(PathBuf),
     /// A connection for [`postgres::Client`](crate::postgres::Client).
-    Postgres(&'a str),
+    Postgres(String),
     /// A connection for [`mysql::Client`](crate::mysql::Client).
-    Mysql(&'a str),
+    Mysql(String),
 }
 
 /// Something that keeps cumulative counters of files.

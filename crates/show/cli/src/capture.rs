@@ -23,7 +23,7 @@ pub struct CaptureArgs {
 /// # Errors
 /// Of `process:`, which counts only while it is open: two captures would have nothing between them.
 pub fn run(args: &CaptureArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    if args.source.counts_only_while_open() {
+    if args.source.counts_only_while_open {
         return Err(Failure::usage(
             "process: counts only while it is watched: two captures of it would have nothing between them",
         )

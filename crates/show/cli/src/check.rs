@@ -72,7 +72,7 @@ const DURATION: Duration = Duration::from_secs(20);
 
 /// `headroom check`.
 pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    if args.source.as_ref().is_some_and(|source| source.counts_only_devices()) {
+    if args.source.as_ref().is_some_and(|source| source.counts_only_devices) {
         return Err(Failure::usage("devices: has no files that anybody waits for").with_remedy(
             "give whose files: process:, sqlite:PATH...; the device below them is watched with them",
         ));

@@ -185,7 +185,7 @@ fn read_sources(path: &Path) -> Result<Vec<SourceName>, Failure> {
         let wrong = |why: String| Failure::usage(format_args!("{} line {number}: {why}", path.display()));
         sources.push(collect::parse_source(line).map_err(wrong)?);
     }
-    if sources.iter().any(|source| source.exposed_password().is_some()) && others_can_read(path) {
+    if sources.iter().any(|source| source.exposed_password.is_some()) && others_can_read(path) {
         return Err(Failure::new(format_args!("{} holds a password and others may read it", path.display()))
             .with_remedy(format_args!("chmod 600 {}", path.display())));
     }

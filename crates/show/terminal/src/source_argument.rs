@@ -5,7 +5,7 @@ use collect::SourceArgument;
 use std::sync::Arc;
 
 /// A parsed `--source`.
-pub type SourceName = Arc<dyn SourceArgument>;
+pub type SourceName = Arc<SourceArgument>;
 
 /// Removes the text of a `--source` from clap's message about wrong arguments: it may hold a password.
 pub fn without_passwords(mut error: clap::Error) -> clap::Error {

@@ -173,7 +173,7 @@ fn batches(args: &CommitArgs) -> Result<Vec<u64>, Failure> {
 fn named_servers(sources: &[SourceName]) -> Result<[Option<String>; 2], Failure> {
     let mut named = [None, None];
     for source in sources {
-        let (at, connection) = match source.sql_target() {
+        let (at, connection) = match &source.sql_target {
             Some(SqlTarget::Postgres(connection)) => (0, connection),
             Some(SqlTarget::Mysql(connection)) => (1, connection),
             Some(SqlTarget::Sqlite(_)) | None => {
@@ -183,7 +183,7 @@ fn named_servers(sources: &[SourceName]) -> Result<[Option<String>; 2], Failure>
                 .with_remedy("postgres:CONNECTION or mysql:CONNECTION"));
             }
         };
-        if named[at].replace(connection.to_owned()).is_some() {
+        if named[at].replace(connection.clone()).is_some() {
             return Err(Failure::usage("one server of a kind, please: --source names two"));
         }
     }

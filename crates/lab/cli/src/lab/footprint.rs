@@ -27,10 +27,10 @@ pub struct FootprintArgs {
 
 /// `headroom lab footprint`.
 pub fn run(args: &FootprintArgs, out: &mut Output) -> Done {
-    let place = match args.source.sql_target() {
-        Some(SqlTarget::Sqlite(path)) => Place::Sqlite(path.to_owned()),
-        Some(SqlTarget::Postgres(connection)) => Place::Postgres(connection.to_owned()),
-        Some(SqlTarget::Mysql(connection)) => Place::Mysql(connection.to_owned()),
+    let place = match args.source.sql_target.clone() {
+        Some(SqlTarget::Sqlite(path)) => Place::Sqlite(path),
+        Some(SqlTarget::Postgres(connection)) => Place::Postgres(connection),
+        Some(SqlTarget::Mysql(connection)) => Place::Mysql(connection),
         None => {
             return Err(Failure::usage(format_args!("{} runs no queries", args.source))
                 .with_remedy("postgres:CONNECTION, mysql:CONNECTION or sqlite:PATH"));

@@ -9,8 +9,7 @@
 //!
 //! It has no password: every user of the machine could read it in the list of processes.
 
-use super::error::MysqlError;
-use crate::percent;
+use crate::connection_text::{PASSWORD_IS_VISIBLE, host_and_port, no_such_option, percent_decode};
 use std::path::PathBuf;
 
 /// The settings of the connection text; the others come from option files.
@@ -44,7 +43,7 @@ pub(super) const OPTIONS: [&str; 6] =
     ["user", "socket", "defaults-extra-file", "defaults-file", "ssl-mode", "ssl-ca"];
 
 impl Address {
-    pub fn parse(text: &str) -> Result<Address, MysqlError> {
+    pub fn parse(text: &str) -> Result<Address, String> {
         let text = text.strip_prefix("mysql:").or_else(|| text.strip_prefix("mariadb:")).unwrap_or(text);
         let text = text.strip_prefix("//").unwrap_or(text);
         let mut address = Address::default();
@@ -62,51 +61,37 @@ impl Address {
     }
 
     /// `[USER@](HOST[:PORT][/] | /SOCKET)`
-    fn parse_place(&mut self, place: &str) -> Result<(), MysqlError> {
+    fn parse_place(&mut self, place: &str) -> Result<(), String> {
         let host_end = place.find('/').unwrap_or(place.len());
         let (authority, path) = place.split_at(host_end);
         let host = match authority.rsplit_once('@') {
+            Some((user, _)) if user.contains(':') => return Err(PASSWORD_IS_VISIBLE.into()),
             Some((user, host)) => {
-                if user.contains(':') {
-                    return Err(invalid(
-                        "a password in the connection text is visible to everybody on this machine",
-                    ));
-                }
-                self.user = Some(decode(user)?).filter(|user| !user.is_empty());
+                self.user = Some(percent_decode(user)?).filter(|user| !user.is_empty());
                 host
             }
             None => authority,
         };
         match (host.is_empty(), path) {
-            (true, "" | "/") => Ok(()),
-            (true, socket) => {
-                self.socket = Some(decode(socket)?.into());
-                Ok(())
+            (true, "" | "/") => {}
+            (true, socket) => self.socket = Some(percent_decode(socket)?.into()),
+            (false, "" | "/") => {
+                let (host, port) = host_and_port(host, ':')?;
+                self.host = Some(host.into()).filter(|host: &String| !host.is_empty());
+                self.port = port;
             }
-            (false, "" | "/") => self.parse_host_and_port(host),
-            (false, _) => Err(invalid("no database is to be named: all files of the server are watched")),
+            (false, _) => {
+                return Err("no database is to be named: all files of the server are watched".into());
+            }
         }
-    }
-
-    fn parse_host_and_port(&mut self, text: &str) -> Result<(), MysqlError> {
-        let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((ipv6, rest)) => (ipv6, rest.strip_prefix(':')),
-            None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-        };
-        let port = port.map(|port| port.parse::<u16>().ok().filter(|port| *port > 0));
-        if port == Some(None) {
-            return Err(invalid("the port is no number from 1 to 65535"));
-        }
-        self.port = port.flatten();
-        self.host = Some(host.into()).filter(|host: &String| !host.is_empty());
         Ok(())
     }
 
-    fn parse_options(&mut self, options: &[&str]) -> Result<(), MysqlError> {
+    fn parse_options(&mut self, options: &[&str]) -> Result<(), String> {
         let (mut mode, mut authority) = (None, None);
         for option in options.iter().copied().filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let value = decode(value)?;
+            let value = percent_decode(value)?;
             match name {
                 "user" => self.user = Some(value),
                 "socket" => self.socket = Some(value.into()),
@@ -114,16 +99,8 @@ impl Address {
                 "defaults-file" => self.defaults_file = Some(value.into()),
                 "ssl-mode" => mode = Some(value.to_ascii_lowercase().replace('-', "_")),
                 "ssl-ca" => authority = Some(PathBuf::from(value)),
-                "password" => {
-                    return Err(invalid(
-                        "a password in the connection text is visible to everybody on this machine",
-                    ));
-                }
-                // Its name is not repeated: it may be a piece of a password.
-                _ => {
-                    let options = OPTIONS.join(", ");
-                    return Err(invalid(&format!("there is no such option; there are {options}")));
-                }
+                "password" => return Err(PASSWORD_IS_VISIBLE.into()),
+                _ => return Err(no_such_option(&OPTIONS)),
             }
         }
         self.tls = match (mode.as_deref(), authority) {
@@ -131,24 +108,16 @@ impl Address {
             (Some("required"), None) => Tls::Required,
             (Some("verify_ca"), Some(authority)) => Tls::VerifyCa(authority),
             (None | Some("verify_identity"), authority) => Tls::VerifyIdentity(authority),
-            (Some("verify_ca"), None) => return Err(invalid("ssl-mode=verify_ca needs ssl-ca=FILE")),
+            (Some("verify_ca"), None) => return Err("ssl-mode=verify_ca needs ssl-ca=FILE".into()),
             (Some("disabled" | "required"), Some(_)) => {
-                return Err(invalid("ssl-ca is for ssl-mode=verify_ca and verify_identity"));
+                return Err("ssl-ca is for ssl-mode=verify_ca and verify_identity".into());
             }
             (Some(_), _) => {
-                return Err(invalid("ssl-mode is disabled, required, verify_ca or verify_identity"));
+                return Err("ssl-mode is disabled, required, verify_ca or verify_identity".into());
             }
         };
         Ok(())
     }
-}
-
-fn invalid(why: &str) -> MysqlError {
-    MysqlError::BadConnection(why.into())
-}
-
-fn decode(text: &str) -> Result<String, MysqlError> {
-    percent::decode(text).map_err(invalid)
 }
 
 #[cfg(test)]

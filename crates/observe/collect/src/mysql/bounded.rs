@@ -62,9 +62,8 @@ pub(super) fn bounded<T: Send + 'static>(
     name: &str,
     work: impl FnOnce(&Canceller) -> Result<T, MysqlError> + Send + 'static,
 ) -> Result<T, MysqlError> {
-    let timed_out = || MysqlError::TimedOut { name: name.into(), seconds: ANSWER_TIMEOUT.as_secs() };
     if locked(&ABANDONED).contains(name) {
-        return Err(timed_out());
+        return Err(MysqlError::TimedOut);
     }
     let canceller = Canceller::default();
     // Unbuffered: a send succeeds only if the result is received.
@@ -75,18 +74,18 @@ pub(super) fn bounded<T: Send + 'static>(
             locked(&ABANDONED).remove(&name_of_thread);
         }
     });
-    let thread = thread.map_err(|error| MysqlError::Failed { name: name.into(), why: error.to_string() })?;
+    let thread = thread.map_err(|error| MysqlError::Failed(error.to_string()))?;
     match result.recv_timeout(ANSWER_TIMEOUT) {
         Ok(result) => result,
         Err(RecvTimeoutError::Timeout) => {
             locked(&ABANDONED).insert(name.into());
             canceller.cancel();
-            Err(timed_out())
+            Err(MysqlError::TimedOut)
         }
         // The thread panicked.
         Err(RecvTimeoutError::Disconnected) => match thread.join() {
             Err(panic) => std::panic::resume_unwind(panic),
-            Ok(()) => Err(MysqlError::Failed { name: name.into(), why: "its thread has ended".into() }),
+            Ok(()) => Err(MysqlError::Failed("its thread has ended".into())),
         },
     }
 }

@@ -1,14 +1,14 @@
 //! A connection for a caller's own statements, with the source's rules for option files, passwords and TLS.
 
-use super::address::Address;
 use super::error::MysqlError;
 use super::server::Server;
-use super::session::{Login, from_client_error};
+use super::session::Login;
+use crate::error::SourceError;
 use mysql::Conn;
 
 /// One connection. Connecting has a time limit, statements have none.
 pub struct Client {
-    login: Login,
+    name: String,
     conn: Conn,
     server: Server,
 }
@@ -18,10 +18,12 @@ impl Client {
     ///
     /// # Errors
     /// As for [`Mysql::open`](super::Mysql::open).
-    pub fn connect(connection: &str) -> Result<Client, MysqlError> {
-        let login = Login::new(&Address::parse(connection)?)?;
-        let (conn, server) = login.connect_without_timeout()?;
-        Ok(Client { login, conn, server })
+    pub fn connect(connection: &str) -> Result<Client, SourceError> {
+        let login = Login::new(connection)?;
+        let name = login.name();
+        let (conn, server) =
+            login.connect_without_timeout().map_err(|fault| SourceError::of_server(&name, fault))?;
+        Ok(Client { name, conn, server })
     }
 
     /// Works with the client library's connection.
@@ -31,8 +33,8 @@ impl Client {
     pub fn run<T>(
         &mut self,
         work: impl FnOnce(&mut Conn) -> Result<T, mysql::Error>,
-    ) -> Result<T, MysqlError> {
-        work(&mut self.conn).map_err(|error| from_client_error(&self.login.name(), error))
+    ) -> Result<T, SourceError> {
+        work(&mut self.conn).map_err(|error| SourceError::of_server(&self.name, MysqlError::from(error)))
     }
 
     /// Whether it is MariaDB, not MySQL.
@@ -48,6 +50,6 @@ impl Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("name", &self.login.name()).finish_non_exhaustive()
+        f.debug_struct("Client").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -1,8 +1,10 @@
+use super::bounded::ANSWER_TIMEOUT;
 use crate::error::SourceFault;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a MySQL or MariaDB server gives no snapshot. No text of it holds a password.
+/// Why a MySQL or MariaDB server gives no snapshot. No text of it holds a password. Which server it is, if the settings are
+/// right, stands in [`SourceError::Server`](crate::SourceError::Server).
 #[derive(Debug, thiserror::Error)]
 pub enum MysqlError {
     /// The connection text is not of the form.
@@ -22,44 +24,24 @@ pub enum MysqlError {
         /// The file.
         path: PathBuf,
     },
-    /// No server answers there.
-    #[error("cannot watch {name}: {why}")]
-    Unreachable {
-        /// The server as it was named.
-        name: String,
-        /// The system's error.
-        why: String,
-    },
+    /// No server answers there: the system's error.
+    #[error("{0}")]
+    Unreachable(String),
     /// It does not answer in time.
-    #[error("cannot watch {name}: no answer within {seconds} s")]
-    TimedOut {
-        /// The server.
-        name: String,
-        /// The limit.
-        seconds: u64,
-    },
-    /// It refuses the login.
-    #[error("cannot watch {name}: the server refuses the login: {why}")]
-    Refused {
-        /// The server.
-        name: String,
-        /// Its message.
-        why: String,
-    },
-    /// Any other failure.
-    #[error("cannot watch {name}: {why}")]
-    Failed {
-        /// The server.
-        name: String,
-        /// What went wrong.
-        why: String,
-    },
+    #[error("no answer within {} s", ANSWER_TIMEOUT.as_secs())]
+    TimedOut,
+    /// It refuses the login: its message.
+    #[error("the server refuses the login: {0}")]
+    Refused(String),
+    /// Any other failure: what went wrong.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl SourceFault for MysqlError {
     fn facts(&self) -> Vec<String> {
         match self {
-            MysqlError::Refused { .. } => vec![
+            MysqlError::Refused(_) => vec![
                 "a user that is enough: CREATE USER headroom@localhost IDENTIFIED BY '...'; GRANT SELECT ON \
                  performance_schema.* TO headroom@localhost;"
                     .into(),
@@ -75,12 +57,12 @@ impl SourceFault for MysqlError {
             ),
             MysqlError::OptionFile { .. } => Some("name an option file that this user can read"),
             MysqlError::OpenSecret { .. } => Some("chmod 600 that file"),
-            MysqlError::Unreachable { .. } => Some("see that the server runs and listens there"),
-            MysqlError::TimedOut { .. } => Some("see whether the server hangs, or its network"),
-            MysqlError::Refused { .. } => Some(
+            MysqlError::Unreachable(_) => Some("see that the server runs and listens there"),
+            MysqlError::TimedOut => Some("see whether the server hangs, or its network"),
+            MysqlError::Refused(_) => Some(
                 "give user and password in ~/.my.cnf under [client], mode 0600, or the password in MYSQL_PWD",
             ),
-            MysqlError::Failed { .. } => None,
+            MysqlError::Failed(_) => None,
         }
     }
 }

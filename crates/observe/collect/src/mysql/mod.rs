@@ -26,7 +26,6 @@ mod error;
 mod files;
 mod notes;
 mod option_file;
-mod place;
 mod resets;
 mod server;
 mod session;
@@ -39,7 +38,6 @@ pub use error::MysqlError;
 
 use crate::error::SourceError;
 use crate::source::Source;
-use address::Address;
 use bounded::{ANSWER_TIMEOUT, Canceller, bounded};
 use files::Owner;
 use filestats::Snapshot;
@@ -74,12 +72,13 @@ impl Mysql {
     /// # Errors
     /// [`MysqlError`]: the text is malformed, no server answers, or it refuses the login.
     pub fn open(connection: &str) -> Result<Mysql, SourceError> {
-        let login = Login::new(&Address::parse(connection)?)?;
+        let login = Login::new(connection)?;
+        let name = login.name();
         let login_of_thread = login.clone();
         let open = move |canceller: &Canceller| Session::open(&login_of_thread, canceller);
-        let session = bounded(&login.name(), open)?;
+        let session = bounded(&name, open).map_err(|fault| SourceError::of_server(&name, fault))?;
         let mut mysql = Mysql {
-            name: login.name(),
+            name,
             login,
             session: None,
             server: Server::default(),
@@ -97,9 +96,10 @@ impl Mysql {
         self.processes = self.server.process.iter().map(|process| process.pid).collect();
     }
 
-    fn read_statistics(&mut self) -> Result<(Session, Statistics), MysqlError> {
+    fn read_statistics(&mut self) -> Result<(Session, Statistics), SourceError> {
         let (session, login) = (self.session.take(), self.login.clone());
-        bounded(&self.name, move |canceller| read_statistics(session, &login, canceller))
+        let read = bounded(&self.name, move |canceller| read_statistics(session, &login, canceller));
+        read.map_err(|fault| SourceError::of_server(&self.name, fault))
     }
 }
 
@@ -110,17 +110,16 @@ fn read_statistics(
     login: &Login,
     canceller: &Canceller,
 ) -> Result<(Session, Statistics), MysqlError> {
-    let name = login.name();
     if let Some(mut session) = session {
         session.use_canceller(canceller);
-        match session.read_statistics(&name) {
+        match session.read_statistics() {
             Ok(statistics) => return Ok((session, statistics)),
             Err(error) if !Session::is_lost(&error) || canceller.is_cancelled() => return Err(error),
             Err(_) => {}
         }
     }
     let mut session = Session::open(login, canceller)?;
-    let statistics = session.read_statistics(&name)?;
+    let statistics = session.read_statistics()?;
     Ok((session, statistics))
 }
 

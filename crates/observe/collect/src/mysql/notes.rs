@@ -1,7 +1,7 @@
 //! What a person must know to read a snapshot, with the statement that changes it.
 
 use super::server::Server;
-use super::statistics::{Counted, Schema, Statistics};
+use super::statistics::{Counted, LOST, Schema, Statistics};
 use crate::notes::Notes;
 
 const SWITCH_ON: &str = "UPDATE performance_schema.setup_instruments SET ENABLED='YES', TIMED='YES' WHERE NAME LIKE \
@@ -24,13 +24,8 @@ pub(super) fn notes(statistics: &Statistics, server: &Server, user: &str) -> Not
         )),
         Schema::On(counted) => add_instrument_notes(counted, &mut notes),
     }
-    let lost = |name: &str| statistics.status.get(name).copied().filter(|lost| *lost > 0);
-    for (counter, what, variable) in [
-        ("performance_schema_file_instances_lost", "files", "performance_schema_max_file_instances"),
-        ("performance_schema_file_handles_lost", "open files", "performance_schema_max_file_handles"),
-        ("performance_schema_file_classes_lost", "kinds of files", "performance_schema_max_file_classes"),
-    ] {
-        if let Some(lost) = lost(counter) {
+    for (counter, what, variable) in LOST {
+        if let Some(lost) = statistics.lost(counter) {
             notes.add_lack(format!(
                 "{lost} {what} are not counted, there was no room for them: raise {variable} in my.cnf under [mysqld]"
             ));

@@ -1,6 +1,6 @@
 //! The server: its kind, run and directories, and its process if that is on this machine.
 
-use super::place::Place;
+use super::session::Place;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -51,10 +51,9 @@ pub(super) struct FileOnDisk {
 }
 
 impl Server {
-    pub fn new(variables: &[(String, String)], place: &Place) -> Server {
-        let variables: BTreeMap<&str, &str> =
-            variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let value = |name: &str| variables.get(name).copied().unwrap_or("");
+    /// From its variables, by their names in small letters.
+    pub fn new(variables: &BTreeMap<String, String>, place: &Place) -> Server {
+        let value = |name: &str| variables.get(name).map_or("", String::as_str);
         let is_mariadb = [value("version"), value("version_comment")]
             .iter()
             .any(|text| text.to_ascii_lowercase().contains("mariadb"));
@@ -161,7 +160,7 @@ mod tests {
     fn kind_and_version_are_parsed_from_the_servers_variables() {
         let server = |version: &str, comment: &str| {
             let variables = [("version".into(), version.into()), ("version_comment".into(), comment.into())];
-            let server = Server::new(&variables, &Place::Tcp { host: "x".into(), port: 1 });
+            let server = Server::new(&variables.into(), &Place::Tcp { host: "x".into(), port: 1 });
             (server.is_mariadb, server.version)
         };
         assert_eq!(server("10.11.19-MariaDB-0+deb12u1-log", "Debian 12"), (true, (10, 11)));

@@ -4,13 +4,13 @@ use super::address::{Address, Tls};
 use super::bounded::{ANSWER_TIMEOUT, Canceller};
 use super::error::MysqlError;
 use super::option_file::{ClientOptions, Secret};
-use super::place::Place;
 use super::server::{self, Server};
 use mysql::prelude::Queryable;
 use mysql::{Conn, DriverError, Error, OptsBuilder, Row, SslOpts, Value};
+use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Of one read. Shorter than [`ANSWER_TIMEOUT`], so that the thread of a server that hangs ends before it is abandoned.
@@ -29,6 +29,13 @@ const TABLE_DENIED: [u16; 3] = [1142, 1143, 1227];
 const CONNECTION_ENDED: [u16; 3] = [1053, 1927, 4031];
 const STATEMENT_TOO_LONG: [u16; 2] = [1969, 3024];
 
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Socket(PathBuf),
+    Tcp { host: String, port: u16 },
+}
+
 /// Where a server is and how to log in.
 #[derive(Clone, Debug)]
 pub(super) struct Login {
@@ -45,16 +52,11 @@ pub(super) struct Session {
     pub user: String,
 }
 
-/// The answer to a query for which the user may lack a privilege.
-pub(super) enum Answer<T> {
-    Rows(T),
-    Denied,
-}
-
 impl Login {
     /// Combines the connection text and the option files; the text has precedence.
-    pub fn new(address: &Address) -> Result<Login, MysqlError> {
-        let mut options = ClientOptions::read(address)?;
+    pub fn new(connection: &str) -> Result<Login, MysqlError> {
+        let address = Address::parse(connection).map_err(MysqlError::BadConnection)?;
+        let mut options = ClientOptions::read(&address)?;
         if let Some(user) = &address.user {
             options.user = Some(user.clone());
         }
@@ -65,8 +67,7 @@ impl Login {
             let from_environment = std::env::var("MYSQL_PWD").ok().filter(|password| !password.is_empty());
             options.password = from_environment.map(Secret);
         }
-        let place = place(address, &options);
-        Ok(Login { place, options, tls: address.tls.clone() })
+        Ok(Login { place: place(&address, &options), options, tls: address.tls })
     }
 
     /// "mysql HOST:PORT" or "mysql /PATH/OF/SOCKET".
@@ -77,10 +78,6 @@ impl Login {
         }
     }
 
-    pub fn place(&self) -> &Place {
-        &self.place
-    }
-
     /// Warnings about the option files.
     pub fn notes(&self) -> &[String] {
         &self.options.notes
@@ -88,12 +85,18 @@ impl Login {
 
     /// A connection without a limit on the time of statements, and its server.
     pub fn connect_without_timeout(&self) -> Result<(Conn, Server), MysqlError> {
-        let builder = self.builder().read_timeout(None).write_timeout(None);
-        let mut conn = Conn::new(builder).map_err(|error| from_client_error(&self.name(), error))?;
-        let variables =
-            pairs(&mut conn, server::VARIABLES).map_err(|error| from_client_error(&self.name(), error))?;
-        let server = Server::new(&variables, self.place());
+        let mut conn = Conn::new(self.builder().read_timeout(None).write_timeout(None))?;
+        let server = self.identify(&mut conn)?;
         Ok((conn, server))
+    }
+
+    fn identify(&self, conn: &mut Conn) -> Result<Server, Error> {
+        let lowercase = |row: Vec<String>| {
+            <[String; 2]>::try_from(row).ok().map(|[name, value]| (name.to_ascii_lowercase(), value))
+        };
+        let variables: BTreeMap<_, _> =
+            rows(conn, server::VARIABLES, 2)?.into_iter().filter_map(lowercase).collect();
+        Ok(Server::new(&variables, &self.place))
     }
 
     fn builder(&self) -> OptsBuilder {
@@ -145,14 +148,11 @@ fn place(address: &Address, options: &ClientOptions) -> Place {
 impl Session {
     /// Connects and finds out what server it is.
     pub fn open(login: &Login, canceller: &Canceller) -> Result<Session, MysqlError> {
-        let mut conn = Conn::new(login.builder()).map_err(|error| from_client_error(&login.name(), error))?;
+        let mut conn = Conn::new(login.builder())?;
         canceller.watch(&conn);
-        let variables =
-            pairs(&mut conn, server::VARIABLES).map_err(|error| from_client_error(&login.name(), error))?;
-        let server = Server::new(&variables, login.place());
-        let user = rows(&mut conn, "SELECT CURRENT_USER()", 1)
-            .map_err(|error| from_client_error(&login.name(), error))?;
-        let user = user.into_iter().next().map_or_else(String::new, |row| quoted(&row[0]));
+        let server = login.identify(&mut conn)?;
+        let user = rows(&mut conn, "SELECT CURRENT_USER()", 1)?;
+        let user = user.first().map_or_else(String::new, |row| quoted(&row[0]));
         // The server ends a statement that hangs, too.
         let seconds = ANSWER_TIMEOUT.as_secs() - 1;
         let limit = match server.is_mariadb {
@@ -161,7 +161,7 @@ impl Session {
         };
         match conn.query_drop(limit) {
             Ok(()) | Err(Error::MySqlError(_)) => Ok(Session { conn, server, user }),
-            Err(error) => Err(from_client_error(&login.name(), error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -170,23 +170,18 @@ impl Session {
         canceller.watch(&self.conn);
     }
 
-    /// Runs a query with `columns` columns, as texts; NULL is an empty text.
-    pub fn query(
-        &mut self,
-        name: &str,
-        sql: &str,
-        columns: usize,
-    ) -> Result<Answer<Vec<Vec<String>>>, MysqlError> {
+    /// Runs a query with `columns` columns, as texts; NULL is an empty text. `None` if the user lacks the privilege.
+    pub fn query(&mut self, sql: &str, columns: usize) -> Result<Option<Vec<Vec<String>>>, MysqlError> {
         match rows(&mut self.conn, sql, columns) {
-            Ok(rows) => Ok(Answer::Rows(rows)),
-            Err(Error::MySqlError(error)) if TABLE_DENIED.contains(&error.code) => Ok(Answer::Denied),
-            Err(error) => Err(from_client_error(name, error)),
+            Ok(rows) => Ok(Some(rows)),
+            Err(Error::MySqlError(error)) if TABLE_DENIED.contains(&error.code) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Whether the connection failed, not the query: a new connection may work.
     pub fn is_lost(error: &MysqlError) -> bool {
-        matches!(error, MysqlError::Unreachable { .. })
+        matches!(error, MysqlError::Unreachable(_))
     }
 }
 
@@ -207,13 +202,6 @@ fn rows(conn: &mut Conn, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, 
     Ok(kept)
 }
 
-fn pairs(conn: &mut Conn, sql: &str) -> Result<Vec<(String, String)>, Error> {
-    let rows = rows(conn, sql, 2)?.into_iter();
-    Ok(rows
-        .map(|mut row| (std::mem::take(&mut row[0]).to_ascii_lowercase(), std::mem::take(&mut row[1])))
-        .collect())
-}
-
 /// 'headroom'@'localhost' of headroom@localhost.
 fn quoted(user: &str) -> String {
     let (name, host) = user.rsplit_once('@').unwrap_or((user, "%"));
@@ -229,41 +217,38 @@ fn text(row: &Row, column: usize) -> String {
     }
 }
 
-/// Converts an error of the client library.
-pub(super) fn from_client_error(name: &str, error: Error) -> MysqlError {
-    let name = || name.to_owned();
-    let timed_out = || MysqlError::TimedOut { name: name(), seconds: ANSWER_TIMEOUT.as_secs() };
-    let refused = |why| MysqlError::Refused { name: name(), why };
-    let failed = |why| MysqlError::Failed { name: name(), why };
-    let from_system = |kind: io::ErrorKind, why: String| match kind {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => timed_out(),
-        // The TLS library reports a certificate that it does not accept so.
-        io::ErrorKind::InvalidData => failed(why),
-        _ => MysqlError::Unreachable { name: name(), why },
-    };
-    match error {
-        Error::MySqlError(server) if LOGIN_REFUSED.contains(&server.code) => refused(server.message),
-        Error::MySqlError(server) if STATEMENT_TOO_LONG.contains(&server.code) => timed_out(),
-        Error::MySqlError(server) if CONNECTION_ENDED.contains(&server.code) => {
-            MysqlError::Unreachable { name: name(), why: server.message }
-        }
-        Error::MySqlError(server) => failed(server.message),
-        Error::IoError(error) => from_system(error.kind(), error.to_string()),
-        Error::CodecError(error) => {
-            match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-                Some(error) => from_system(error.kind(), error.to_string()),
-                None => failed(format!("it does not speak MySQL's protocol: {error}")),
+impl From<Error> for MysqlError {
+    fn from(error: Error) -> MysqlError {
+        let from_system = |kind: io::ErrorKind, why: String| match kind {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => MysqlError::TimedOut,
+            // The TLS library reports a certificate that it does not accept so.
+            io::ErrorKind::InvalidData => MysqlError::Failed(why),
+            _ => MysqlError::Unreachable(why),
+        };
+        match error {
+            Error::MySqlError(server) => match server.code {
+                code if LOGIN_REFUSED.contains(&code) => MysqlError::Refused(server.message),
+                code if STATEMENT_TOO_LONG.contains(&code) => MysqlError::TimedOut,
+                code if CONNECTION_ENDED.contains(&code) => MysqlError::Unreachable(server.message),
+                _ => MysqlError::Failed(server.message),
+            },
+            Error::IoError(error) => from_system(error.kind(), error.to_string()),
+            Error::CodecError(error) => {
+                match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+                    Some(error) => from_system(error.kind(), error.to_string()),
+                    None => MysqlError::Failed(format!("it does not speak MySQL's protocol: {error}")),
+                }
             }
-        }
-        Error::DriverError(DriverError::ConnectTimeout) => timed_out(),
-        Error::DriverError(DriverError::CouldNotConnect(Some((_, why, kind)))) => from_system(kind, why),
-        Error::DriverError(DriverError::UnknownAuthPlugin(plugin)) => {
-            refused(format!("it wants the authentication plugin {plugin}, which Headroom does not have"))
-        }
-        Error::DriverError(error) => failed(error.to_string()),
-        Error::TlsError(error) => failed(error.to_string()),
-        Error::UrlError(_) | Error::FromValueError(_) | Error::FromRowError(_) => {
-            failed("it answers in a form that is not understood".into())
+            Error::DriverError(DriverError::ConnectTimeout) => MysqlError::TimedOut,
+            Error::DriverError(DriverError::CouldNotConnect(Some((_, why, kind)))) => from_system(kind, why),
+            Error::DriverError(DriverError::UnknownAuthPlugin(plugin)) => MysqlError::Refused(format!(
+                "it wants the authentication plugin {plugin}, which Headroom does not have"
+            )),
+            Error::DriverError(error) => MysqlError::Failed(error.to_string()),
+            Error::TlsError(error) => MysqlError::Failed(error.to_string()),
+            Error::UrlError(_) | Error::FromValueError(_) | Error::FromRowError(_) => {
+                MysqlError::Failed("it answers in a form that is not understood".into())
+            }
         }
     }
 }

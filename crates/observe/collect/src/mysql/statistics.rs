@@ -2,7 +2,7 @@
 
 use super::error::MysqlError;
 use super::server::{FileOnDisk, Server};
-use super::session::{Answer, ROWS_MAX, Session};
+use super::session::{ROWS_MAX, Session};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -23,6 +23,12 @@ const EVENTS: &str = "SELECT EVENT_NAME, COUNT_READ, SUM_TIMER_READ, SUM_NUMBER_
      SUM_TIMER_WRITE, SUM_NUMBER_OF_BYTES_WRITE, COUNT_MISC, SUM_TIMER_MISC FROM \
      performance_schema.file_summary_by_event_name WHERE COUNT_STAR > 0";
 const UNSEEN_THREADS: &str = "SELECT COUNT(*) FROM performance_schema.threads WHERE INSTRUMENTED = 'NO'";
+/// Counters of what the Performance Schema had no room for, what that is, and the variable that makes room.
+pub(super) const LOST: [(&str, &str, &str); 3] = [
+    ("performance_schema_file_instances_lost", "files", "performance_schema_max_file_instances"),
+    ("performance_schema_file_handles_lost", "open files", "performance_schema_max_file_handles"),
+    ("performance_schema_file_classes_lost", "kinds of files", "performance_schema_max_file_classes"),
+];
 const PS_PER_NS: u64 = 1000;
 const TRIES_MAX: u32 = 20;
 
@@ -100,12 +106,13 @@ pub(super) struct EventRow {
 impl Statistics {
     /// Whether every file that the server has opened has a row.
     pub fn is_complete(&self) -> bool {
-        let lost = |name: &str| self.status.get(name).is_some_and(|lost| *lost > 0);
-        let any_lost = lost("performance_schema_file_instances_lost")
-            || lost("performance_schema_file_handles_lost")
-            || lost("performance_schema_file_classes_lost");
         matches!(&self.schema, Schema::On(counted) if counted.switches.global && counted.files.len() < ROWS_MAX)
-            && !any_lost
+            && LOST.iter().all(|(counter, ..)| self.lost(counter).is_none())
+    }
+
+    /// How much a counter says is lost, if anything is.
+    pub fn lost(&self, counter: &str) -> Option<u64> {
+        self.status.get(counter).copied().filter(|lost| *lost > 0)
     }
 }
 
@@ -149,11 +156,11 @@ impl Switches {
 
 impl Session {
     /// Runs all queries, that of the files last: the snapshot's clock is theirs.
-    pub fn read_statistics(&mut self, name: &str) -> Result<Statistics, MysqlError> {
+    pub fn read_statistics(&mut self) -> Result<Statistics, MysqlError> {
         let mut statistics = Statistics::default();
-        self.read_status(name, &mut statistics)?;
+        self.read_status(&mut statistics)?;
         if self.server.performance_schema {
-            statistics.schema = self.read_schema(name)?;
+            statistics.schema = self.read_schema()?.map_or(Schema::Denied, Schema::On);
         }
         (statistics.clock_ns, statistics.taken_unix_ns) = (host::monotonic_ns(), host::unix_ns());
         Ok(statistics)
@@ -161,14 +168,11 @@ impl Session {
 
     /// Uptime is in whole seconds and relative to the start of the statement (show_starttime() of mysqld.cc). Between two
     /// statements that return the same second, it gives the exact second of the server's start.
-    fn read_status(&mut self, name: &str, statistics: &mut Statistics) -> Result<(), MysqlError> {
-        let failed = |why: &str| MysqlError::Failed { name: name.into(), why: why.into() };
+    fn read_status(&mut self, statistics: &mut Statistics) -> Result<(), MysqlError> {
+        let failed = |why: &str| MysqlError::Failed(why.into());
         for _ in 0..TRIES_MAX {
-            let (before, status, after) = (
-                self.query_all(name, NOW, 1)?,
-                self.query_all(name, STATUS, 2)?,
-                self.query_all(name, NOW, 1)?,
-            );
+            let (before, status, after) =
+                (self.query_all(NOW, 1)?, self.query_all(STATUS, 2)?, self.query_all(NOW, 1)?);
             if before != after {
                 continue;
             }
@@ -184,24 +188,20 @@ impl Session {
     }
 
     /// Rows that every user may read.
-    fn query_all(&mut self, name: &str, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, MysqlError> {
-        match self.query(name, sql, columns)? {
-            Answer::Rows(rows) => Ok(rows),
-            Answer::Denied => Err(MysqlError::Failed {
-                name: name.into(),
-                why: "this user may not even see its status".into(),
-            }),
-        }
+    fn query_all(&mut self, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, MysqlError> {
+        let denied = || MysqlError::Failed("this user may not even see its status".into());
+        self.query(sql, columns)?.ok_or_else(denied)
     }
 
-    fn read_schema(&mut self, name: &str) -> Result<Schema, MysqlError> {
-        let Answer::Rows(switches) = self.query(name, SWITCHES, 3)? else { return Ok(Schema::Denied) };
-        let Answer::Rows(unseen) = self.query(name, UNSEEN_THREADS, 1)? else { return Ok(Schema::Denied) };
-        let Answer::Rows(events) = self.query(name, EVENTS, 9)? else { return Ok(Schema::Denied) };
-        let Answer::Rows(files) = self.query(name, FILES, 10)? else { return Ok(Schema::Denied) };
+    /// `None` if the user may not read the Performance Schema.
+    fn read_schema(&mut self) -> Result<Option<Counted>, MysqlError> {
+        let Some(switches) = self.query(SWITCHES, 3)? else { return Ok(None) };
+        let Some(unseen) = self.query(UNSEEN_THREADS, 1)? else { return Ok(None) };
+        let Some(events) = self.query(EVENTS, 9)? else { return Ok(None) };
+        let Some(files) = self.query(FILES, 10)? else { return Ok(None) };
         let files = files.iter().filter_map(|row| file_row(row));
         let (redo_parts, files) = files.partition(FileRow::is_part_of_redo);
-        Ok(Schema::On(Counted {
+        Ok(Some(Counted {
             switches: switches_of(&switches),
             files,
             redo_parts,

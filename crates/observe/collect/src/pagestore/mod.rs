@@ -2,12 +2,8 @@
 //!
 //! A sample is one of its three files. What its commits waited for the log stands beside them as a wait.
 
-mod argument;
-
-pub use argument::KIND;
-
 use crate::error::{SourceError, SourceFault};
-use crate::source::Source;
+use crate::source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind};
 use filestats::{
     Cache, Durable, Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot, WaitClass,
     WaitSample,
@@ -17,6 +13,23 @@ use pagestore_counters::{CommitPart, CommitTimes, FileId, FileStatistics, ReadEr
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// A page store that a program has open.
+pub static KIND: SourceKind = SourceKind {
+    schemes: &["pagestore"],
+    help: "pagestore:DIR",
+    forms: "pagestore:DIR",
+    discovery: Discovery::Never,
+    parse,
+};
+
+fn parse(text: &str) -> Result<SourceArgument, ArgumentError> {
+    if text.is_empty() {
+        return Err(ArgumentError::Missing);
+    }
+    let (directory, shown) = (PathBuf::from(text), format!("pagestore:{text}"));
+    Ok(SourceArgument::new(shown, move |_, _| Live::open(&directory)))
+}
 
 /// One store, in the process that has it open.
 pub struct Live {

@@ -7,6 +7,7 @@ use super::local::Local;
 use super::server::{self, Server};
 use super::session::Session;
 use super::worker::SNAPSHOT_LIMIT;
+use crate::error::SourceError;
 use tokio::runtime::{Builder, Runtime};
 
 /// One connection. Connecting has a time limit, statements have none.
@@ -25,9 +26,9 @@ impl Client {
     ///
     /// # Errors
     /// As for [`Postgres::open`](super::Postgres::open).
-    pub fn connect(connection: &str) -> Result<Client, PostgresError> {
+    pub fn connect(connection: &str) -> Result<Client, SourceError> {
         let settings = Connection::parse(connection, &environment::of_process);
-        let settings = settings.map_err(|why| PostgresError::Settings { why })?;
+        let settings = settings.map_err(PostgresError::Settings)?;
         let place = settings.place.clone();
         let failed =
             |error: std::io::Error| PostgresError::Thread { place: place.clone(), why: error.to_string() };
@@ -38,11 +39,11 @@ impl Client {
                 let tables = session.query(server::SERVER_QUERY).await?;
                 let server = Server::from_row(&settings, tables.first().and_then(|rows| rows.first()), None)?;
                 let processes = Local::find(&settings, &server).processes();
-                Ok((session, server, processes))
+                Ok::<_, PostgresError>((session, server, processes))
             };
             tokio::time::timeout(SNAPSHOT_LIMIT, connect).await
         };
-        let too_slow = |_| PostgresError::TooSlow { place: place.clone(), limit: SNAPSHOT_LIMIT };
+        let too_slow = |_| PostgresError::TooSlow { place: place.clone() };
         let (session, server, processes) = runtime.block_on(connected).map_err(too_slow)??;
         let Server { version, block_bytes, pid: backend, .. } = server;
         Ok(Client { runtime, session, place, version, block_bytes, backend, processes })
@@ -55,9 +56,9 @@ impl Client {
     pub fn run<T>(
         &self,
         work: impl AsyncFnOnce(&tokio_postgres::Client) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, PostgresError> {
+    ) -> Result<T, SourceError> {
         let done = self.runtime.block_on(work(self.session.client()));
-        done.map_err(|error| PostgresError::Failed { place: self.place.clone(), why: describe(&error) })
+        Ok(done.map_err(|error| PostgresError::Failed { place: self.place.clone(), why: describe(&error) })?)
     }
 
     /// Major version.

@@ -1,17 +1,15 @@
+use super::server::OLDEST_VERSION;
+use super::worker::SNAPSHOT_LIMIT;
 use crate::error::SourceFault;
 use std::error::Error;
-use std::time::Duration;
 use tokio_postgres::error::SqlState;
 
 /// Why a PostgreSQL server gives no snapshot. No text of it holds a password.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
-    /// The connection string, a service file or the environment is wrong.
-    #[error("cannot read the PostgreSQL connection string: {why}")]
-    Settings {
-        /// What is wrong with it.
-        why: String,
-    },
+    /// What is wrong with the connection string, a service file or the environment.
+    #[error("cannot read the PostgreSQL connection string: {0}")]
+    Settings(String),
     /// No server answers there.
     #[error("cannot connect to PostgreSQL at {place}: {why}")]
     Unreachable {
@@ -43,12 +41,10 @@ pub enum PostgresError {
         why: String,
     },
     /// The server took too long: it hangs, or is too busy.
-    #[error("PostgreSQL at {place} did not answer within {limit:?}")]
+    #[error("PostgreSQL at {place} did not answer within {SNAPSHOT_LIMIT:?}")]
     TooSlow {
         /// "HOST:PORT".
         place: String,
-        /// The limit.
-        limit: Duration,
     },
     /// The connection broke, or the server rejected a query.
     #[error("PostgreSQL at {place}: {why}")]
@@ -59,14 +55,12 @@ pub enum PostgresError {
         why: String,
     },
     /// A server older than any that is maintained.
-    #[error("PostgreSQL at {place} is version {version}; {oldest} is the oldest that can be watched")]
+    #[error("PostgreSQL at {place} is version {version}; {OLDEST_VERSION} is the oldest that can be watched")]
     TooOld {
         /// "HOST:PORT".
         place: String,
         /// Its major version.
         version: u32,
-        /// The oldest that is supported.
-        oldest: u32,
     },
     /// The thread that talks to the server could not be started or has died.
     #[error("cannot watch PostgreSQL at {place}: {why}")]
@@ -119,7 +113,7 @@ impl SourceFault for PostgresError {
 
     fn remedy(&self) -> Option<&'static str> {
         match self {
-            PostgresError::Settings { .. } => {
+            PostgresError::Settings(_) => {
                 Some("give postgres://USER@HOST:PORT/DATABASE or host=... user=... dbname=...")
             }
             PostgresError::Unreachable { .. } => {

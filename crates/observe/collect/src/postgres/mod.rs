@@ -84,7 +84,7 @@ impl Postgres {
     /// [`PostgresError`]: no server answers, the role is refused, or the string is malformed.
     pub fn open(connection: &str) -> Result<Postgres, SourceError> {
         let settings = connection::Connection::parse(connection, &environment::of_process);
-        let settings = settings.map_err(|why| PostgresError::Settings { why })?;
+        let settings = settings.map_err(PostgresError::Settings)?;
         let name = format!("postgres {}", settings.place);
         let database = format!("{} {}", settings.place, settings.database);
         let worker = Worker::start(connection, settings)?;

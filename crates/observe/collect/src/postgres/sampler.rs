@@ -46,13 +46,7 @@ impl Sampler {
         {
             waits.disable_profile();
         }
-        Ok(Sampler {
-            session,
-            server,
-            local,
-            waits,
-            timing: TimingWatch::default(),
-        })
+        Ok(Sampler { session, server, local, waits, timing: TimingWatch::default() })
     }
 
     /// Whether the connection has ended.

@@ -12,7 +12,6 @@ pub(super) const SERVER_QUERY: &str = "
     SELECT current_setting('server_version_num') AS version,
            current_setting('block_size') AS block_bytes,
            current_setting('wal_block_size') AS wal_block_bytes,
-           current_database() AS database,
            pg_backend_pid() AS pid,
            CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE')
                 THEN current_setting('data_directory') END AS data_directory,
@@ -41,7 +40,7 @@ const READS_AHEAD: &str =
     "io_method is not sync: the time of reads is the time that sessions waited for them";
 
 /// The oldest version whose views are known.
-const OLDEST_VERSION: u32 = 14;
+pub(super) const OLDEST_VERSION: u32 = 14;
 
 /// What is known of the server for a whole connection.
 pub(super) struct Server {
@@ -55,8 +54,6 @@ pub(super) struct Server {
     pub wal_block_bytes: u64,
     /// Its number, which standbys and base backups share. Empty if it may not be read.
     pub cluster: String,
-    /// The connected database.
-    pub database: String,
     /// The server's process for this connection.
     pub pid: Option<u32>,
     /// The cluster's directory on the server's machine, if the role may know it.
@@ -92,11 +89,7 @@ impl Server {
         let row = row.ok_or_else(failed)?;
         let version = u32::try_from(row.count("version").ok_or_else(failed)? / 10_000).unwrap_or(u32::MAX);
         if version < OLDEST_VERSION {
-            return Err(PostgresError::TooOld {
-                place: connection.place.clone(),
-                version,
-                oldest: OLDEST_VERSION,
-            });
+            return Err(PostgresError::TooOld { place: connection.place.clone(), version });
         }
         let owned = |name: &str| row.text(name).map(str::to_owned);
         Ok(Server {
@@ -105,7 +98,6 @@ impl Server {
             block_bytes: row.count("block_bytes").ok_or_else(failed)?,
             wal_block_bytes: row.count("wal_block_bytes").ok_or_else(failed)?,
             cluster: cluster.unwrap_or_default(),
-            database: owned("database").ok_or_else(failed)?,
             pid: row.count("pid").and_then(|pid| u32::try_from(pid).ok()),
             data_directory: owned("data_directory"),
             reads_ahead: matches!(row.text("io_method"), Some(method) if method != "sync"),

@@ -1,7 +1,7 @@
 //! The settings of a connection string, which is a URL or name=value pairs.
 
 use super::environment::Environment;
-use crate::percent;
+use crate::connection_text::percent_decode;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ impl Settings {
 
     fn set_encoded(&mut self, name: &str, value: &str) -> Result<(), String> {
         if !value.is_empty() {
-            self.set(name, &percent::decode(value)?);
+            self.set(name, &percent_decode(value)?);
         }
         Ok(())
     }

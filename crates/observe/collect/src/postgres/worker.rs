@@ -76,7 +76,7 @@ impl Worker {
         request: impl FnOnce(Reply<T>) -> Request,
     ) -> Result<T, PostgresError> {
         let (reply, answer) = sync_channel(1);
-        let too_slow = || PostgresError::TooSlow { place: self.place.clone(), limit: SNAPSHOT_LIMIT };
+        let too_slow = || PostgresError::TooSlow { place: self.place.clone() };
         let died = || PostgresError::Thread { place: self.place.clone(), why: "its thread has ended".into() };
         match self.requests.try_send((Instant::now() + SNAPSHOT_LIMIT, request(reply))) {
             Ok(()) => {}
@@ -153,7 +153,7 @@ impl WorkerThread {
             Ok(answer) => answer,
             Err(_) => {
                 self.sampler = None;
-                Err(PostgresError::TooSlow { place: self.connection.place.clone(), limit: SNAPSHOT_LIMIT })
+                Err(PostgresError::TooSlow { place: self.connection.place.clone() })
             }
         }
     }

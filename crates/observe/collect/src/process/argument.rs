@@ -2,13 +2,9 @@
 
 use super::restarts::{ProcessMark, RestartingProcess};
 use super::{Process, Selection};
-use crate::error::SourceError;
-use crate::file_names::FileNames;
 use crate::redaction::quote_unless_secret;
-use crate::source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind};
-use std::fmt;
+use crate::source::{ArgumentError, Discovery, SourceArgument, SourceKind};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Processes of this host.
 pub static KIND: SourceKind = SourceKind {
@@ -19,19 +15,34 @@ pub static KIND: SourceKind = SourceKind {
     parse,
 };
 
-enum ProcessArgument {
-    Selection(Selection),
-    /// The processes of the server that writes its pid into that file, across its restarts.
-    PidFile(PathBuf),
-}
-
-fn parse(text: &str) -> Result<Arc<dyn SourceArgument>, ArgumentError> {
-    let argument = match text.strip_prefix("pid-file=") {
-        Some("") => Err("pid-file= names no file; give process:pid-file=/run/mysqld/mysqld.pid".into()),
-        Some(path) => Ok(ProcessArgument::PidFile(path.into())),
-        None => parse_selection(text).map(ProcessArgument::Selection),
+fn parse(text: &str) -> Result<SourceArgument, ArgumentError> {
+    let (selection, mark) = match text.strip_prefix("pid-file=") {
+        Some("") => {
+            let why = "pid-file= names no file; give process:pid-file=/run/mysqld/mysqld.pid";
+            return Err(ArgumentError::Invalid(why.into()));
+        }
+        // The processes of the server that writes its pid into that file, across its restarts.
+        Some(path) => (Selection::default(), Some(ProcessMark::PidFile(path.into()))),
+        None => {
+            let selection = parse_selection(text).map_err(ArgumentError::Invalid)?;
+            let mark = selection.cgroup.clone().map(ProcessMark::ControlGroup);
+            (selection, mark)
+        }
     };
-    Ok(Arc::new(argument.map_err(ArgumentError::Invalid)?))
+    let shown = match &mark {
+        Some(ProcessMark::PidFile(_)) => format!("process:{text}"),
+        _ => format!("process:{}", selection.argument()),
+    };
+    let chosen = move |files: &[PathBuf]| Selection { files: files.to_vec(), ..selection.clone() };
+    let argument = match mark {
+        None => SourceArgument::new(shown, move |files, names| {
+            Ok(Process::open(&chosen(files))?.using_names(names))
+        }),
+        Some(mark) => SourceArgument::new(shown, move |files, names| {
+            RestartingProcess::open(mark.clone(), chosen(files), names)
+        }),
+    };
+    Ok(SourceArgument { counts_only_while_open: true, ..argument })
 }
 
 /// "", "812,813", "cgroup=/sys/fs/cgroup/x", "layer=block", or several, separated by commas.
@@ -51,35 +62,4 @@ fn parse_selection(text: &str) -> Result<Selection, String> {
         }
     }
     Ok(selection)
-}
-
-impl SourceArgument for ProcessArgument {
-    fn open(&self, files: &[PathBuf], names: &FileNames) -> Result<Box<dyn Source + Send>, SourceError> {
-        let (selection, mark) = match self {
-            ProcessArgument::Selection(selection) => {
-                (selection.clone(), selection.cgroup.clone().map(ProcessMark::ControlGroup))
-            }
-            ProcessArgument::PidFile(path) => {
-                (Selection::default(), Some(ProcessMark::PidFile(path.clone())))
-            }
-        };
-        let selection = Selection { files: files.to_vec(), ..selection };
-        Ok(match mark {
-            None => Box::new(Process::open(&selection)?.using_names(names)),
-            Some(mark) => Box::new(RestartingProcess::open(mark, selection, names)?),
-        })
-    }
-
-    fn counts_only_while_open(&self) -> bool {
-        true
-    }
-}
-
-impl fmt::Display for ProcessArgument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProcessArgument::Selection(selection) => write!(f, "process:{}", selection.argument()),
-            ProcessArgument::PidFile(path) => write!(f, "process:pid-file={}", path.display()),
-        }
-    }
 }

@@ -4,14 +4,12 @@
 //! for the super-journals of transactions over several databases), and the sum of the process's
 //! temporary files, which belong to no single database.
 
-mod argument;
 mod error;
 
-pub use argument::KIND;
 pub use error::SqliteError;
 
 use crate::error::SourceError;
-use crate::source::Source;
+use crate::source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind, SqlTarget};
 use filestats::{Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot};
 use headroom_sqlite::{FileReading, ProcessIdentity, Registry, counters_dir, published_in};
 use host::Mounts;
@@ -19,6 +17,26 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// A database that running programs have open with the extension loaded.
+pub static KIND: SourceKind = SourceKind {
+    schemes: &["sqlite"],
+    help: "sqlite:PATH",
+    forms: "sqlite:PATH",
+    discovery: Discovery::Never,
+    parse,
+};
+
+fn parse(text: &str) -> Result<SourceArgument, ArgumentError> {
+    if text.is_empty() {
+        return Err(ArgumentError::Missing);
+    }
+    let (database, shown) = (PathBuf::from(text), format!("sqlite:{text}"));
+    Ok(SourceArgument {
+        sql_target: Some(SqlTarget::Sqlite(database.clone())),
+        ..SourceArgument::new(shown, move |_, _| Live::open(&database))
+    })
+}
 
 /// The databases of this process.
 #[derive(Debug)]

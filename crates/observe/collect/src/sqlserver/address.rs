@@ -12,9 +12,8 @@
 //! It has no password: every user of the machine could read it in the list of processes. The password comes from
 //! SQLCMDPASSWORD, as with sqlcmd, or, for several servers, from a file that only its owner can read.
 
-use super::error::SqlServerError;
 use super::tls::Trust;
-use crate::percent;
+use crate::connection_text::{PASSWORD_IS_VISIBLE, host_and_port, no_such_option, percent_decode};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -46,14 +45,14 @@ pub(super) fn environment(name: &str) -> Option<String> {
 }
 
 impl Address {
-    pub fn parse(text: &str, environment: Environment) -> Result<Address, SqlServerError> {
+    pub fn parse(text: &str, environment: Environment) -> Result<Address, String> {
         let text = text.strip_prefix("sqlserver:").or_else(|| text.strip_prefix("mssql:")).unwrap_or(text);
         let text = text.strip_prefix("//").unwrap_or(text);
         let (place, options) = text.split_once('?').unwrap_or((text, ""));
         let (authority, database) = place.split_once('/').unwrap_or((place, ""));
         let (user, host) = match authority.rsplit_once('@') {
-            Some((user, _)) if user.contains(':') => return Err(password_is_visible()),
-            Some((user, host)) => (decode(user)?, host),
+            Some((user, _)) if user.contains(':') => return Err(PASSWORD_IS_VISIBLE.into()),
+            Some((user, host)) => (percent_decode(user)?, host),
             None => (String::new(), authority),
         };
         let (host, port) = match host.is_empty() {
@@ -65,7 +64,7 @@ impl Address {
             port,
             user,
             password: environment("SQLCMDPASSWORD").unwrap_or_default(),
-            database: decode(database)?,
+            database: percent_decode(database)?,
             encryption: Encryption::default(),
             trust: Trust::default(),
         };
@@ -79,10 +78,10 @@ impl Address {
         address.check()
     }
 
-    fn parse_options(&mut self, options: &str) -> Result<(), SqlServerError> {
+    fn parse_options(&mut self, options: &str) -> Result<(), String> {
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            let value = decode(value)?;
+            let value = percent_decode(value)?;
             match name {
                 "user" => self.user = value,
                 "database" => self.database = value,
@@ -92,39 +91,35 @@ impl Address {
                         "mandatory" => Encryption::Mandatory,
                         "optional" => Encryption::Optional,
                         "off" => Encryption::Off,
-                        _ => return Err(invalid("encrypt is mandatory, optional or off")),
+                        _ => return Err("encrypt is mandatory, optional or off".into()),
                     }
                 }
                 "certificate" => {
                     self.trust = match value.as_str() {
                         "public" => Trust::Public,
                         "trust" => Trust::Any,
-                        "" => return Err(invalid("certificate is public, trust, or a FILE of authorities")),
+                        "" => return Err("certificate is public, trust, or a FILE of authorities".into()),
                         file => Trust::Authority(file.into()),
                     }
                 }
-                "password" => return Err(password_is_visible()),
-                // Its name is not repeated: it may be a piece of a password.
-                _ => {
-                    let options = OPTIONS.join(", ");
-                    return Err(invalid(&format!("there is no such option; there are {options}")));
-                }
+                "password" => return Err(PASSWORD_IS_VISIBLE.into()),
+                _ => return Err(no_such_option(&OPTIONS)),
             }
         }
         Ok(())
     }
 
-    fn check(self) -> Result<Address, SqlServerError> {
+    fn check(self) -> Result<Address, String> {
         let texts = [&self.host, &self.user, &self.password, &self.database];
         if texts.iter().any(|text| text.encode_utf16().count() > TEXT_CHARS_MAX) {
-            return Err(invalid(&format!(
+            return Err(format!(
                 "host, user, password and database have at most {TEXT_CHARS_MAX} characters"
-            )));
+            ));
         }
         if self.user.is_empty() {
-            return Err(invalid(
-                "no user is given; a login of the server is needed, Windows' and Entra's do not work",
-            ));
+            return Err(
+                "no user is given; a login of the server is needed, Windows' and Entra's do not work".into(),
+            );
         }
         Ok(self)
     }
@@ -138,51 +133,31 @@ impl Address {
 }
 
 /// Parses `[tcp:]HOST[,PORT]`, as sqlcmd does.
-fn parse_sqlcmd_server(text: &str) -> Result<(String, u16), SqlServerError> {
+fn parse_sqlcmd_server(text: &str) -> Result<(String, u16), String> {
     match text.strip_prefix("tcp:").unwrap_or(text) {
         "" | "." | "(local)" => Ok(("localhost".into(), PORT)),
         server => parse_host_and_port(server, ','),
     }
 }
 
-fn parse_host_and_port(text: &str, separator: char) -> Result<(String, u16), SqlServerError> {
-    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((ipv6, rest)) => (ipv6, rest.strip_prefix(separator)),
-        None => text.split_once(separator).map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    if host.contains('\\') {
-        return Err(invalid("a named instance is found by its port: give HOST:PORT"));
+fn parse_host_and_port(text: &str, separator: char) -> Result<(String, u16), String> {
+    if text.contains('\\') {
+        return Err("a named instance is found by its port: give HOST:PORT".into());
     }
-    let port = port.map_or(Ok(PORT), |port| {
-        let number = port.parse().ok().filter(|port| *port > 0);
-        number.ok_or_else(|| invalid("the port is no number from 1 to 65535"))
-    })?;
-    Ok((host.into(), port))
+    let (host, port) = host_and_port(text, separator)?;
+    Ok((host.into(), port.unwrap_or(PORT)))
 }
 
 /// Reads the first line of a file that only its owner can read.
-fn read_password(file: &Path) -> Result<String, SqlServerError> {
-    let unreadable =
-        |error: io::Error| invalid(&format!("cannot read the password file {}: {error}", file.display()));
+fn read_password(file: &Path) -> Result<String, String> {
+    let unreadable = |error: io::Error| format!("cannot read the password file {}: {error}", file.display());
     let opened = File::open(file).map_err(unreadable)?;
     if opened.metadata().map_err(unreadable)?.permissions().mode() & 0o077 != 0 {
-        return Err(invalid(&format!("others can read the password file {}: chmod 600 it", file.display())));
+        return Err(format!("others can read the password file {}: chmod 600 it", file.display()));
     }
     let mut text = String::new();
     opened.take(4096).read_to_string(&mut text).map_err(unreadable)?;
     Ok(text.lines().next().unwrap_or_default().into())
-}
-
-fn invalid(why: &str) -> SqlServerError {
-    SqlServerError::BadConnection(why.into())
-}
-
-fn password_is_visible() -> SqlServerError {
-    invalid("a password in the connection text is visible to everybody on this machine")
-}
-
-fn decode(text: &str) -> Result<String, SqlServerError> {
-    percent::decode(text).map_err(invalid)
 }
 
 #[cfg(test)]

@@ -2,13 +2,8 @@
 
 use super::SqlServer;
 use super::address::OPTIONS;
-use crate::error::SourceError;
-use crate::file_names::FileNames;
 use crate::redaction::{NOT_SHOWN, password_is_exposed, printable};
-use crate::source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind};
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
+use crate::source::{ArgumentError, Discovery, SourceArgument, SourceKind};
 
 /// A SQL Server, or a database of Azure.
 pub static KIND: SourceKind = SourceKind {
@@ -20,29 +15,14 @@ pub static KIND: SourceKind = SourceKind {
     parse,
 };
 
-struct SqlServerArgument {
-    connection: String,
-}
-
-fn parse(text: &str) -> Result<Arc<dyn SourceArgument>, ArgumentError> {
-    let connection = if text.starts_with("//") { format!("sqlserver:{text}") } else { text.into() };
-    Ok(Arc::new(SqlServerArgument { connection }))
-}
-
-impl SourceArgument for SqlServerArgument {
-    fn open(&self, _: &[PathBuf], _: &FileNames) -> Result<Box<dyn Source + Send>, SourceError> {
-        Ok(Box::new(SqlServer::open(&self.connection)?))
-    }
-
-    fn exposed_password(&self) -> Option<String> {
-        printable(&self.connection, "sqlserver", &OPTIONS).is_none().then(|| {
-            password_is_exposed("give sqlserver://USER@HOST:PORT, and the password in SQLCMDPASSWORD")
-        })
-    }
-}
-
-impl fmt::Display for SqlServerArgument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sqlserver:{}", printable(&self.connection, "sqlserver", &OPTIONS).unwrap_or(NOT_SHOWN))
-    }
+fn parse(text: &str) -> Result<SourceArgument, ArgumentError> {
+    let shown = printable(text, &OPTIONS);
+    let exposed_password = shown
+        .is_none()
+        .then(|| password_is_exposed("give sqlserver://USER@HOST:PORT, and the password in SQLCMDPASSWORD"));
+    let (shown, connection) = (format!("sqlserver:{}", shown.unwrap_or(NOT_SHOWN)), text.to_owned());
+    Ok(SourceArgument {
+        exposed_password,
+        ..SourceArgument::new(shown, move |_, _| SqlServer::open(&connection))
+    })
 }

@@ -84,11 +84,13 @@ impl SqlServer {
         connection: &str,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<SqlServer, SourceError> {
-        let address = Address::parse(connection, environment)?;
-        let session = Session::open(&address, Instant::now() + SNAPSHOT_LIMIT)?;
+        let address = Address::parse(connection, environment).map_err(SqlServerError::BadConnection)?;
+        let name = address.name();
+        let session = Session::open(&address, Instant::now() + SNAPSHOT_LIMIT);
+        let session = session.map_err(|fault| SourceError::of_server(&name, fault))?;
         let processes = if local::is_here(&address.host) { local::processes() } else { Vec::new() };
         Ok(SqlServer {
-            name: address.name(),
+            name,
             address,
             session: Some(session),
             resets: Resets::new(),
@@ -103,7 +105,7 @@ impl SqlServer {
     /// restarted, is replaced at once; a server that does not answer is not tried twice.
     fn read_statistics(&mut self, deadline: Instant) -> Result<(Session, Statistics), SqlServerError> {
         if let Some(mut session) = self.session.take() {
-            match session.read_statistics(&self.name, deadline) {
+            match session.read_statistics(deadline) {
                 Ok(statistics) => return Ok((session, statistics)),
                 Err(error) if !Session::is_lost(&error) => return Err(error),
                 Err(_) => {}
@@ -113,7 +115,7 @@ impl SqlServer {
         if local::is_here(&self.address.host) {
             self.processes = local::processes();
         }
-        let statistics = session.read_statistics(&self.name, deadline)?;
+        let statistics = session.read_statistics(deadline)?;
         Ok((session, statistics))
     }
 
@@ -131,7 +133,7 @@ impl SqlServer {
             return Ok(());
         }
         self.volumes.extend(new.iter().map(|key| (*key, None)));
-        match session.volumes(&self.name, deadline) {
+        match session.volumes(deadline) {
             Ok(mut found) => self.volumes = keys().map(|key| (key, found.remove(&key))).collect(),
             Err(error) => {
                 if Session::is_lost(&error) {
@@ -163,8 +165,11 @@ impl Source for SqlServer {
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let deadline = Instant::now() + SNAPSHOT_LIMIT;
-        let (mut session, statistics) = self.read_statistics(deadline)?;
-        self.find_volumes(&mut session, &statistics, deadline)?;
+        let read = self.read_statistics(deadline).and_then(|(mut session, statistics)| {
+            self.find_volumes(&mut session, &statistics, deadline)?;
+            Ok((session, statistics))
+        });
+        let (session, statistics) = read.map_err(|fault| SourceError::of_server(&self.name, fault))?;
         let run = format!("{} started {}", session.server.name, statistics.started);
         self.resets.observe(&run, &statistics);
         let owner = Owner { name: &self.name, run: &run, volumes: &self.volumes };

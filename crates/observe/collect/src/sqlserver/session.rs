@@ -38,16 +38,12 @@ pub(super) struct Session {
 impl Session {
     /// Connects and finds out what server it is.
     pub fn open(address: &Address, deadline: Instant) -> Result<Session, SqlServerError> {
-        let name = address.name();
         let (mut host, mut port) = (address.host.clone(), address.port);
         for _ in 0..ROUTES_MAX {
-            let outcome = connect(address, &host, port, deadline);
-            match outcome.map_err(|fault| from_fault(&name, fault))? {
+            match connect(address, &host, port, deadline)? {
                 LoginOutcome::Connected(mut connection) => {
-                    let sql = format!("{SETTINGS} {}", server::QUERY);
-                    let answer =
-                        connection.query(&sql, deadline).map_err(|fault| from_fault(&name, fault))?;
-                    let table = only_table(&name, answer, "")?;
+                    let answer = connection.query(&format!("{SETTINGS} {}", server::QUERY), deadline)?;
+                    let table = only_table(answer, "")?;
                     let server = table.rows().next().map(|row| Server::from_row(&row)).unwrap_or_default();
                     return Ok(Session { connection, server });
                 }
@@ -56,18 +52,17 @@ impl Session {
                 }
             }
         }
-        Err(SqlServerError::Failed { name, why: "it sends us from server to server".into() })
+        Err(SqlServerError::Failed("it sends us from server to server".into()))
     }
 
     /// The rows of one SELECT.
-    pub fn query(&mut self, name: &str, sql: &str, deadline: Instant) -> Result<Table, SqlServerError> {
-        let answer = self.connection.query(sql, deadline).map_err(|fault| from_fault(name, fault))?;
-        only_table(name, answer, &self.server.grant())
+    pub fn query(&mut self, sql: &str, deadline: Instant) -> Result<Table, SqlServerError> {
+        only_table(self.connection.query(sql, deadline)?, &self.server.grant())
     }
 
     /// Whether the connection failed, not the query: a new connection may work.
     pub fn is_lost(error: &SqlServerError) -> bool {
-        matches!(error, SqlServerError::Unreachable { .. })
+        matches!(error, SqlServerError::Unreachable(_))
     }
 }
 
@@ -123,42 +118,42 @@ fn connect_tcp(addresses: Vec<SocketAddr>, deadline: Instant) -> Result<TcpStrea
     Err(fault)
 }
 
-fn only_table(name: &str, answer: Answer, grant: &str) -> Result<Table, SqlServerError> {
+fn only_table(answer: Answer, grant: &str) -> Result<Table, SqlServerError> {
     if let Some(ServerError { number, text }) = answer.error {
-        let name = name.to_owned();
         return Err(match number {
-            _ if DENIED.contains(&number) => SqlServerError::Denied { name, why: text, grant: grant.into() },
-            LOCKED => SqlServerError::TimedOut { name, seconds: 1 },
-            _ if NOT_NOW.contains(&number) => SqlServerError::Unreachable { name, why: text },
-            _ => SqlServerError::Failed { name, why: format!("error {number}: {text}") },
+            _ if DENIED.contains(&number) => SqlServerError::Denied { why: text, grant: grant.into() },
+            LOCKED => SqlServerError::TimedOut(1),
+            _ => from_server_error(number, text),
         });
     }
-    let no_table =
-        || SqlServerError::Failed { name: name.into(), why: "it answers without the rows asked for".into() };
+    let no_table = || SqlServerError::Failed("it answers without the rows asked for".into());
     answer.tables.into_iter().next().ok_or_else(no_table)
 }
 
-fn from_fault(name: &str, fault: Fault) -> SqlServerError {
-    let name = name.to_owned();
-    match fault {
-        Fault::TimedOut => SqlServerError::TimedOut { name, seconds: SNAPSHOT_LIMIT.as_secs() },
-        Fault::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            SqlServerError::Unreachable { name, why: "it closed the connection".into() }
-        }
-        Fault::Io(error) => SqlServerError::Unreachable { name, why: error.to_string() },
-        Fault::Tls(error) => SqlServerError::Encryption { name, why: crate::tls::describe_error(&error) },
-        Fault::Encryption(why) => SqlServerError::Encryption { name, why },
-        Fault::Protocol(why) => SqlServerError::NotUnderstood { name, why: why.into() },
-        Fault::LoginRefused(ServerError { number, text })
-            if LOGIN_FAILURES.contains(&number) || LOGIN_REFUSED.contains(&number) =>
-        {
-            SqlServerError::Refused { name, why: text }
-        }
-        Fault::LoginRefused(ServerError { number, text }) if NOT_NOW.contains(&number) => {
-            SqlServerError::Unreachable { name, why: text }
-        }
-        Fault::LoginRefused(ServerError { number, text }) => {
-            SqlServerError::Failed { name, why: format!("error {number}: {text}") }
+fn from_server_error(number: i32, text: String) -> SqlServerError {
+    match NOT_NOW.contains(&number) {
+        true => SqlServerError::Unreachable(text),
+        false => SqlServerError::Failed(format!("error {number}: {text}")),
+    }
+}
+
+impl From<Fault> for SqlServerError {
+    fn from(fault: Fault) -> SqlServerError {
+        match fault {
+            Fault::TimedOut => SqlServerError::TimedOut(SNAPSHOT_LIMIT.as_secs()),
+            Fault::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                SqlServerError::Unreachable("it closed the connection".into())
+            }
+            Fault::Io(error) => SqlServerError::Unreachable(error.to_string()),
+            Fault::Tls(error) => SqlServerError::Encryption(crate::tls::describe_error(&error)),
+            Fault::Encryption(why) => SqlServerError::Encryption(why),
+            Fault::Protocol(why) => SqlServerError::NotUnderstood(why),
+            Fault::LoginRefused(ServerError { number, text })
+                if LOGIN_FAILURES.contains(&number) || LOGIN_REFUSED.contains(&number) =>
+            {
+                SqlServerError::Refused(text)
+            }
+            Fault::LoginRefused(ServerError { number, text }) => from_server_error(number, text),
         }
     }
 }

@@ -116,14 +116,14 @@ impl Statistics {
 
 impl Session {
     /// Runs all queries, that of the files last.
-    pub fn read_statistics(&mut self, name: &str, deadline: Instant) -> Result<Statistics, SqlServerError> {
+    pub fn read_statistics(&mut self, deadline: Instant) -> Result<Statistics, SqlServerError> {
         if self.server.is_synapse {
             let why = "Azure Synapse keeps its statistics elsewhere, which Headroom does not read".into();
-            return Err(SqlServerError::Failed { name: name.into(), why });
+            return Err(SqlServerError::Failed(why));
         }
         let single = self.server.is_single_database;
         let mut statistics = Statistics::default();
-        match self.query(name, if single { WAITS_OF_SINGLE_DATABASE } else { WAITS }, deadline) {
+        match self.query(if single { WAITS_OF_SINGLE_DATABASE } else { WAITS }, deadline) {
             Ok(table) => {
                 statistics.is_cut = table.is_cut;
                 for row in table.rows() {
@@ -135,10 +135,10 @@ impl Session {
             }
             // The server rejects this query. Where it denies permission, the files are denied too; after a malformed answer
             // the connection cannot be used.
-            Err(SqlServerError::Failed { why, .. }) => statistics.waits_error = Some(why),
+            Err(SqlServerError::Failed(why)) => statistics.waits_error = Some(why),
             Err(error) => return Err(error),
         }
-        let files = self.query(name, if single { FILES_OF_SINGLE_DATABASE } else { FILES }, deadline)?;
+        let files = self.query(if single { FILES_OF_SINGLE_DATABASE } else { FILES }, deadline)?;
         statistics.taken_unix_ns = host::unix_ns();
         statistics.is_cut |= files.is_cut;
         for row in files.rows() {
@@ -152,23 +152,19 @@ impl Session {
         }
         if statistics.started.is_empty() || statistics.clock_ms == 0 {
             let why = "it does not tell when it started".into();
-            return Err(SqlServerError::Failed { name: name.into(), why });
+            return Err(SqlServerError::Failed(why));
         }
         Ok(statistics)
     }
 
     /// Where each file's volume is mounted; empty where the server does not report it.
-    pub fn volumes(
-        &mut self,
-        name: &str,
-        deadline: Instant,
-    ) -> Result<BTreeMap<FileKey, String>, SqlServerError> {
+    pub fn volumes(&mut self, deadline: Instant) -> Result<BTreeMap<FileKey, String>, SqlServerError> {
         if self.server.is_single_database {
             return Ok(BTreeMap::new());
         }
-        let table = match self.query(name, VOLUMES, deadline) {
+        let table = match self.query(VOLUMES, deadline) {
             Ok(table) => table,
-            Err(SqlServerError::Failed { .. } | SqlServerError::Denied { .. }) => return Ok(BTreeMap::new()),
+            Err(SqlServerError::Failed(_) | SqlServerError::Denied { .. }) => return Ok(BTreeMap::new()),
             Err(error) => return Err(error),
         };
         let volume = |row: Row| {

@@ -60,10 +60,8 @@ fn a_password_is_used_and_never_printed() {
         let mut source = Postgres::open(&url).unwrap();
         let snapshot = take_snapshot(&mut source);
         assert_eq!(source.name(), format!("postgres {place}"));
-        let shown = format!(
-            "{source:?} {} {snapshot:?}",
-            collect::parse_source(&format!("postgres:{url}")).unwrap()
-        );
+        let shown =
+            format!("{source:?} {} {snapshot:?}", collect::parse_source(&format!("postgres:{url}")).unwrap());
         assert!(!shown.contains("hunter2"), "{shown}");
 
         let wrong = refusal(&format!("postgres://ann:hunter3@{place}/postgres"));

@@ -1,6 +1,6 @@
 //! Events after which counters cannot be subtracted.
 
-use super::{between, interval, on_each, open, reason, soon, take_snapshot};
+use super::{between, interval, on_each, open, reason, take_snapshot};
 use filestats::{Interval, Reason, Snapshot};
 
 /// Samples of every version: data files, the log, a database.
