@@ -48,7 +48,7 @@ fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &[u8]) -> Vec<Cap> 
             for kind in KINDS {
                 let is_write = matches!(kind, CapKind::WriteIops | CapKind::WriteBytes);
                 if is_own || (is_root && is_write) {
-                    let file = directory.join(file_v1(kind));
+                    let file = directory.join(names(kind).0);
                     let limits = parse_throttle(&read(&file)).into_iter();
                     add(&file, limits.map(|(number, limit)| (number, kind, limit)).collect());
                 }
@@ -85,8 +85,8 @@ impl ThrottleFile {
     pub fn line(&self, number: DeviceNumber, kind: CapKind, per_second: Option<u64>) -> String {
         match (self, per_second) {
             (ThrottleFile::V1(_), limit) => format!("{number} {}", limit.unwrap_or(0)),
-            (ThrottleFile::V2(_), Some(limit)) => format!("{number} {}={limit}", key_v2(kind)),
-            (ThrottleFile::V2(_), None) => format!("{number} {}=max", key_v2(kind)),
+            (ThrottleFile::V2(_), Some(limit)) => format!("{number} {}={limit}", names(kind).1),
+            (ThrottleFile::V2(_), None) => format!("{number} {}=max", names(kind).1),
         }
     }
 
@@ -110,7 +110,7 @@ fn throttle_files_below(mounts: &Mounts, kind: CapKind) -> Vec<ThrottleFile> {
     let mut files = Vec::new();
     if let Some(mount) = blkio_v1(mounts) {
         for_each_group(&mount.point, DEPTH_MAX, &mut |group| {
-            files.push(ThrottleFile::V1(group.join(file_v1(kind))));
+            files.push(ThrottleFile::V1(group.join(names(kind).0)));
         });
     }
     if let Some(mount) = cgroup_v2(mounts) {
@@ -142,21 +142,13 @@ fn cgroup_v2(mounts: &Mounts) -> Option<&Mount> {
     mounts.iter().find(|mount| mount.filesystem == "cgroup2")
 }
 
-fn file_v1(kind: CapKind) -> &'static str {
+/// The file of version 1 that limits I/Os of a kind, and the key of version 2.
+fn names(kind: CapKind) -> (&'static str, &'static str) {
     match kind {
-        CapKind::ReadIops => "blkio.throttle.read_iops_device",
-        CapKind::WriteIops => "blkio.throttle.write_iops_device",
-        CapKind::ReadBytes => "blkio.throttle.read_bps_device",
-        CapKind::WriteBytes => "blkio.throttle.write_bps_device",
-    }
-}
-
-fn key_v2(kind: CapKind) -> &'static str {
-    match kind {
-        CapKind::ReadIops => "riops",
-        CapKind::WriteIops => "wiops",
-        CapKind::ReadBytes => "rbps",
-        CapKind::WriteBytes => "wbps",
+        CapKind::ReadIops => ("blkio.throttle.read_iops_device", "riops"),
+        CapKind::WriteIops => ("blkio.throttle.write_iops_device", "wiops"),
+        CapKind::ReadBytes => ("blkio.throttle.read_bps_device", "rbps"),
+        CapKind::WriteBytes => ("blkio.throttle.write_bps_device", "wbps"),
     }
 }
 
@@ -203,7 +195,7 @@ fn parse_io_max(text: &str) -> Vec<(DeviceNumber, CapKind, u64)> {
         let number = DeviceNumber::parse(device)?;
         let limits = limits.split_whitespace().filter_map(move |limit| {
             let (key, value) = limit.split_once('=')?;
-            let kind = KINDS.into_iter().find(|kind| key_v2(*kind) == key)?;
+            let kind = KINDS.into_iter().find(|kind| names(*kind).1 == key)?;
             Some((number, kind, value.parse().ok()?))
         });
         Some(limits.collect::<Vec<_>>())

@@ -1,6 +1,8 @@
 //! The part of the Protocol Buffers wire format (<https://protobuf.dev/programming-guides/encoding/>) that two requests
 //! with ten message types need. A code generator would add more build time than this file saves.
 
+use filestats::varint;
+
 const VARINT: u32 = 0;
 const FIXED_64: u32 = 1;
 const LENGTH: u32 = 2;
@@ -13,7 +15,7 @@ impl Message {
     /// `uint64`, non-negative `int64`, `enum`, `bool`.
     pub fn number(&mut self, field: u32, value: u64) {
         self.key(field, VARINT);
-        self.varint(value);
+        varint::push(&mut self.0, value);
     }
 
     /// `fixed64`, `sfixed64`.
@@ -46,21 +48,12 @@ impl Message {
 
     fn bytes(&mut self, field: u32, value: &[u8]) {
         self.key(field, LENGTH);
-        self.varint(value.len() as u64);
+        varint::push(&mut self.0, value.len() as u64);
         self.0.extend(value);
     }
 
     fn key(&mut self, field: u32, wire: u32) {
-        self.varint(u64::from(field << 3 | wire));
-    }
-
-    /// A varint: seven bits a byte, lowest first; the eighth bit says that more bytes follow.
-    fn varint(&mut self, mut value: u64) {
-        while value > 0x7f {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
+        varint::push(&mut self.0, u64::from(field << 3 | wire));
     }
 }
 

@@ -5,6 +5,8 @@
 //! ExportMetricsPartialSuccess  { int64 rejected_data_points = 1; string error_message = 2 }
 //! ```
 
+use filestats::varint;
+
 /// What the server rejected, as text; `None` where it accepted all, or the response is something else.
 pub(crate) fn rejected(answer: &[u8]) -> Option<String> {
     let (mut points, mut why) = (0, String::new());
@@ -34,12 +36,12 @@ enum Value<'a> {
 fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Value<'_>)>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
-        let key = varint(&mut bytes)?;
+        let key = varint::take(&mut bytes)?;
         let value = match key & 7 {
-            0 => Value::Number(varint(&mut bytes)?),
+            0 => Value::Number(varint::take(&mut bytes)?),
             1 => take(&mut bytes, 8).map(|_| Value::Other)?,
             2 => {
-                let length = usize::try_from(varint(&mut bytes)?).ok()?;
+                let length = usize::try_from(varint::take(&mut bytes)?).ok()?;
                 Value::Bytes(take(&mut bytes, length)?)
             }
             5 => take(&mut bytes, 4).map(|_| Value::Other)?,
@@ -54,18 +56,6 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(count)?;
     *bytes = rest;
     Some(taken)
-}
-
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = take(bytes, 1)?[0];
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

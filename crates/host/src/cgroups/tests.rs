@@ -113,7 +113,7 @@ fn a_limit_goes_to_every_group_of_v1_and_to_the_first_level_of_v2() {
     for group in ["", "a", "a/b"] {
         fs::create_dir_all(v1.join(group)).unwrap();
         fs::create_dir_all(v2.join(group)).unwrap();
-        fs::write(v1.join(group).join(file_v1(CapKind::ReadIops)), "7:3 5\n").unwrap();
+        fs::write(v1.join(group).join(names(CapKind::ReadIops).0), "7:3 5\n").unwrap();
         if !group.is_empty() {
             fs::write(v2.join(group).join("io.max"), "").unwrap();
         }

@@ -192,7 +192,7 @@ fn another_process_reads_the_same_counters_as_the_store_and_a_reopened_store_sta
     let live = Reader::open(&directory).unwrap();
     (0..100).for_each(|key| commit(&store, table, key));
     store.checkpoint().unwrap();
-    assert_eq!((live.owner().epoch, live.owner().process.pid), (2, std::process::id()));
+    assert_eq!((live.owner().opening.epoch, live.owner().process.pid), (2, std::process::id()));
     let (files, stats) = (live.file_statistics().unwrap(), store.stats());
     assert_eq!(files, store.file_statistics());
     assert_eq!(live.commit_times().unwrap(), store.commit_times());
@@ -227,7 +227,7 @@ fn another_process_reads_the_same_counters_as_the_store_and_a_reopened_store_sta
     assert!(matches!(Reader::open(&directory), Err(ReadError::NotPublished { .. })));
     let store = Store::open(&directory, Options::default()).unwrap();
     let live = Reader::open(&directory).unwrap();
-    assert_eq!((live.owner().epoch, live.counts().unwrap().commits), (3, 0));
+    assert_eq!((live.owner().opening.epoch, live.counts().unwrap().commits), (3, 0));
     assert!(store.published().unwrap().exists());
     drop(store);
     let private = Store::open(&directory, Options { publish: false, ..Options::default() }).unwrap();

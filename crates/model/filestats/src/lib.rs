@@ -32,6 +32,7 @@ mod sample;
 mod service_level;
 mod time_series;
 mod traced;
+pub mod varint;
 pub mod waits;
 
 pub use band::{Band, BandLimits, IoClass, Profile, UnknownProfile};

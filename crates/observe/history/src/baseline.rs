@@ -1,7 +1,7 @@
 //! The baseline that later results are compared with.
 
 use crate::exact::{Exact, Word};
-use crate::statements::{first_row, insert, rows};
+use crate::statements::{insert, rows};
 use crate::{EntryKind, Error, History, ResultId};
 
 impl History {
@@ -58,9 +58,7 @@ impl History {
     }
 
     fn newest(&self, query: &str) -> Result<Option<ResultId>, Error> {
-        self.execute("look for the newest result", |connection| {
-            first_row(connection, query, [], |row| row.get(0).map(ResultId))
-        })
+        self.first_row("look for the newest result", query, [], |row| row.get(0).map(ResultId))
     }
 }
 

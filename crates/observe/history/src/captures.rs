@@ -93,8 +93,7 @@ impl History {
     pub fn pack(&mut self, least: usize, mut progress: impl FnMut(usize, usize)) -> Result<(), Error> {
         let doing = "pack captures";
         let query = "SELECT file FROM file_changes GROUP BY file HAVING count(*) > ?";
-        let files: Vec<i64> =
-            self.execute(doing, |connection| rows(connection, query, [least], |row| row.get(0)))?;
+        let files: Vec<i64> = self.rows(doing, query, [least], |row| row.get(0))?;
         for (at, file) in files.iter().enumerate() {
             self.transact(doing, |transaction| {
                 while changes::pack(transaction, *file, least)? > 0 {}
@@ -143,8 +142,7 @@ impl History {
     /// [`Error::NotFound`] where there is no such capture.
     pub fn capture(&self, id: CaptureId) -> Result<CaptureInfo, Error> {
         let query = "SELECT * FROM captures WHERE id = ?";
-        let found =
-            self.execute("read a capture", |connection| first_row(connection, query, [id.0], capture_info))?;
+        let found = self.first_row("read a capture", query, [id.0], capture_info)?;
         found.ok_or_else(|| self.not_found(EntryKind::Capture, id.0))
     }
 
@@ -163,7 +161,7 @@ impl History {
             // SQLite takes a negative limit for none.
             ":limit": filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1)),
         };
-        self.execute("list captures", |connection| rows(connection, query, parameters, capture_info))
+        self.rows("list captures", query, parameters, capture_info)
     }
 
     pub(crate) fn not_found(&self, kind: EntryKind, id: i64) -> Error {

@@ -1,7 +1,6 @@
 //! All entries of the history, in one line each, and each one whole.
 
 use crate::exact::{Word, exact};
-use crate::statements::rows;
 use crate::{CaptureId, Error, History, ResultId, SessionId};
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
@@ -55,18 +54,16 @@ impl History {
         let query = "SELECT kind, id, at_unix_ns, target, summary, session FROM entries \
              ORDER BY at_unix_ns DESC, kind, id DESC LIMIT ?";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.execute("list the entries", |connection| {
-            rows(connection, query, [limit], |row| {
-                let Word(kind) = row.get(0)?;
-                let session: Option<i64> = row.get(5)?;
-                Ok(Entry {
-                    kind,
-                    id: row.get(1)?,
-                    at_unix_ns: exact(row, 2)?,
-                    target: row.get(3)?,
-                    summary: row.get(4)?,
-                    session: session.map(SessionId),
-                })
+        self.rows("list the entries", query, [limit], |row| {
+            let Word(kind) = row.get(0)?;
+            let session: Option<i64> = row.get(5)?;
+            Ok(Entry {
+                kind,
+                id: row.get(1)?,
+                at_unix_ns: exact(row, 2)?,
+                target: row.get(3)?,
+                summary: row.get(4)?,
+                session: session.map(SessionId),
             })
         })
     }

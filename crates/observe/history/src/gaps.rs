@@ -1,7 +1,6 @@
 //! Gaps: when a recorded source could not be read, and why.
 
 use crate::exact::{Exact, exact};
-use crate::statements::rows;
 use crate::{Error, History};
 use rusqlite::{Row, named_params};
 use serde::{Deserialize, Serialize};
@@ -66,7 +65,7 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn gaps(&self) -> Result<Vec<Gap>, Error> {
-        self.execute("list gaps", |connection| rows(connection, "SELECT * FROM gaps ORDER BY id", [], gap))
+        self.rows("list gaps", "SELECT * FROM gaps ORDER BY id", [], gap)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::exact::Exact;
 use crate::results::storable;
 use crate::runs::insert_run;
-use crate::statements::{insert, rows};
+use crate::statements::insert;
 use crate::{EntryKind, Error, History, ResultId};
 use host::unix_ns;
 use workload::RunResult;
@@ -15,9 +15,7 @@ impl History {
     /// Where the history cannot be read.
     pub fn imported(&self, fingerprint: &str) -> Result<Vec<ResultId>, Error> {
         let query = "SELECT run_id FROM imports WHERE fingerprint = ? ORDER BY run_id";
-        self.execute("look for an import", |connection| {
-            rows(connection, query, [fingerprint], |row| row.get(0).map(ResultId))
-        })
+        self.rows("look for an import", query, [fingerprint], |row| row.get(0).map(ResultId))
     }
 
     /// Keeps the runs of one text, all of them or none, and its fingerprint.

@@ -75,17 +75,15 @@ impl History {
         let query = "SELECT id, name, created_unix_ns, definition, sum(state IN ('planned', 'running')), \
              sum(state = 'done'), sum(state = 'skipped') \
              FROM matrices JOIN matrix_points ON matrix = id GROUP BY id ORDER BY id DESC";
-        self.execute("list the matrices", |connection| {
-            rows(connection, query, [], |row| {
-                Ok(MatrixInfo {
-                    id: MatrixId(row.get(0)?),
-                    name: row.get(1)?,
-                    created_unix_ns: exact(row, 2)?,
-                    targets: row.get::<_, Json<Matrix>>(3)?.0.targets,
-                    planned: exact(row, 4)?,
-                    done: exact(row, 5)?,
-                    skipped: exact(row, 6)?,
-                })
+        self.rows("list the matrices", query, [], |row| {
+            Ok(MatrixInfo {
+                id: MatrixId(row.get(0)?),
+                name: row.get(1)?,
+                created_unix_ns: exact(row, 2)?,
+                targets: row.get::<_, Json<Matrix>>(3)?.0.targets,
+                planned: exact(row, 4)?,
+                done: exact(row, 5)?,
+                skipped: exact(row, 6)?,
             })
         })
     }
@@ -125,10 +123,8 @@ impl History {
         let query = "SELECT max(id) FROM matrices WHERE (:definition IS NULL OR definition = :definition) \
              AND EXISTS (SELECT * FROM matrix_points WHERE matrix = id AND state IN ('planned', 'running'))";
         let definition = named_params! { ":definition": matrix.map(Json) };
-        let found: Option<i64> = self.execute("look for a matrix", |connection| {
-            connection.query_row(query, definition, |row| row.get(0))
-        })?;
-        Ok(found.map(MatrixId))
+        let found = self.first_row("look for a matrix", query, definition, |row| row.get(0))?;
+        Ok(found.flatten().map(MatrixId))
     }
 
     /// Makes this process the owner of a matrix. A run that a dead owner had begun is planned again.
@@ -270,11 +266,9 @@ impl History {
     ) -> Result<Vec<(RunKey, ResultId, RunResult)>, Error> {
         let query = "SELECT repeat, run, json FROM matrix_points JOIN runs ON runs.id = run \
              WHERE matrix = ? AND point = ? ORDER BY repeat";
-        self.execute("read the runs of a matrix", |connection| {
-            rows(connection, query, (id.0, point), |row| {
-                let Json(result) = row.get(2)?;
-                Ok((RunKey { point, repeat: row.get(0)? }, ResultId(row.get(1)?), result))
-            })
+        self.rows("read the runs of a matrix", query, (id.0, point), |row| {
+            let Json(result) = row.get(2)?;
+            Ok((RunKey { point, repeat: row.get(0)? }, ResultId(row.get(1)?), result))
         })
     }
 }

@@ -4,10 +4,10 @@
 //! read, write, sync, each:  filled  (gap, count) x filled
 //! ```
 //!
-//! All numbers are varints: seven bits a byte, lowest first; the eighth bit says that more bytes follow. `filled` is the
-//! number of buckets that are not empty, `gap` the number of empty ones before a filled one. Rows written before
+//! All numbers are varints ([`filestats::varint`]). `filled` is the number of buckets that are not empty, `gap` the number of empty ones before a filled one. Rows written before
 //! schema 6 hold JSON text, `{"read": [[bucket, count], ...], ...}`, which is read too.
 
+use filestats::varint::{push, take};
 use filestats::{Latencies, LatencyBuckets};
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
@@ -71,31 +71,6 @@ fn buckets(bytes: &mut &[u8]) -> Option<LatencyBuckets> {
         next = index + 1;
     }
     Some(LatencyBuckets::from_counts(counts))
-}
-
-fn push(bytes: &mut Vec<u8>, mut value: u64) {
-    while value > 0x7f {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        let part = u64::from(byte & 0x7f);
-        if part > u64::MAX >> shift {
-            return None;
-        }
-        value |= part << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

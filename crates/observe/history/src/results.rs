@@ -1,7 +1,7 @@
 //! Capabilities and verdicts: plain columns to query by, and the whole value as JSON. (`runs.rs` has the runs.)
 
 use crate::exact::{Exact, Json, Word};
-use crate::statements::{first_row, insert};
+use crate::statements::insert;
 use crate::{EntryKind, Error, History};
 use capability::{Capability, Curve, KneeReason};
 use host::unix_ns;
@@ -75,11 +75,9 @@ impl History {
             ":backing_file": device.and_then(|device| device.backing_file.as_ref()),
             ":target": target.path,
         };
-        self.execute("look for a capability", |connection| {
-            first_row(connection, query, values, |row| {
-                let Json(capability) = row.get(1)?;
-                Ok((ResultId(row.get(0)?), capability))
-            })
+        self.first_row("look for a capability", query, values, |row| {
+            let Json(capability) = row.get(1)?;
+            Ok((ResultId(row.get(0)?), capability))
         })
     }
 
@@ -130,9 +128,8 @@ impl History {
         query: &str,
         id: ResultId,
     ) -> Result<T, Error> {
-        let found = self.execute("read a result", |connection| {
-            first_row(connection, query, [id.0], |row| row.get(0).map(|Json(value)| value))
-        })?;
+        let found =
+            self.first_row("read a result", query, [id.0], |row| row.get(0).map(|Json(value)| value))?;
         found.ok_or_else(|| self.not_found(kind, id.0))
     }
 }

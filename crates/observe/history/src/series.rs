@@ -89,14 +89,12 @@ impl History {
     pub fn sources(&self) -> Result<Vec<SourceInfo>, Error> {
         let query = "SELECT source, count(*), min(taken_unix_ns), max(taken_unix_ns) FROM captures \
              GROUP BY source ORDER BY source";
-        self.execute("list the sources", |connection| {
-            rows(connection, query, [], |row| {
-                Ok(SourceInfo {
-                    source: row.get(0)?,
-                    captures: exact(row, 1)?,
-                    first_unix_ns: exact(row, 2)?,
-                    last_unix_ns: exact(row, 3)?,
-                })
+        self.rows("list the sources", query, [], |row| {
+            Ok(SourceInfo {
+                source: row.get(0)?,
+                captures: exact(row, 1)?,
+                first_unix_ns: exact(row, 2)?,
+                last_unix_ns: exact(row, 3)?,
             })
         })
     }

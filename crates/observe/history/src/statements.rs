@@ -13,6 +13,28 @@ impl History {
         statements(&self.connection).map_err(|source| Error::sqlite(doing, &self.path, source))
     }
 
+    /// All rows of a query.
+    pub(crate) fn rows<T>(
+        &self,
+        doing: &'static str,
+        query: &str,
+        parameters: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, Error> {
+        self.execute(doing, |connection| rows(connection, query, parameters, read))
+    }
+
+    /// The first row of a query; `None` where it has none.
+    pub(crate) fn first_row<T>(
+        &self,
+        doing: &'static str,
+        query: &str,
+        parameters: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, Error> {
+        self.execute(doing, |connection| first_row(connection, query, parameters, read))
+    }
+
     /// Executes statements in one transaction: all of them or none. It locks out other writers from its begin, so that
     /// what the statements read is still true when they write.
     pub(crate) fn transact<T>(

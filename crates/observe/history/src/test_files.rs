@@ -1,7 +1,6 @@
 //! The files that Headroom made to run load on: load that writes, and `headroom clean`, touch no others.
 
 use crate::exact::{Exact, exact};
-use crate::statements::{first_row, rows};
 use crate::{Error, History};
 use host::unix_ns;
 use rusqlite::ToSql;
@@ -45,9 +44,8 @@ impl History {
     /// Where the history cannot be read.
     pub fn mark_of(&self, path: &Path) -> Result<Option<String>, Error> {
         let query = "SELECT mark FROM test_files WHERE path = ? AND removed_unix_ns IS NULL";
-        self.execute("look for a mark", |connection| {
-            first_row(connection, query, [PathColumn(path.into())], |row| row.get(0)).map(Option::flatten)
-        })
+        self.first_row("look for a mark", query, [PathColumn(path.into())], |row| row.get(0))
+            .map(Option::flatten)
     }
 
     /// Notes that a test file was removed. Returns whether it was recorded.
@@ -67,11 +65,9 @@ impl History {
     pub fn test_files(&self) -> Result<Vec<TestFile>, Error> {
         let query =
             "SELECT path, bytes, created_unix_ns FROM test_files WHERE removed_unix_ns IS NULL ORDER BY id";
-        self.execute("list test files", |connection| {
-            rows(connection, query, [], |row| {
-                let PathColumn(path) = row.get(0)?;
-                Ok(TestFile { path, bytes: exact(row, 1)?, created_unix_ns: exact(row, 2)? })
-            })
+        self.rows("list test files", query, [], |row| {
+            let PathColumn(path) = row.get(0)?;
+            Ok(TestFile { path, bytes: exact(row, 1)?, created_unix_ns: exact(row, 2)? })
         })
     }
 }

@@ -90,16 +90,8 @@ pub struct Opening {
 pub struct Owner {
     /// The process that has the store open.
     pub process: ProcessIdentity,
-    /// The store's identity.
-    pub store: u128,
-    /// The number of this opening of the store.
-    pub epoch: u32,
-    /// Bytes of a page.
-    pub page_bytes: u64,
-    /// Log blocks are padded to this.
-    pub log_sector_bytes: u64,
-    /// Bytes of a virtual log file.
-    pub vlf_bytes: u64,
+    /// The store, and how it was opened.
+    pub opening: Opening,
     opened_ns: u64,
     /// Device and inode of its directory.
     pub(crate) directory: [u64; 2],
@@ -115,7 +107,7 @@ impl Owner {
     /// The offset of a slot, the place of a virtual log file, in the log file.
     #[must_use]
     pub fn slot_offset(&self, slot: usize) -> u64 {
-        LOG_HEAD_BYTES + slot as u64 * self.vlf_bytes
+        LOG_HEAD_BYTES + slot as u64 * self.opening.vlf_bytes
     }
 }
 
@@ -174,11 +166,13 @@ impl Head {
         let [low, high] = [0, 1].map(|at: usize| u128::from(self.store[at].load(Relaxed)));
         Some(Owner {
             process: self.process()?,
-            store: high << 64 | low,
-            epoch: self.epoch.load(Relaxed),
-            page_bytes: self.page_bytes.load(Relaxed),
-            log_sector_bytes: self.sector_bytes.load(Relaxed),
-            vlf_bytes: self.vlf_bytes.load(Relaxed),
+            opening: Opening {
+                store: high << 64 | low,
+                epoch: self.epoch.load(Relaxed),
+                page_bytes: self.page_bytes.load(Relaxed),
+                log_sector_bytes: self.sector_bytes.load(Relaxed),
+                vlf_bytes: self.vlf_bytes.load(Relaxed),
+            },
             opened_ns: self.opened_ns.load(Relaxed),
             directory: [0, 1].map(|at: usize| self.directory[at].load(Relaxed)),
         })

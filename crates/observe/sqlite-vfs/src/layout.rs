@@ -163,46 +163,24 @@ const _: () = {
     assert!(offset_of!(Slot, write_latencies) == 2528 && offset_of!(Slot, sync_latencies) == 3776);
 };
 
-/// The file that a slot counts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SlotIdentity<'a> {
-    pub kind: FileKind,
-    pub path: &'a [u8],
-    pub device: u64,
-    pub inode: u64,
-    pub generation: u32,
-}
-
-pub(crate) fn kind_number(kind: FileKind) -> u32 {
-    match kind {
-        FileKind::Data => 0,
-        FileKind::Log => 1,
-        FileKind::Journal => 2,
-        FileKind::Temp => 3,
-        FileKind::Device | FileKind::Other => 4,
-    }
-}
+/// The number of a kind in a slot is its place here; further kinds have the next number.
+const KINDS: [FileKind; 4] = [FileKind::Data, FileKind::Log, FileKind::Journal, FileKind::Temp];
 
 pub(crate) fn kind_from_number(number: u32) -> FileKind {
-    match number {
-        0 => FileKind::Data,
-        1 => FileKind::Log,
-        2 => FileKind::Journal,
-        3 => FileKind::Temp,
-        _ => FileKind::Other,
-    }
+    KINDS.get(number as usize).copied().unwrap_or(FileKind::Other)
 }
 
 impl Slot {
     /// Writes the file's identity into the slot and makes the slot visible to readers.
-    pub fn publish(&self, file: SlotIdentity<'_>) {
-        assert!(file.path.len() <= PATH_BYTES_MAX, "the registry refuses longer paths");
-        self.generation.store(file.generation, Relaxed);
-        self.kind.store(kind_number(file.kind), Relaxed);
-        self.device.store(file.device, Relaxed);
-        self.inode.store(file.inode, Relaxed);
-        self.path_bytes.store(file.path.len() as u32, Relaxed);
-        for (to, from) in self.path.iter().zip(file.path) {
+    pub fn publish(&self, kind: FileKind, path: &[u8], (device, inode): (u64, u64), generation: u32) {
+        assert!(path.len() <= PATH_BYTES_MAX, "the registry refuses longer paths");
+        self.generation.store(generation, Relaxed);
+        let kind = KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len());
+        self.kind.store(kind as u32, Relaxed);
+        self.device.store(device, Relaxed);
+        self.inode.store(inode, Relaxed);
+        self.path_bytes.store(path.len() as u32, Relaxed);
+        for (to, from) in self.path.iter().zip(path) {
             to.store(*from, Relaxed);
         }
         self.state.store(PUBLISHED, Release);

@@ -6,7 +6,7 @@ use crate::abi::{
     SQLITE_OPEN_WAL,
 };
 use crate::counters_file::{Publish, Published, create, write_header};
-use crate::layout::{FILES_MAX, PATH_BYTES_MAX, Slot, SlotIdentity, Table};
+use crate::layout::{FILES_MAX, PATH_BYTES_MAX, Slot, Table};
 use crate::reader::{FileReading, read_slot};
 use crate::region::Region;
 use filestats::FileKind;
@@ -23,6 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The path of the slot that sums all temporary files.
 pub const TEMP_FILES: &str = "(temporary files)";
+const PRIVATE: &str = "the counters are private";
 
 /// The counters of all files that this process opened through the shim.
 #[derive(Debug)]
@@ -37,8 +38,8 @@ struct State {
     pid: u32,
     slots: HashMap<Key, usize>,
     generations: HashMap<Vec<u8>, u32>,
-    published: Option<Published>,
-    why_private: Option<String>,
+    /// The file that other processes read, or why there is none.
+    published: Result<Published, String>,
 }
 
 /// Identifies a file: files with equal keys share a slot.
@@ -61,8 +62,7 @@ impl Registry {
                 pid: 0,
                 slots: HashMap::new(),
                 generations: HashMap::new(),
-                published: None,
-                why_private: None,
+                published: Err(PRIVATE.into()),
             }),
         };
         registry.begin(&mut registry.locked());
@@ -93,8 +93,7 @@ impl Registry {
     /// Why the file could not be created, or that the counters are [`Publish::Private`].
     pub fn published(&self) -> Result<PathBuf, String> {
         let state = self.locked();
-        let why = || state.why_private.clone().unwrap_or_else(|| "the counters are private".into());
-        state.published.as_ref().map(|published| published.path.clone()).ok_or_else(why)
+        state.published.as_ref().map(|published| published.path.clone()).map_err(String::clone)
     }
 
     /// Removes the published file; counting continues.
@@ -102,7 +101,7 @@ impl Registry {
         let mut state = self.locked();
         // The child of a fork that has opened no file still has its parent's state.
         if state.pid == std::process::id()
-            && let Some(published) = state.published.take()
+            && let Ok(published) = std::mem::replace(&mut state.published, Err(PRIVATE.into()))
         {
             published.remove();
         }
@@ -138,24 +137,17 @@ impl Registry {
         if index >= FILES_MAX || name.len() > PATH_BYTES_MAX {
             return None;
         }
-        if let Some(published) = &state.published {
+        if let Ok(published) = &state.published {
             published.reserve_slot(index).ok()?;
         }
-        let (device, inode) = match &key {
+        let identity = match &key {
             Key::Temp => (0, 0),
             Key::File { device, inode, .. } => (*device, *inode),
             Key::Name(_) => identity(name),
         };
         let generation = state.generations.entry(name.as_bytes().to_vec()).or_insert(0);
         *generation += 1;
-        let generation = *generation;
-        self.region.table().slots[index].publish(SlotIdentity {
-            kind,
-            path: name.as_bytes(),
-            device,
-            inode,
-            generation,
-        });
+        self.region.table().slots[index].publish(kind, name.as_bytes(), identity, *generation);
         self.region.table().header.slots_used.store(index as u32 + 1, Release);
         state.slots.insert(key, index);
         Some(index)
@@ -166,21 +158,17 @@ impl Registry {
         state.pid = std::process::id();
         state.slots.clear();
         state.generations.clear();
-        state.published = None;
-        state.why_private = None;
-        if let Publish::Shared { dir } = &self.publish {
-            match self.share(dir) {
-                Ok(published) => state.published = Some(published),
-                Err(error) => {
-                    let why = format!("cannot publish the counters in {}: {error}", dir.display());
-                    if std::env::var_os("HEADROOM_VERBOSE").is_some() {
-                        eprintln!("headroom: {why}; they stay private to this process");
-                    }
-                    state.why_private = Some(why);
+        state.published = match &self.publish {
+            Publish::Private => Err(PRIVATE.into()),
+            Publish::Shared { dir } => self.share(dir).map_err(|error| {
+                let why = format!("cannot publish the counters in {}: {error}", dir.display());
+                if std::env::var_os("HEADROOM_VERBOSE").is_some() {
+                    eprintln!("headroom: {why}; they stay private to this process");
                 }
-            }
-        }
-        if state.published.is_none() {
+                why
+            }),
+        };
+        if state.published.is_err() {
             // On failure (no memory for a mapping) the old counters stay mapped: useless, but safe.
             let _ = self.region.replace(None);
         }

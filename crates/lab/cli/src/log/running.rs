@@ -22,11 +22,11 @@ impl Running {
             pid: owner.process.pid,
             command: owner.process.command(),
             open_for: owner.open_for(),
-            store: owner.store,
-            epoch: owner.epoch,
-            page_bytes: owner.page_bytes,
-            log_sector_bytes: owner.log_sector_bytes,
-            vlf_bytes: owner.vlf_bytes,
+            store: owner.opening.store,
+            epoch: owner.opening.epoch,
+            page_bytes: owner.opening.page_bytes,
+            log_sector_bytes: owner.opening.log_sector_bytes,
+            vlf_bytes: owner.opening.vlf_bytes,
         }
     }
 

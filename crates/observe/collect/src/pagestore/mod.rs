@@ -106,7 +106,7 @@ impl Source for Live {
             let command = process.command().map_or_else(String::new, |command| format!(" ({command})"));
             let epoch = Epoch::for_run(format!(
                 "{:032x}:{}:{}:{}:{}",
-                owner.store, owner.epoch, process.pid, process.start_ticks, process.boot_id
+                owner.opening.store, owner.opening.epoch, process.pid, process.start_ticks, process.boot_id
             ));
             let instance = format!("pagestore pid {}{command}", process.pid);
             Some((instance, epoch, reader.file_statistics()?, reader.commit_times()?))
