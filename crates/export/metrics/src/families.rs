@@ -1,6 +1,6 @@
 //! The totals as metric families: the one list that all formats write.
 
-use crate::totals::{Class, Summed, Sums, Totals};
+use crate::totals::{Class, Health, Summed, Sums, Totals};
 use filestats::FileKind;
 
 /// A metric family: the series of one name.
@@ -40,10 +40,12 @@ pub(crate) enum Value {
     Summary { ns: u128, count: u64 },
 }
 
+/// The operations of one kind among those of a class.
+type Part = fn(&Sums) -> &Summed;
+
 impl Totals {
     /// All families; a family may have no series yet.
     pub(crate) fn families(&self) -> Vec<Family> {
-        type Part = fn(&Sums) -> &Summed;
         let parts: [(&str, &str, Part); 3] = [
             ("read", "reads", |sums| &sums.read),
             ("write", "writes", |sums| &sums.write),
@@ -51,58 +53,49 @@ impl Totals {
         ];
         let mut families = Vec::new();
         for (one, many, part) in parts {
-            self.of_files(one, many, part, &mut families);
+            families.extend(self.of_files(one, many, part));
             let (one, many) = if one == "sync" { ("flush", "flushes") } else { (one, many) };
-            self.of_devices(one, many, part, &mut families);
+            families.extend(self.of_devices(one, many, part));
         }
         families.push(self.waited());
         families.extend(self.of_recorder());
         families
     }
 
-    fn of_files(&self, one: &str, many: &str, part: fn(&Sums) -> &Summed, families: &mut Vec<Family>) {
+    fn of_files(&self, one: &str, many: &str, part: Part) -> Vec<Family> {
         let points = |there: fn(&Summed) -> bool, value: fn(&Summed) -> Value| -> Vec<Point> {
             let classes = self.classes.iter().filter(|(class, _)| class.kind != FileKind::Device);
-            let found = classes.filter(|(_, sums)| there(part(sums)));
-            found
-                .map(|(class, sums)| Point { labels: file_labels(class), value: value(part(sums)) })
-                .collect()
+            let summed = classes.map(|(class, sums)| (class, part(sums))).filter(|(_, summed)| there(summed));
+            summed.map(|(class, summed)| Point { labels: file_labels(class), value: value(summed) }).collect()
         };
-        let (some, timed) = (|summed: &Summed| summed.count > 0, |summed: &Summed| summed.timed > 0);
+        let some = |summed: &Summed| summed.count > 0;
         let name = format!("headroom_file_{many}");
         let count = points(some, |summed| Value::Count(summed.count));
-        families.push(counter(&name, Unit::None, &format!("{many} of files"), count));
+        let mut families = vec![counter(&name, Unit::None, &format!("{many} of files"), count)];
         if one != "sync" {
             let name = format!("headroom_file_{one}_bytes");
             let bytes = points(some, |summed| Value::Count(summed.bytes));
             families.push(counter(&name, Unit::Bytes, &format!("bytes of {many}"), bytes));
         }
-        families.push(Family {
-            name: format!("headroom_file_{one}_time_seconds"),
-            kind: FamilyKind::Summary,
-            unit: Unit::Seconds,
-            help: format!("time of {many} that are timed, and how many those are"),
-            points: points(timed, Summed::summary),
-        });
+        let help = format!("time of {many} that are timed, and how many those are");
+        let times = points(|summed| summed.timed > 0, Summed::summary);
+        families.push(times_of(&format!("headroom_file_{one}"), help, times));
+        families
     }
 
-    fn of_devices(&self, one: &str, many: &str, part: fn(&Sums) -> &Summed, families: &mut Vec<Family>) {
+    fn of_devices(&self, one: &str, many: &str, part: Part) -> [Family; 2] {
         let points = |value: fn(&Summed) -> Value| -> Vec<Point> {
             let classes = self.classes.iter().filter(|(class, _)| class.kind == FileKind::Device);
-            classes
-                .map(|(class, sums)| Point { labels: device_labels(class), value: value(part(sums)) })
-                .collect()
+            let point = |(class, sums)| Point { labels: device_labels(class), value: value(part(sums)) };
+            classes.map(point).collect()
         };
         let name = format!("headroom_device_{many}");
         let count = points(|summed| Value::Count(summed.count));
-        families.push(counter(&name, Unit::None, &format!("{many} of block devices"), count));
-        families.push(Family {
-            name: format!("headroom_device_{one}_time_seconds"),
-            kind: FamilyKind::Summary,
-            unit: Unit::Seconds,
-            help: format!("time of {many} of block devices"),
-            points: points(Summed::summary),
-        });
+        let help = format!("time of {many} of block devices");
+        [
+            counter(&name, Unit::None, &format!("{many} of block devices"), count),
+            times_of(&format!("headroom_device_{one}"), help, points(Summed::summary)),
+        ]
     }
 
     fn waited(&self) -> Family {
@@ -124,13 +117,12 @@ impl Totals {
             labels: vec![("source", source.clone()), ("reason", reason.to_string())],
             value: Value::Count(*count),
         });
-        let sources = |value: fn(u64, bool) -> u64| -> Vec<Point> {
-            let each = self.sources.iter();
-            each.map(|(source, health)| Point {
+        let sources = |value: fn(&Health) -> u64| -> Vec<Point> {
+            let point = |(source, health): (&String, &Health)| Point {
                 labels: vec![("source", source.clone())],
-                value: Value::Count(value(health.failures, health.up)),
-            })
-            .collect()
+                value: Value::Count(value(health)),
+            };
+            self.sources.iter().map(point).collect()
         };
         let dropped = self.dropped.iter().map(|((to, reason), count)| Point {
             labels: vec![("to", to.clone()), ("reason", reason.to_string())],
@@ -147,14 +139,14 @@ impl Totals {
                 "headroom_source_failures",
                 Unit::None,
                 "looks at a source that gave nothing",
-                sources(|failures, _| failures),
+                sources(|health| health.failures),
             ),
             Family {
                 name: "headroom_source_up".into(),
                 kind: FamilyKind::Gauge,
                 unit: Unit::None,
                 help: "1: the last look gave counters".into(),
-                points: sources(|_, up| u64::from(up)),
+                points: sources(|health| u64::from(health.up)),
             },
             counter(
                 "headroom_pushes_dropped",
@@ -190,6 +182,12 @@ impl Summed {
 
 pub(crate) fn seconds(ns: u128) -> f64 {
     ns as f64 / 1e9
+}
+
+/// The summed times of operations, and how many those are.
+fn times_of(name: &str, help: String, points: Vec<Point>) -> Family {
+    let name = format!("{name}_time_seconds");
+    Family { name, kind: FamilyKind::Summary, unit: Unit::Seconds, help, points }
 }
 
 fn counter(name: &str, unit: Unit, help: &str, points: Vec<Point>) -> Family {

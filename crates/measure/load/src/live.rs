@@ -50,8 +50,6 @@ pub struct LiveStats {
     pub elapsed: Duration,
     /// Its stage.
     pub stage: RunStage,
-    /// Whether completions count.
-    pub measuring: bool,
     /// I/Os completed since the run began; while verifying, blocks checked.
     pub ios: u64,
     /// Bytes they moved.
@@ -217,7 +215,6 @@ impl<'a> Watcher<'a> {
         LiveStats {
             elapsed: Duration::from_nanos(now - self.began_ns),
             stage,
-            measuring: stage == RunStage::Measuring,
             ios,
             bytes,
             stall_ns: self.shared.sum(|progress| &progress.stall_ns),

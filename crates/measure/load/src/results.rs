@@ -117,23 +117,19 @@ fn merge_series(into: &mut Vec<Slice>, from: &[Slice]) {
 }
 
 fn merge_members(into: &mut Vec<MemberShare>, from: Vec<MemberShare>) {
-    if into.is_empty() {
-        *into = from;
-        return;
-    }
-    for (sum, more) in into.iter_mut().zip(from) {
+    for (sum, more) in into.iter_mut().zip(&from) {
         sum.read.merge(&more.read);
         sum.write.merge(&more.write);
         sum.failed += more.failed;
+    }
+    if into.is_empty() {
+        *into = from;
     }
 }
 
 fn merge_response(into: &mut Option<Response>, from: Option<Response>) {
     let Some(from) = from else { return };
-    let Some(into) = into else {
-        *into = Some(from);
-        return;
-    };
+    let into = into.get_or_insert_default();
     into.read.merge(&from.read);
     into.write.merge(&from.write);
     into.waiting += from.waiting;

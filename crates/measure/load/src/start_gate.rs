@@ -22,21 +22,15 @@ impl StartGate {
         state.waiting += 1;
         state.failed |= !ready;
         self.changed.notify_all();
-        loop {
-            match state.decision {
-                Some(begin) => return begin,
-                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
+        let decided = self.changed.wait_while(state, |state| state.decision.is_none());
+        decided.unwrap_or_else(PoisonError::into_inner).decision == Some(true)
     }
 
     /// Waits until that many threads have reported; whether all of them are ready.
     pub fn wait_for_all(&self, threads: usize) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.waiting < threads {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        !state.failed
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.changed.wait_while(state, |state| state.waiting < threads);
+        !all.unwrap_or_else(PoisonError::into_inner).failed
     }
 
     /// Lets the threads begin, or end at once.

@@ -92,7 +92,6 @@ fn live_stats(began_ns: u64, blocks: u64, block_bytes: u32) -> LiveStats {
     LiveStats {
         elapsed: Duration::from_nanos(now_ns() - began_ns),
         stage: RunStage::Verifying,
-        measuring: false,
         ios: blocks,
         bytes: blocks * u64::from(block_bytes),
         stall_ns: 0,

@@ -89,16 +89,10 @@ impl<'a> Workers<'a> {
         let signals_blocked = SignalsBlocked::new();
         std::thread::scope(|scope| {
             let mut handles = Vec::new();
-            let mut spawned = Ok(());
-            for (at, buffers) in buffers.into_iter().enumerate() {
-                match std::thread::Builder::new().spawn_scoped(scope, move || work(at, buffers)) {
-                    Ok(handle) => handles.push(handle),
-                    Err(error) => {
-                        spawned = Err(error);
-                        break;
-                    }
-                }
-            }
+            let spawned = buffers.into_iter().enumerate().try_for_each(|(at, buffers)| {
+                handles.push(std::thread::Builder::new().spawn_scoped(scope, move || work(at, buffers))?);
+                Ok(())
+            });
             drop(signals_blocked);
             let ready = gate.wait_for_all(handles.len()) && spawned.is_ok();
             let run = if ready {

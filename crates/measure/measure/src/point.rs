@@ -1,6 +1,6 @@
 use crate::{MeasureControl, MeasureError, MeasureProgress, Plan};
 use capability::{Point, ThroughputSlices};
-use load::{LiveStats, LoadError, RunControl};
+use load::{LiveStats, LoadError, RunControl, RunStage};
 use statistics::poisson_half_width;
 use std::time::{Duration, Instant};
 use storage::Region;
@@ -139,7 +139,7 @@ impl<'a> PointRun<'a> {
             if watch(&progress) == MeasureControl::Stop {
                 return RunControl::Interrupt;
             }
-            if live.measuring && !measuring {
+            if live.stage == RunStage::Measuring && !measuring {
                 measuring = true;
                 was_steady |= slices.is_steady();
                 slices.restart();

@@ -133,19 +133,25 @@ fn check_owner(path: &Path) -> Result<(), Error> {
 fn read_application_id(path: &Path) -> rusqlite::Result<i32> {
     const MAKING_TIMEOUT: Duration = Duration::from_secs(1);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    retry_while(ErrorCode::DatabaseCorrupt, MAKING_TIMEOUT, || {
+        let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
+        connection.pragma_query_value(None, "application_id", |row| row.get(0))
+    })
+}
+
+/// Tries again while SQLite fails with that code, for a limited time.
+fn retry_while<T>(
+    code: ErrorCode,
+    limit: Duration,
+    attempt: impl Fn() -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
     let started = Instant::now();
     loop {
-        let read = Connection::open_with_flags(immutable_uri(path), flags).and_then(|connection| {
-            connection.pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))
-        });
-        match read {
-            Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
-                    && started.elapsed() < MAKING_TIMEOUT =>
-            {
+        match attempt() {
+            Err(error) if error.sqlite_error_code() == Some(code) && started.elapsed() < limit => {
                 std::thread::sleep(PAUSE);
             }
-            read => return read,
+            done => return done,
         }
     }
 }
@@ -206,18 +212,9 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> rusqlite::Result
 
 /// SQLite gives up at once, without its busy timeout, where another process is just now switching.
 fn switch_to_wal(connection: &Connection) -> rusqlite::Result<()> {
-    let started = Instant::now();
-    loop {
-        match connection.pragma_update(None, "journal_mode", "WAL") {
-            Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && started.elapsed() < BUSY_TIMEOUT =>
-            {
-                std::thread::sleep(PAUSE);
-            }
-            done => return done,
-        }
-    }
+    retry_while(ErrorCode::DatabaseBusy, BUSY_TIMEOUT, || {
+        connection.pragma_update(None, "journal_mode", "WAL")
+    })
 }
 
 #[cfg(test)]

@@ -84,7 +84,6 @@ mod tests {
         let live = LiveStats {
             elapsed: Duration::from_secs(20),
             stage: RunStage::WarmUp,
-            measuring: false,
             ios: 40_000,
             bytes: 40_000 * 8192,
             stall_ns: 1,

@@ -2,7 +2,7 @@
 
 use capability::QueueSeen;
 use host::{DeviceNumber, disk_counters};
-use load::LiveStats;
+use load::{LiveStats, RunStage};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
 use storage::Region;
@@ -34,7 +34,7 @@ impl QueueWatch {
 
     /// Called often; samples when one is due.
     pub fn sample(&mut self, live: &LiveStats) {
-        if self.devices.is_empty() || !live.measuring {
+        if self.devices.is_empty() || live.stage != RunStage::Measuring {
             return;
         }
         let now = Instant::now();
