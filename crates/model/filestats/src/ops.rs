@@ -93,6 +93,11 @@ impl Counters {
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
 
+    /// Those of a source that counts no syncs.
+    pub const fn without_syncs(read: Ops, write: Ops) -> Counters {
+        Counters { read, write, sync: Figure::unknown(Reason::NotCounted), ..Counters::ZERO }
+    }
+
     /// Zero wherever anything is known.
     pub(crate) fn at_zero(self) -> Counters {
         Counters {

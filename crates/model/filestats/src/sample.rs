@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What a file is to the engine that opened it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileKind {
     /// A database's data.
@@ -17,11 +17,12 @@ pub enum FileKind {
     /// A whole block device, the layer below the files.
     Device,
     /// Anything else.
+    #[default]
     Other,
 }
 
 /// Which file a sample is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileIdentity {
     /// The counting program: one running engine or process ("sqlite pid 812"), or "kernel" for a device.
     pub instance: String,
@@ -150,7 +151,7 @@ pub struct Sample {
 }
 
 /// The cumulative counters of all files of a source at one instant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The source ("sqlite:/data/shop.db", "diskstats"): two databases are two sources.
     pub source: String,
@@ -178,6 +179,12 @@ impl Snapshot {
 }
 
 impl Sample {
+    /// A sample of a source that knows neither the file's size nor histograms.
+    pub fn new(file: FileIdentity, epoch: Epoch, meaning: Meaning, counters: Counters) -> Sample {
+        let size_bytes = Figure::unknown(Reason::NotCounted);
+        Sample { file, epoch, meaning, counters, size_bytes, latencies: None }
+    }
+
     /// The same file before it did anything.
     pub(crate) fn at_zero(&self) -> Sample {
         Sample {

@@ -39,6 +39,7 @@ mod source;
 pub mod sqlite;
 pub mod sqlserver;
 mod tls;
+mod volume;
 
 pub use error::{SourceError, SourceFault};
 pub use file_names::FileNames;

@@ -73,15 +73,7 @@ impl Source for Devices {
         if samples.is_empty() && !self.chosen.is_empty() {
             return Err(DeviceError::NoSuchDevice { number: self.chosen.join(",") }.into());
         }
-        Ok(Snapshot {
-            source: self.name.clone(),
-            taken_unix_ns,
-            clock_ns,
-            samples,
-            complete: None,
-            waits: vec![],
-            notes: vec![],
-        })
+        Ok(Snapshot { source: self.name.clone(), taken_unix_ns, clock_ns, samples, ..Snapshot::default() })
     }
 }
 

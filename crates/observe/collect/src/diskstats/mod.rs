@@ -39,11 +39,6 @@ pub struct DiskLine {
     pub device: String,
     /// Reads, writes and flushes, and the time in which at least one I/O was in flight (io_ticks).
     pub counters: Counters,
-    /// I/Os in flight at this instant. It is no measure of load.
-    pub in_flight: u64,
-    /// Time in flight summed over all I/Os, in nanoseconds: its growth over elapsed time is the mean
-    /// number in flight.
-    pub weighted_ns: u64,
 }
 
 impl Disk {
@@ -103,8 +98,6 @@ impl From<DiskCounters> for DiskLine {
                 },
                 busy_ns: Figure::Known(ns(disk.busy_ms)),
             },
-            in_flight: disk.in_flight,
-            weighted_ns: ns(disk.weighted_ms),
         }
     }
 }
@@ -124,9 +117,7 @@ impl Source for Disk {
             taken_unix_ns,
             clock_ns,
             samples: vec![sample],
-            complete: None,
-            waits: vec![],
-            notes: vec![],
+            ..Snapshot::default()
         })
     }
 }
@@ -156,14 +147,11 @@ pub(crate) fn sample(line: &DiskLine, sequence: &str, boot_id: &str, mounts: &Mo
             .map_or(Figure::unknown(Reason::NotCounted), Figure::Known),
         file: FileIdentity {
             instance: "kernel".into(),
-            database: None,
-            database_id: None,
             file_id: line.number.to_string(),
             kind: FileKind::Device,
             path: format!("/dev/{}", line.device),
             drive,
-            handle: None,
-            object: None,
+            ..FileIdentity::default()
         },
         epoch: Epoch::for_run(format!("{boot_id}:{}:{sequence}", line.device)),
         meaning: Meaning { cache: Cache::Below, ..Meaning::REQUESTS },
@@ -194,8 +182,7 @@ mod tests {
         let Counters { read, write, sync, busy_ns } = line.counters;
         assert_eq!((read, write), (Ops::timed(7, 8192, 3_000_000), Ops::timed(9, 8192, 3_000_000)));
         assert_eq!(sync, Figure::Known(Ops::timed(4190, 0, 128_000_000)));
-        let times = (busy_ns, line.weighted_ns, line.in_flight);
-        assert_eq!(times, (Figure::Known(36_000_000), 943_000_000, 3));
+        assert_eq!(busy_ns, Figure::Known(36_000_000));
         let old = DiskLine::from(DiskCounters { flushes: None, ..disk });
         assert_eq!(old.counters.sync, Figure::unknown(Reason::NotCounted), "not zero");
     }

@@ -1,7 +1,7 @@
 //! Samples from InnoDB's status counters, for what the Performance Schema does not count by file: the redo log of MariaDB
 //! from 10.8 on, syncs, and everything if the Performance Schema is off or not readable by this user.
 
-use super::files::{self, Owner, Role};
+use super::files::{Owner, Role, aggregate};
 use super::statistics::{Schema, Statistics};
 use filestats::{Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample};
 use std::path::PathBuf;
@@ -36,20 +36,17 @@ fn data(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sampl
         true => "InnoDB data files",
         false => "InnoDB data files and redo log",
     };
-    Some(sample(
-        owner,
-        files::aggregate(owner, FileKind::Data, path.into()),
-        Counters { read, write, ..uncounted() },
-    ))
+    Some(sample(owner, aggregate(owner, FileKind::Data, path), Counters::without_syncs(read, write)))
 }
 
 /// The redo log. Its bytes are those of its records; what is written is more, since a write is rounded up to blocks and
 /// the next one writes the last block again.
 fn redo(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sample> {
     let write = ops(statistics, "innodb_log_writes", "innodb_os_log_written", untimed)?;
-    let counters = Counters { write, read: no_ops(untimed), ..uncounted() };
+    // A log is read only by recovery, before the server accepts connections.
+    let read = Ops { count: 0, bytes: 0, stall_ns: Figure::unknown(untimed) };
     let server = owner.server;
-    let mut file = files::aggregate(owner, FileKind::Log, "InnoDB redo log".into());
+    let mut file = aggregate(owner, FileKind::Log, "InnoDB redo log");
     let mut size_bytes = Figure::unknown(Reason::NotCounted);
     if server.has_one_uninstrumented_log() {
         let path: PathBuf = server.log_directory.join("ib_logfile0").components().collect();
@@ -61,7 +58,7 @@ fn redo(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sampl
         }
     }
     file.file_id.insert_str(0, Role::Redo.prefix());
-    Some(Sample { size_bytes, ..sample(owner, file, counters) })
+    Some(Sample { size_bytes, ..sample(owner, file, Counters::without_syncs(read, write)) })
 }
 
 /// Syncs are a sample of their own: they belong to no single file, and a count without a time among a file's counters
@@ -74,31 +71,15 @@ fn syncs(statistics: &Statistics, owner: &Owner) -> Option<Sample> {
     let count = *statistics.status.get(name)?;
     let sync = Ops { count, bytes: 0, stall_ns: Figure::unknown(Reason::NotCounted) };
     let counters = Counters { sync: Figure::Known(sync), ..Counters::ZERO };
-    Some(sample(owner, files::aggregate(owner, kind, path.into()), counters))
+    Some(sample(owner, aggregate(owner, kind, path), counters))
 }
 
 fn sample(owner: &Owner, file: FileIdentity, counters: Counters) -> Sample {
-    Sample {
-        file,
-        // FLUSH STATUS does not reset these counters: only a restart does.
-        epoch: Epoch::for_run(owner.run),
-        meaning: Meaning::REQUESTS,
-        counters,
-        size_bytes: Figure::unknown(Reason::NotCounted),
-        latencies: None,
-    }
+    // FLUSH STATUS does not reset these counters: only a restart does.
+    Sample::new(file, Epoch::for_run(owner.run), Meaning::REQUESTS, counters)
 }
 
 fn ops(statistics: &Statistics, count: &str, bytes: &str, untimed: Reason) -> Option<Ops> {
     let (count, bytes) = (*statistics.status.get(count)?, *statistics.status.get(bytes)?);
     Some(Ops { count, bytes, stall_ns: Figure::unknown(untimed) })
-}
-
-/// A log is read only by recovery, before the server accepts connections.
-fn no_ops(untimed: Reason) -> Ops {
-    Ops { count: 0, bytes: 0, stall_ns: Figure::unknown(untimed) }
-}
-
-fn uncounted() -> Counters {
-    Counters { sync: Figure::unknown(Reason::NotCounted), ..Counters::ZERO }
 }

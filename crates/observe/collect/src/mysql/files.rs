@@ -15,6 +15,7 @@
 
 use super::statistics::{Counted, EventRow, FileRow, Switches, Timed};
 use super::{Resets, Server};
+use crate::volume::mount_point;
 use filestats::{Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, Time};
 use host::Mounts;
 use std::path::Path;
@@ -69,27 +70,23 @@ fn rotating_redo(counted: &Counted, owner: &Owner, mounts: &Mounts) -> Option<Sa
     let directory = server.data_directory.join(&counted.redo_parts.first()?.path);
     let directory = directory.parent()?;
     let path = directory.to_string_lossy().into_owned();
-    let identity = aggregate(owner, Role::Redo.kind(), path);
-    Some(Sample {
-        file: FileIdentity {
-            file_id: format!("{}{}", Role::Redo.prefix(), identity.path),
-            drive: drive(directory, server, mounts),
-            ..identity
-        },
-        epoch: epoch(owner, event),
-        meaning: meaning(Role::Redo, server),
-        counters: counters(row.read, row.write, switches.times(event)),
-        size_bytes: sizes
-            .map_or(Figure::unknown(Reason::NotCounted), |sizes| Figure::Known(sizes.iter().sum())),
-        latencies: None,
+    let file = FileIdentity {
+        file_id: format!("{}{path}", Role::Redo.prefix()),
+        drive: drive(directory, server, mounts),
+        ..aggregate(owner, Role::Redo.kind(), &path)
+    };
+    let counters = counters(row.read, row.write, switches.times(event));
+    let sample = Sample::new(file, epoch(owner, event), meaning(Role::Redo, server), counters);
+    Some(match sizes {
+        Some(sizes) => Sample { size_bytes: Figure::Known(sizes.iter().sum()), ..sample },
+        None => sample,
     })
 }
 
 /// The mount point, if the server is in the same mount namespace.
 fn drive(path: &Path, server: &Server, mounts: &Mounts) -> Option<String> {
     let shares_mounts = server.process.as_ref().is_some_and(super::server::Process::shares_mounts);
-    let point = mounts.point_of(path).filter(|_| shares_mounts)?;
-    Some(point.to_string_lossy().into_owned())
+    mount_point(mounts, path).filter(|_| shares_mounts)
 }
 
 fn file_sample(row: &FileRow, switches: &Switches, owner: &Owner, mounts: &Mounts) -> Sample {
@@ -97,51 +94,40 @@ fn file_sample(row: &FileRow, switches: &Switches, owner: &Owner, mounts: &Mount
     let path = server.data_directory.join(&row.path);
     let role = role(&row.event, &path);
     let found = row.found.as_ref();
-    Sample {
-        file: FileIdentity {
-            instance: owner.name.into(),
-            database: database(&path, &server.data_directory),
-            database_id: None,
-            file_id: format!("{}{}", role.prefix(), found.map_or(&row.path, |found| &found.inode)),
-            kind: role.kind(),
-            path: path.to_string_lossy().into_owned(),
-            drive: drive(&path, server, mounts),
-            handle: Some(row.instance.clone()),
-            object: None,
-        },
-        epoch: epoch(owner, &row.event),
-        meaning: meaning(role, server),
-        counters: counters(row.read, row.write, switches.times(&row.event)),
-        size_bytes: found
-            .map_or(Figure::unknown(Reason::NotCounted), |found| Figure::Known(found.size_bytes)),
-        latencies: None,
+    let file = FileIdentity {
+        database: database(&path, &server.data_directory),
+        file_id: format!("{}{}", role.prefix(), found.map_or(&row.path, |found| &found.inode)),
+        drive: drive(&path, server, mounts),
+        handle: Some(row.instance.clone()),
+        ..aggregate(owner, role.kind(), &path.to_string_lossy())
+    };
+    let counters = counters(row.read, row.write, switches.times(&row.event));
+    let sample = Sample::new(file, epoch(owner, &row.event), meaning(role, server), counters);
+    match found {
+        Some(found) => Sample { size_bytes: Figure::Known(found.size_bytes), ..sample },
+        None => sample,
     }
 }
 
 fn event_sample(row: &EventRow, switches: &Switches, owner: &Owner) -> Sample {
     let path = format!("temporary files ({})", short(&row.event));
-    Sample {
-        file: aggregate(owner, FileKind::Temp, path),
-        epoch: epoch(owner, &row.event),
-        meaning: Meaning::REQUESTS,
-        counters: counters(row.read, row.write, switches.times(&row.event)),
-        size_bytes: Figure::unknown(Reason::NotCounted),
-        latencies: None,
-    }
+    let counters = counters(row.read, row.write, switches.times(&row.event));
+    Sample::new(
+        aggregate(owner, FileKind::Temp, &path),
+        epoch(owner, &row.event),
+        Meaning::REQUESTS,
+        counters,
+    )
 }
 
 /// The identity of a sample that is of no single file.
-pub(super) fn aggregate(owner: &Owner, kind: FileKind, path: String) -> FileIdentity {
+pub(super) fn aggregate(owner: &Owner, kind: FileKind, path: &str) -> FileIdentity {
     FileIdentity {
         instance: owner.name.into(),
-        database: None,
-        database_id: None,
-        file_id: path.clone(),
+        file_id: path.into(),
         kind,
-        path,
-        drive: None,
-        handle: None,
-        object: None,
+        path: path.into(),
+        ..FileIdentity::default()
     }
 }
 
@@ -156,12 +142,7 @@ fn counters(read: Timed, write: Timed, timed: bool) -> Counters {
         bytes: kind.bytes,
         stall_ns: if timed { Figure::Known(kind.ns) } else { Figure::unknown(Reason::TimingOff) },
     };
-    Counters {
-        read: ops(read),
-        write: ops(write),
-        sync: Figure::unknown(Reason::NotCounted),
-        busy_ns: Figure::unknown(Reason::NotCounted),
-    }
+    Counters::without_syncs(ops(read), ops(write))
 }
 
 /// InnoDB submits page writes and read-ahead to the kernel and stops the clock there (os_aio() of os0file.cc in MariaDB,

@@ -1,10 +1,10 @@
 //! The server: its kind, run and directories, and its process if that is on this machine.
 
 use super::session::Place;
+use crate::volume::inode_id;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The variables that are read once for each connection. Every user may read them.
@@ -138,8 +138,7 @@ impl Process {
             Ok(below) if !self.shares_mounts() => fs::metadata(self.root.join(below)),
             _ => fs::metadata(path),
         }?;
-        let (major, minor) = (libc::major(found.dev()), libc::minor(found.dev()));
-        Ok(FileOnDisk { inode: format!("{major}:{minor}:{}", found.ino()), size_bytes: found.len() })
+        Ok(FileOnDisk { inode: inode_id(&found), size_bytes: found.len() })
     }
 
     /// Whether it is in this process's mount namespace.

@@ -4,6 +4,7 @@
 
 use crate::error::{SourceError, SourceFault};
 use crate::source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind};
+use crate::volume::{inode_id, mount_point};
 use filestats::{
     Cache, Durable, Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot, WaitClass,
     WaitSample,
@@ -11,7 +12,6 @@ use filestats::{
 use host::Mounts;
 use pagestore_counters::{CommitPart, CommitTimes, FileId, FileStatistics, ReadError, Reader};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A page store that a program has open.
@@ -128,10 +128,7 @@ fn empty(directory: &Path) -> Snapshot {
         source: format!("pagestore:{}", directory.display()),
         taken_unix_ns: host::unix_ns(),
         clock_ns: host::monotonic_ns(),
-        samples: vec![],
-        complete: None,
-        waits: vec![],
-        notes: vec![],
+        ..Snapshot::default()
     }
 }
 
@@ -160,14 +157,11 @@ fn snapshot(
 fn sample(file: FileStatistics, directory: &Path, instance: &str, epoch: &Epoch, mounts: &Mounts) -> Sample {
     let path = directory.join(file.file.name());
     let metadata = fs::metadata(&path).ok();
-    let id = metadata.as_ref().map(|metadata| {
-        format!("{}:{}:{}", libc::major(metadata.dev()), libc::minor(metadata.dev()), metadata.ino())
-    });
+    let id = metadata.as_ref().map(inode_id);
     Sample {
         file: FileIdentity {
             instance: instance.into(),
             database: directory.file_name().map(|name| name.to_string_lossy().into_owned()),
-            database_id: None,
             file_id: id.unwrap_or_else(|| path.to_string_lossy().into_owned()),
             kind: match file.file {
                 FileId::Control => FileKind::Other,
@@ -175,9 +169,8 @@ fn sample(file: FileStatistics, directory: &Path, instance: &str, epoch: &Epoch,
                 FileId::Log => FileKind::Log,
             },
             path: path.to_string_lossy().into_owned(),
-            drive: mounts.point_of(&path).map(|point| point.to_string_lossy().into_owned()),
-            handle: None,
-            object: None,
+            drive: mount_point(mounts, &path),
+            ..FileIdentity::default()
         },
         epoch: epoch.clone(),
         // All of it is direct I/O.

@@ -2,7 +2,7 @@
 
 use super::answer::Columns;
 use super::server::{Server, ServerState, Subject, UNCOUNTED, ops, untimed};
-use filestats::{Counters, Figure, FileKind, Meaning, Ops, Reason, Sample};
+use filestats::{Counters, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample};
 use tokio_postgres::SimpleQueryRow;
 
 /// Up to 17.
@@ -22,12 +22,8 @@ pub(super) const WRITERS: &str = "
 /// block, which the next write writes again. If records end anywhere in a block, that adds block - 1 bytes on average.
 /// Writes that only free the server's buffers end with a full block. (The result is within 2 % of the kernel's count:
 /// crates/observe/collect/tests/postgres.)
-pub(super) fn wal(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Vec<Sample> {
-    let (Some(bytes), Some(writes), Some(syncs)) =
-        (row.count("wal_bytes"), row.count("wal_write"), row.count("wal_sync"))
-    else {
-        return Vec::new();
-    };
+pub(super) fn wal(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Option<Vec<Sample>> {
+    let (bytes, writes, syncs) = (row.count("wal_bytes")?, row.count("wal_write")?, row.count("wal_sync")?);
     let rewritten = syncs.saturating_mul(server.wal_block_bytes.saturating_sub(1));
     let timed = state.timing.wal;
     let counters = Counters {
@@ -38,12 +34,12 @@ pub(super) fn wal(row: &SimpleQueryRow, server: &Server, state: &ServerState) ->
     };
     let meaning = Meaning { durable: server.log_durable, ..Meaning::REQUESTS };
     let subject = Subject { gap: state.gaps.wal, ..server_subject("wal", FileKind::Log, row, meaning) };
-    vec![server.sample(state, subject, counters)]
+    Some(vec![server.sample(state, subject, counters)])
 }
 
 /// The writers of data files, in blocks. Their time is unknown: pg_stat_bgwriter's time of a checkpoint's writes is mostly
 /// deliberate pauses, and blk_write_time does not include all of `buffers_backend`.
-pub(super) fn writers(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Vec<Sample> {
+pub(super) fn writers(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Option<Vec<Sample>> {
     let blocks =
         |name: &str| row.count(name).map(|count| untimed(count, count.saturating_mul(server.block_bytes)));
     // A sync is the sync phase of a checkpoint: the server keeps its time, not the number of files.
@@ -65,15 +61,12 @@ pub(super) fn writers(row: &SimpleQueryRow, server: &Server, state: &ServerState
         };
         Some(server.sample(state, server_subject(path, FileKind::Data, row, meaning), counters))
     };
-    writers.into_iter().filter_map(sample).collect()
+    Some(writers.into_iter().filter_map(sample).collect())
 }
 
 fn server_subject(path: &str, kind: FileKind, row: &impl Columns, meaning: Meaning) -> Subject {
     Subject {
-        path: path.into(),
-        kind,
-        file_id: String::new(),
-        database: None,
+        file: FileIdentity { path: path.into(), kind, ..FileIdentity::default() },
         reset: row.text("reset").unwrap_or_default().to_owned(),
         gap: None,
         meaning,

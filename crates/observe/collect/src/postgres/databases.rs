@@ -2,7 +2,7 @@
 
 use super::answer::Columns;
 use super::server::{Server, ServerState, Subject, UNCOUNTED, ops, untimed};
-use filestats::{Counters, Figure, FileKind, Meaning, Ops, Reason, Sample};
+use filestats::{Counters, FileIdentity, FileKind, Meaning, Ops, Sample};
 use tokio_postgres::SimpleQueryRow;
 
 /// All databases, and the relations that they share, whose row has no name.
@@ -16,40 +16,31 @@ pub(super) const TEMP_FILES: &str = "
       FROM pg_stat_database WHERE datname IS NOT NULL";
 
 /// Blocks read by a database's sessions. What they write is in the samples of the writers (up to 15).
-pub(super) fn reads(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Vec<Sample> {
-    let Some(count) = row.count("blks_read") else { return Vec::new() };
+pub(super) fn reads(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Option<Vec<Sample>> {
+    let count = row.count("blks_read")?;
     let bytes = count.saturating_mul(server.block_bytes);
-    let counters = Counters {
-        read: ops(count, bytes, row.ms_as_ns("blk_read_time"), state.timing.io),
-        write: Ops::ZERO,
-        sync: Figure::unknown(Reason::NotCounted),
-        busy_ns: Figure::unknown(Reason::NotCounted),
-    };
+    let read = ops(count, bytes, row.ms_as_ns("blk_read_time"), state.timing.io);
     let subject = Subject { gap: state.gaps.io, ..subject(row, "database", FileKind::Data) };
-    vec![server.sample(state, subject, counters)]
+    Some(vec![server.sample(state, subject, Counters::without_syncs(read, Ops::ZERO))])
 }
 
 /// What was spilled, in blocks, as such files are written. The server keeps neither reads nor times of such files.
-pub(super) fn temp_files(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Vec<Sample> {
-    let Some(bytes) = row.count("temp_bytes") else { return Vec::new() };
-    let counters = Counters {
-        read: UNCOUNTED,
-        write: untimed(bytes.div_ceil(server.block_bytes.max(1)), bytes),
-        sync: Figure::unknown(Reason::NotCounted),
-        busy_ns: Figure::unknown(Reason::NotCounted),
-    };
-    vec![server.sample(state, subject(row, "temp files", FileKind::Temp), counters)]
+pub(super) fn temp_files(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Option<Vec<Sample>> {
+    let bytes = row.count("temp_bytes")?;
+    let write = untimed(bytes.div_ceil(server.block_bytes.max(1)), bytes);
+    let subject = subject(row, "temp files", FileKind::Temp);
+    Some(vec![server.sample(state, subject, Counters::without_syncs(UNCOUNTED, write))])
 }
 
 /// A database that was dropped and created again has another number.
 fn subject(row: &impl Columns, path: &str, kind: FileKind) -> Subject {
     let name = row.text("datname");
-    let number = row.text("datid").unwrap_or_default().to_owned();
+    let number = row.text("datid").unwrap_or_default();
+    let (database, database_id) = name.map(str::to_owned).zip(number.parse().ok()).unzip();
+    let path = format!("{path}/{}", name.unwrap_or("(shared)"));
+    let file_id = number.to_owned();
     Subject {
-        path: format!("{path}/{}", name.unwrap_or("(shared)")),
-        kind,
-        database: name.map(str::to_owned).zip(number.parse().ok()),
-        file_id: number,
+        file: FileIdentity { path, kind, database, database_id, file_id, ..FileIdentity::default() },
         reset: row.text("reset").unwrap_or_default().to_owned(),
         gap: None,
         meaning: Meaning::BLOCKS,

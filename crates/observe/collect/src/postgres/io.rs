@@ -11,7 +11,9 @@
 
 use super::answer::Columns;
 use super::server::{Server, ServerState, Subject, ops};
-use filestats::{Counters, Counts, Durable, Figure, FileKind, Meaning, Ops, Reason, Sample, Time};
+use filestats::{
+    Counters, Counts, Durable, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample, Time,
+};
 use tokio_postgres::SimpleQueryRow;
 
 /// 16 and 17 count blocks, whatever the size of a request.
@@ -30,11 +32,7 @@ pub(super) const SINCE_18: &str = "
       FROM pg_stat_io";
 
 /// The sample of a row, if anything can happen in it.
-pub(super) fn samples(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Vec<Sample> {
-    sample(row, server, state).into_iter().collect()
-}
-
-fn sample(row: &impl Columns, server: &Server, state: &ServerState) -> Option<Sample> {
+pub(super) fn samples(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Option<Vec<Sample>> {
     let (backend, object, context) = (row.text("backend_type")?, row.text("object")?, row.text("context")?);
     let log = object == "wal";
     let timed = if log { state.timing.wal } else { state.timing.io };
@@ -54,15 +52,16 @@ fn sample(row: &impl Columns, server: &Server, state: &ServerState) -> Option<Sa
     let writeback_ns = row.ms_as_ns("writeback_time").unwrap_or(0);
     let write = Ops { stall_ns: written.stall_ns.map(|ns| ns.saturating_add(writeback_ns)), ..written };
     let subject = Subject {
-        path: format!("{backend}/{object}/{context}"),
-        kind: match object {
-            "wal" => FileKind::Log,
-            "temp relation" => FileKind::Temp,
-            "relation" => FileKind::Data,
-            _ => FileKind::Other,
+        file: FileIdentity {
+            path: format!("{backend}/{object}/{context}"),
+            kind: match object {
+                "wal" => FileKind::Log,
+                "temp relation" => FileKind::Temp,
+                "relation" => FileKind::Data,
+                _ => FileKind::Other,
+            },
+            ..FileIdentity::default()
         },
-        file_id: String::new(),
-        database: None,
         reset: row.text("reset").unwrap_or_default().to_owned(),
         gap: if log { state.gaps.wal } else { state.gaps.io },
         meaning: Meaning {
@@ -82,5 +81,5 @@ fn sample(row: &impl Columns, server: &Server, state: &ServerState) -> Option<Sa
         sync: Figure::Known(operations("fsyncs", "", "fsync_time")),
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
-    Some(server.sample(state, subject, counters))
+    Some(vec![server.sample(state, subject, counters)])
 }

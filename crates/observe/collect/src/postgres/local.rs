@@ -2,6 +2,7 @@
 
 use super::connection::Connection;
 use super::server::Server;
+use crate::volume::mount_point;
 use filestats::{FileKind, Sample};
 use host::Mounts;
 use std::fs;
@@ -57,10 +58,7 @@ impl Local {
 impl Volume {
     fn find(directory: &Path) -> Option<Volume> {
         let directory = fs::canonicalize(directory).ok()?;
-        let mount = Mounts::read()
-            .unwrap_or_default()
-            .point_of(&directory)
-            .map(|point| point.to_string_lossy().into_owned());
+        let mount = mount_point(&Mounts::read().unwrap_or_default(), &directory);
         Some(Volume { directory, mount })
     }
 }

@@ -61,9 +61,6 @@ use worker::{Request, Worker};
 /// src/backend/utils/activity/pgstat.c).
 const REPORTING_DELAY: Duration = Duration::from_secs(1);
 
-/// The longest that a snapshot of another source waits for the names of files.
-const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
-
 /// One server, observed through one connection.
 pub struct Postgres {
     name: String,
@@ -88,11 +85,9 @@ impl Postgres {
         let name = format!("postgres {}", settings.place);
         let database = format!("{} {}", settings.place, settings.database);
         let worker = Worker::start(connection, settings)?;
-        let (processes, data_directory, names) = (Vec::new(), None, None);
-        let remarks = Vec::new();
-        let mut postgres = Postgres { name, worker, processes, data_directory, database, names, remarks };
-        postgres.data_directory = postgres.worker.request(Request::DataDirectory)?;
-        Ok(postgres)
+        let data_directory = worker.request(Request::DataDirectory)?;
+        let (processes, names, remarks) = (Vec::new(), None, Vec::new());
+        Ok(Postgres { name, worker, processes, data_directory, database, names, remarks })
     }
 
     /// The cluster's directory, if the server runs on this machine and the role may know it.
@@ -111,11 +106,8 @@ impl Postgres {
 
     fn publish_names(&self) {
         if let (Some(names), Some(data)) = (&self.names, &self.data_directory) {
-            let worker = self.worker.downgrade();
-            let look_up = move |lookup| {
-                worker.upgrade()?.request_within(LOOKUP_LIMIT, |reply| Request::Names(lookup, reply)).ok()
-            };
-            names.add(Cluster::new(data.clone(), self.database.clone(), Box::new(look_up)));
+            let lookup = Box::new(self.worker.lookup());
+            names.add(Cluster::new(data.clone(), self.database.clone(), lookup));
         }
     }
 }

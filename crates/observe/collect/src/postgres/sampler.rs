@@ -80,7 +80,7 @@ impl Sampler {
         (state.timing, state.gaps) = self.timing.snapshot(state.timing, taken_unix_ns);
         let mut samples: Vec<Sample> = Vec::new();
         for ((_, read), table) in views.iter().zip(tables.by_ref()) {
-            samples.extend(table.iter().flat_map(|row| read(row, &self.server, &state)));
+            samples.extend(table.iter().filter_map(|row| read(row, &self.server, &state)).flatten());
         }
         self.local.fill_in_drives(&mut samples);
         let profile = profile.and_then(|_| tables.next());
@@ -126,4 +126,4 @@ impl Sampler {
 }
 
 /// Converts a row to samples.
-type Reader = fn(&tokio_postgres::SimpleQueryRow, &Server, &ServerState) -> Vec<Sample>;
+type Reader = fn(&tokio_postgres::SimpleQueryRow, &Server, &ServerState) -> Option<Vec<Sample>>;

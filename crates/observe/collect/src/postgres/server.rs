@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::error::PostgresError;
 use super::timing::Timing;
 use crate::notes::Notes;
-use filestats::{Counters, Durable, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample};
+use filestats::{Counters, Durable, Epoch, Figure, FileIdentity, Meaning, Ops, Reason, Sample};
 
 /// What does not change during a connection.
 pub(super) const SERVER_QUERY: &str = "
@@ -116,40 +116,19 @@ impl Server {
 
     /// Makes a sample of this server.
     pub fn sample(&self, state: &ServerState, subject: Subject, counters: Counters) -> Sample {
-        Sample {
-            file: FileIdentity {
-                instance: self.instance.clone(),
-                database: subject.database.as_ref().map(|(name, _)| name.clone()),
-                database_id: subject.database.map(|(_, id)| id),
-                file_id: subject.file_id,
-                kind: subject.kind,
-                path: subject.path,
-                drive: None,
-                handle: None,
-                object: None,
-            },
-            epoch: Epoch {
-                run: state.run.clone(),
-                reset: match subject.gap {
-                    Some(since) => format!("{} timed since {since}", subject.reset),
-                    None => subject.reset,
-                },
-            },
-            counters,
-            size_bytes: Figure::unknown(Reason::NotCounted),
-            latencies: None,
-            meaning: subject.meaning,
-        }
+        let file = FileIdentity { instance: self.instance.clone(), ..subject.file };
+        let reset = match subject.gap {
+            Some(since) => format!("{} timed since {since}", subject.reset),
+            None => subject.reset,
+        };
+        Sample::new(file, Epoch { run: state.run.clone(), reset }, subject.meaning, counters)
     }
 }
 
 /// What a sample is of, beside its counters.
 pub(super) struct Subject {
-    pub path: String,
-    pub kind: FileKind,
-    /// Identifies it among those with the same path.
-    pub file_id: String,
-    pub database: Option<(String, u64)>,
+    /// The instance is the server.
+    pub file: FileIdentity,
     /// The row's `stats_reset`.
     pub reset: String,
     /// When times began again after a gap in their sums.
@@ -180,24 +159,24 @@ impl ServerState {
     /// What a person must know to read a snapshot, with the statement that changes it.
     pub fn notes(&self, server: &Server) -> Notes {
         let mut notes = Notes::default();
-        if !self.timing.io {
-            notes.add_lack(
+        let off = [
+            (
+                self.timing.io,
                 "track_io_timing is off, or was since the last snapshot: no latency of data files is known; to \
                  switch it on: ALTER SYSTEM SET track_io_timing = on; SELECT pg_reload_conf();",
-            );
-        }
-        if !self.timing.wal {
-            notes.add_lack(
+            ),
+            (
+                self.timing.wal,
                 "track_wal_io_timing is off, or was since the last snapshot: no latency of the log is known; \
                  to switch it on: ALTER SYSTEM SET track_wal_io_timing = on; SELECT pg_reload_conf();",
-            );
-        }
-        if !self.counts {
-            notes.add_lack(
+            ),
+            (
+                self.counts,
                 "track_counts is off: the counts of databases and relations stand still; to switch it on: \
                  ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf();",
-            );
-        }
+            ),
+        ];
+        off.into_iter().filter(|(on, _)| !on).for_each(|(_, lack)| notes.add_lack(lack));
         if !self.sees_all {
             let role = self.role.replace('"', "\"\"");
             notes.add_lack(format!(

@@ -55,38 +55,31 @@ impl Session {
     }
 
     async fn connect_with(connection: &Connection, mode: SslMode) -> Result<Session, PostgresError> {
-        let refused = |error: tokio_postgres::Error| match error.as_db_error() {
+        let place = || connection.place.clone();
+        let refused = |why: &str, cause| PostgresError::Refused {
+            place: place(),
+            user: connection.user.clone(),
+            why: why.into(),
+            passfile: connection.passfile_ignored.clone(),
+            cause,
+        };
+        let failed = |error: tokio_postgres::Error| match error.as_db_error() {
             Some(server) if *server.code() == SqlState::CANNOT_CONNECT_NOW => {
-                PostgresError::Unreachable { place: connection.place.clone(), why: server.message().into() }
+                PostgresError::Unreachable { place: place(), why: server.message().into() }
             }
-            Some(server) => PostgresError::Refused {
-                place: connection.place.clone(),
-                user: connection.user.clone(),
-                why: server.message().into(),
-                passfile: connection.passfile_ignored.clone(),
-                cause: RefusalCause::from_code(server.code()),
-            },
+            Some(server) => refused(server.message(), RefusalCause::from_code(server.code())),
             None if connection.config.get_password().is_none() && is_password_missing(&error) => {
-                PostgresError::Refused {
-                    place: connection.place.clone(),
-                    user: connection.user.clone(),
-                    why: "a password is wanted and none is given".into(),
-                    passfile: connection.passfile_ignored.clone(),
-                    cause: RefusalCause::Other,
-                }
+                refused("a password is wanted and none is given", RefusalCause::Other)
             }
-            None => {
-                let place = connection.place.clone();
-                match super::tls::describe_tls_error(&error) {
-                    Some(why) => PostgresError::Tls { place, why },
-                    None => PostgresError::Unreachable { place, why: describe(&error) },
-                }
-            }
+            None => match super::tls::describe_tls_error(&error) {
+                Some(why) => PostgresError::Tls { place: place(), why },
+                None => PostgresError::Unreachable { place: place(), why: describe(&error) },
+            },
         };
         let mut config = connection.config.clone();
         config.ssl_mode(mode);
         let connected = config.connect(connection.tls.connector.clone()).await;
-        let (client, driver) = connected.map_err(refused)?;
+        let (client, driver) = connected.map_err(failed)?;
         let driver = tokio::spawn(async move {
             // Its end shows in the next query.
             let _ = driver.await;
@@ -96,16 +89,18 @@ impl Session {
 
     /// Runs statements in one round trip and one transaction; a table for each.
     pub async fn query(&self, statements: &str) -> Result<Vec<Table>, PostgresError> {
-        match self.client.simple_query(&format!("{BEFORE}{statements}")).await {
-            Ok(messages) => Ok(tables(messages).into_iter().skip(BEFORE_STATEMENTS).collect()),
-            Err(error) => Err(PostgresError::Failed { place: self.place.clone(), why: describe(&error) }),
-        }
+        let tables = self.run(&format!("{BEFORE}{statements}")).await?;
+        Ok(tables.into_iter().skip(BEFORE_STATEMENTS).collect())
     }
 
     /// Runs one small statement without the settings before others: for frequent ones.
     pub async fn query_often(&self, statement: &str) -> Result<Table, PostgresError> {
-        match self.client.simple_query(statement).await {
-            Ok(messages) => Ok(tables(messages).pop().unwrap_or_default()),
+        Ok(self.run(statement).await?.pop().unwrap_or_default())
+    }
+
+    async fn run(&self, statements: &str) -> Result<Vec<Table>, PostgresError> {
+        match self.client.simple_query(statements).await {
+            Ok(messages) => Ok(tables(messages)),
             Err(error) => Err(PostgresError::Failed { place: self.place.clone(), why: describe(&error) }),
         }
     }

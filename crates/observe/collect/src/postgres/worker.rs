@@ -21,6 +21,8 @@ const REQUESTS_MAX: usize = 8;
 /// How much longer a handle waits than the thread's own limit: the thread may be scheduled late.
 const SLACK: Duration = Duration::from_secs(1);
 
+/// The longest that a snapshot of another source waits for the names of files.
+const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 /// A sample of waits is small: a server that takes longer for it hangs.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -33,8 +35,7 @@ pub(super) enum Request {
     DataDirectory(Reply<Option<PathBuf>>),
 }
 
-/// A handle of the thread, which ends with the last handle.
-#[derive(Clone)]
+/// The handle of the thread, which ends with it.
 pub(super) struct Worker {
     requests: mpsc::Sender<(Instant, Request)>,
     place: String,
@@ -59,9 +60,13 @@ impl Worker {
         Ok(Worker { requests, place })
     }
 
-    /// A handle that does not keep the thread running.
-    pub fn downgrade(&self) -> WeakWorker {
-        WeakWorker { requests: self.requests.downgrade(), place: self.place.clone() }
+    /// Looks up the names of files, if the thread still runs: it does not keep it running.
+    pub fn lookup(&self) -> impl Fn(FileLookup) -> Option<LookupResult> + Send + use<> {
+        let (requests, place) = (self.requests.downgrade(), self.place.clone());
+        move |lookup| {
+            let worker = Worker { requests: requests.upgrade()?, place: place.clone() };
+            worker.request_within(LOOKUP_LIMIT, |reply| Request::Names(lookup, reply)).ok()
+        }
     }
 
     /// Sends a request and waits for the answer, up to the limit.
@@ -70,7 +75,7 @@ impl Worker {
     }
 
     /// The same with another limit on the wait. A later answer is dropped.
-    pub fn request_within<T>(
+    fn request_within<T>(
         &self,
         limit: Duration,
         request: impl FnOnce(Reply<T>) -> Request,
@@ -88,20 +93,6 @@ impl Worker {
             Err(RecvTimeoutError::Timeout) => Err(too_slow()),
             Err(RecvTimeoutError::Disconnected) => Err(died()),
         }
-    }
-}
-
-/// A handle that does not keep the thread running.
-#[derive(Clone)]
-pub(super) struct WeakWorker {
-    requests: mpsc::WeakSender<(Instant, Request)>,
-    place: String,
-}
-
-impl WeakWorker {
-    /// A handle, if the thread still runs.
-    pub fn upgrade(&self) -> Option<Worker> {
-        self.requests.upgrade().map(|requests| Worker { requests, place: self.place.clone() })
     }
 }
 

@@ -8,6 +8,7 @@ use super::names::{KnownFile, Names};
 use super::program::{Counted, Programs};
 use super::tables::{Counts, FileId, Key, kind};
 use crate::error::SourceError;
+use crate::volume::mount_point;
 use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Reason, Sample, Snapshot,
 };
@@ -163,7 +164,7 @@ impl File {
             changes: known.changes(),
             size_bytes: known.size_bytes,
             class: class_of(id, &known.path),
-            drive: mounts.point_of(&known.path).map(|point| point.to_string_lossy().into_owned()),
+            drive: mount_point(mounts, &known.path),
         }
     }
 }
@@ -206,8 +207,7 @@ impl Row {
                 kind: self.file.class.kind,
                 path,
                 drive: self.file.drive.clone(),
-                handle: None,
-                object: None,
+                ..FileIdentity::default()
             },
             epoch: Epoch {
                 run: self.layer.run(run, self.who),

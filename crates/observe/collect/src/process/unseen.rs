@@ -30,7 +30,7 @@ pub(super) struct Amount {
 #[derive(Debug, Default)]
 pub(super) struct Unseen(HashMap<u32, Device>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Device {
     name: String,
     /// Distinguishes it from a later device with the same number.
@@ -135,10 +135,7 @@ impl Device {
             base,
             base_seen: seen.map_or([Amount::default(); GROUPS], Seen::amounts),
             last: base,
-            before: Default::default(),
-            now: Default::default(),
-            total_before: 0,
-            reported: Default::default(),
+            ..Device::default()
         }
     }
 
@@ -241,8 +238,6 @@ mod tests {
                 sync: Figure::Known(Ops::timed(flushes, 0, 0)),
                 busy_ns: Figure::Known(0),
             },
-            in_flight: 0,
-            weighted_ns: 0,
         }
     }
 

@@ -10,12 +10,12 @@ pub use error::SqliteError;
 
 use crate::error::SourceError;
 use crate::source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind, SqlTarget};
+use crate::volume::{inode_id, mount_point};
 use filestats::{Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot};
 use headroom_sqlite::{FileReading, ProcessIdentity, Registry, counters_dir, published_in};
 use host::Mounts;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A database that running programs have open with the extension loaded.
@@ -113,7 +113,7 @@ impl Live {
     fn samples(&mut self) -> Result<(Vec<Sample>, Vec<String>), SourceError> {
         let unlisted = |error| SqliteError::CountersDir { dir: self.dir.clone(), error };
         let found = published_in(&self.dir).map_err(unlisted)?;
-        let identity = file_identity(&self.database);
+        let identity = fs::metadata(&self.database).ok().as_ref().map(inode_id);
         let mounts = Mounts::read().unwrap_or_default();
         let mut unreadable: Vec<String> = found.unreadable.iter().map(ToString::to_string).collect();
         let mut samples = Vec::new();
@@ -143,7 +143,7 @@ impl Live {
     /// Whether the file is the database (by name, or by inode under another name), or its log, journal or temporary file.
     fn belongs_to_database(&self, file: &FileReading, files: &[FileReading], identity: Option<&str>) -> bool {
         let is_database = |file: &FileReading| {
-            let same_inode = identity.is_some() && inode_id(file).as_deref() == identity;
+            let same_inode = identity.is_some() && published_inode_id(file).as_deref() == identity;
             file.kind == FileKind::Data && (file.path == self.database || same_inode)
         };
         match file.kind {
@@ -180,9 +180,7 @@ fn snapshot(source: String, samples: Vec<Sample>) -> Snapshot {
         taken_unix_ns: host::unix_ns(),
         clock_ns: host::monotonic_ns(),
         samples,
-        complete: None,
-        waits: vec![],
-        notes: vec![],
+        ..Snapshot::default()
     }
 }
 
@@ -223,16 +221,11 @@ fn sample(file: &FileReading, files: &[FileReading], process: &ProcessIdentity, 
         file: FileIdentity {
             instance: format!("sqlite pid {pid}{command}"),
             database: main.and_then(stem),
-            database_id: None,
-            file_id: inode_id(file).unwrap_or_else(|| file.path.to_string_lossy().into_owned()),
+            file_id: published_inode_id(file).unwrap_or_else(|| file.path.to_string_lossy().into_owned()),
             kind: file.kind,
             path: file.path.to_string_lossy().into_owned(),
-            drive: mounts
-                .point_of(&file.path)
-                .filter(|_| !temporary)
-                .map(|point| point.to_string_lossy().into_owned()),
-            handle: None,
-            object: None,
+            drive: mount_point(mounts, &file.path).filter(|_| !temporary),
+            ..FileIdentity::default()
         },
         epoch: Epoch::for_run(format!("{pid}:{start_ticks}:{boot_id}:{generation}")),
         meaning: Meaning::REQUESTS,
@@ -247,14 +240,7 @@ fn sample(file: &FileReading, files: &[FileReading], process: &ProcessIdentity, 
 }
 
 /// "MAJOR:MINOR:INODE" as the process published it; `None` if it could not find out.
-fn inode_id(file: &FileReading) -> Option<String> {
+fn published_inode_id(file: &FileReading) -> Option<String> {
     let ((major, minor), inode) = (file.device?, file.inode?);
     Some(format!("{major}:{minor}:{inode}"))
-}
-
-/// "MAJOR:MINOR:INODE" of a path.
-fn file_identity(path: &Path) -> Option<String> {
-    let found = fs::metadata(path).ok()?;
-    let (major, minor) = (libc::major(found.dev()), libc::minor(found.dev()));
-    Some(format!("{major}:{minor}:{}", found.ino()))
 }

@@ -35,28 +35,21 @@ pub(super) fn samples(statistics: &Statistics, owner: &Owner) -> Vec<Sample> {
 }
 
 fn sample(row: &FileRow, owner: &Owner) -> Sample {
+    let file = FileIdentity {
+        instance: owner.name.into(),
+        database: row.database.clone(),
+        database_id: row.database_id.try_into().ok(),
+        file_id: row.identity(),
+        kind: row.file_kind(),
+        path: row.name(),
+        drive: owner.volumes.get(&row.key()).cloned().flatten(),
+        handle: Some(row.opening()),
+        object: None,
+    };
+    let counters = Counters::without_syncs(ops(row.read), ops(row.write));
     Sample {
-        file: FileIdentity {
-            instance: owner.name.into(),
-            database: row.database.clone(),
-            database_id: row.database_id.try_into().ok(),
-            file_id: row.identity(),
-            kind: row.file_kind(),
-            path: row.name(),
-            drive: owner.volumes.get(&row.key()).cloned().flatten(),
-            handle: Some(row.opening()),
-            object: None,
-        },
-        epoch: Epoch::for_run(owner.run),
-        meaning: MEANING,
-        counters: Counters {
-            read: ops(row.read),
-            write: ops(row.write),
-            sync: Figure::unknown(Reason::NotCounted),
-            busy_ns: Figure::unknown(Reason::NotCounted),
-        },
         size_bytes: row.size_bytes.map_or(Figure::unknown(Reason::NotCounted), Figure::Known),
-        latencies: None,
+        ..Sample::new(file, Epoch::for_run(owner.run), MEANING, counters)
     }
 }
 
