@@ -26,10 +26,12 @@
 
 mod connection_text;
 pub mod diskstats;
+mod environment;
 mod error;
 mod file_names;
 pub mod mysql;
 mod notes;
+mod observer;
 pub mod pagestore;
 pub mod postgres;
 pub mod process;

@@ -117,7 +117,7 @@ impl Connection {
     /// # Errors
     /// [`Fault`]; the connection cannot be used afterwards.
     pub fn query(&mut self, sql: &str, deadline: Instant) -> Result<Answer, Fault> {
-        self.wire.set_deadline(deadline);
+        self.wire.deadline = deadline;
         self.wire.send(packet::SQL_BATCH, &batch(sql))?;
         let received = self.wire.receive();
         if matches!(received, Err(Fault::TimedOut)) {

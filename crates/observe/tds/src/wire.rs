@@ -17,7 +17,7 @@ const ATTENTION_LIMIT: Duration = Duration::from_millis(50);
 pub struct Wire {
     tcp: TcpStream,
     tls: Option<Box<ClientConnection>>,
-    deadline: Instant,
+    pub deadline: Instant,
     packet_bytes: usize,
 }
 
@@ -32,10 +32,6 @@ impl Wire {
         // A query is one write: with Nagle's algorithm every other small one would wait for an acknowledgement.
         let _ = tcp.set_nodelay(true);
         Wire { tcp, tls: None, deadline, packet_bytes: PACKET_BYTES_MAX }
-    }
-
-    pub fn set_deadline(&mut self, deadline: Instant) {
-        self.deadline = deadline;
     }
 
     pub fn set_packet_bytes(&mut self, bytes: usize) {

@@ -37,7 +37,7 @@ impl Mariadb {
         };
         let own = server.as_ref().map(servers::Mariadb::url);
         let client = Client::connect(named.or(own.as_deref()).unwrap_or_default())?;
-        let pid = server.as_ref().map_or_else(|| client.process(), servers::Mariadb::pid);
+        let pid = server.as_ref().map_or_else(|| client.process, servers::Mariadb::pid);
         let processes = Processes::open("mariadb", pid);
         let mut mariadb = Mariadb { client, processes, insert: None, has_database: false, server };
         mariadb.take_database()?;
@@ -89,7 +89,7 @@ impl Committer for Mariadb {
         self.flush_at_commit(1)?;
         self.sql(&["CREATE TABLE headroom_lab.numbers (n INT) ENGINE = InnoDB"])?;
         // Logged pages are written first, so that all later I/O belongs to the rows.
-        if self.client.is_mariadb() {
+        if self.client.is_mariadb {
             self.sql(&["FLUSH ENGINE LOGS"])?;
         }
         if durability == Durability::Delayed {

@@ -37,7 +37,7 @@ impl Postgres {
         };
         let own = server.as_ref().map(servers::Postgres::connection);
         let client = Client::connect(named.or(own.as_deref()).unwrap_or_default())?;
-        let pid = server.as_ref().map_or_else(|| client.postmaster(), servers::Postgres::pid);
+        let pid = server.as_ref().map_or_else(|| client.postmaster, servers::Postgres::pid);
         let processes = Processes::open("postgres", pid);
         let mut postgres =
             Postgres { client, processes, insert: None, notes: Vec::new(), has_schema: false, server };

@@ -4,7 +4,6 @@ use collect::process::{Process, Selection};
 use filestats::Snapshot;
 
 /// The I/Os of an engine's processes, counted in the kernel, or notes why they are not.
-#[derive(Debug)]
 pub(super) struct Processes {
     pub source: Option<Process>,
     pub notes: Vec<String>,

@@ -33,7 +33,7 @@ pub(super) fn footprint(connection: &str, query: &str, database: Option<&str>) -
     if statement.num_params() > 0 {
         return Err(wrong("it has parameters: give their values"));
     }
-    let reads = Reads::begin(client.process());
+    let reads = Reads::begin(client.process);
     // Twice: the second one includes the bytes that the answer to the first sent.
     let (first, before) = (client.run(status)?, client.run(status)?);
     let (rows, column_bytes) = client.run(|conn| {

@@ -14,7 +14,7 @@ pub(super) fn footprint(connection: &str, query: &str) -> Result<Footprint, Erro
     let run = |statements: &str| client.run(async |client| client.batch_execute(statements).await);
     // A single process runs the query, so that its reads can be counted. The server itself refuses writes.
     run("BEGIN READ ONLY; SET LOCAL max_parallel_workers_per_gather = 0")?;
-    let mut footprint = empty_footprint(query, client.block_bytes());
+    let mut footprint = empty_footprint(query, client.block_bytes);
 
     // Only one statement can be prepared.
     let prepared = client.run(async |client| client.prepare(query).await)?;
@@ -23,7 +23,7 @@ pub(super) fn footprint(connection: &str, query: &str) -> Result<Footprint, Erro
         let why = if columns.is_empty() { "it is no SELECT" } else { "it has parameters: give their values" };
         return Err(Error::Query { on: "PostgreSQL".into(), why: why.into() });
     }
-    let reads = Reads::begin(client.backend());
+    let reads = Reads::begin(client.backend);
     // First, so that no earlier run has fetched its pages into the cache.
     let explained = format!("EXPLAIN (ANALYZE, BUFFERS, VERBOSE, TIMING OFF, FORMAT JSON) {query}");
     let answer = client.run(async |client| client.simple_query(&explained).await)?;

@@ -123,7 +123,7 @@ impl Cluster {
             return Some(Object { name, is_named: true });
         };
         let name = state.relations.get(&file.path).and_then(|known| known.name.as_deref());
-        let fork = file.fork.suffix();
+        let fork = file.fork;
         let database = file.database.map(|number| {
             state.known.databases.get(&number).cloned().unwrap_or_else(|| format!("database {number}"))
         });

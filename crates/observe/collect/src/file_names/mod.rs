@@ -62,9 +62,3 @@ impl FileNames {
         objects.into_iter().map(|object| object.map(|object| object.name)).collect()
     }
 }
-
-impl std::fmt::Debug for FileNames {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FileNames").finish_non_exhaustive()
-    }
-}

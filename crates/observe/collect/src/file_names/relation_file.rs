@@ -22,15 +22,8 @@ pub(super) struct RelationFile {
     /// `None` for relations that all databases share.
     pub database: Option<u32>,
     pub node: u32,
-    pub fork: Fork,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fork {
-    Main,
-    FreeSpaceMap,
-    VisibilityMap,
-    Init,
+    /// What the relation's name is followed by: "" for its main fork.
+    pub fork: &'static str,
 }
 
 /// Which files to look up: the numbers of relations' files, and of their tablespaces.
@@ -76,27 +69,15 @@ impl RelationFile {
             None => (String::new(), name),
         };
         let (node, fork) = match rest.split_once('_') {
-            None => (rest, Fork::Main),
-            Some((node, "fsm")) => (node, Fork::FreeSpaceMap),
-            Some((node, "vm")) => (node, Fork::VisibilityMap),
-            Some((node, "init")) => (node, Fork::Init),
+            None => (rest, ""),
+            Some((node, "fsm")) => (node, " (free space map)"),
+            Some((node, "vm")) => (node, " (visibility map)"),
+            Some((node, "init")) => (node, " (init fork)"),
             Some(_) => return None,
         };
         let node = number(node)?;
         let path = format!("{}/{owner}{node}", directory.join("/"));
         Some(RelationFile { path, tablespace, database, node, fork })
-    }
-}
-
-impl Fork {
-    /// What follows the relation's name.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Fork::Main => "",
-            Fork::FreeSpaceMap => " (free space map)",
-            Fork::VisibilityMap => " (visibility map)",
-            Fork::Init => " (init fork)",
-        }
     }
 }
 
@@ -128,13 +109,13 @@ mod tests {
         let parse = |path: &str| RelationFile::parse(Path::new(path));
         let parts = |path: &str| parse(path).map(|file| (file.path, file.database, file.node, file.fork));
         let orders = |fork| Some(("base/5/16384".to_owned(), Some(5), 16384, fork));
-        assert_eq!(parts("base/5/16384"), orders(Fork::Main));
-        assert_eq!(parts("base/5/16384.12"), orders(Fork::Main));
-        assert_eq!(parts("base/5/16384_fsm"), orders(Fork::FreeSpaceMap));
-        assert_eq!(parts("base/5/16384_vm.1"), orders(Fork::VisibilityMap));
-        assert_eq!(parts("base/5/16384_init"), orders(Fork::Init));
-        assert_eq!(parts("global/1262_fsm"), Some(("global/1262".into(), None, 1262, Fork::FreeSpaceMap)));
-        assert_eq!(parts("base/5/t3_16401.1"), Some(("base/5/t3_16401".into(), Some(5), 16401, Fork::Main)));
+        assert_eq!(parts("base/5/16384"), orders(""));
+        assert_eq!(parts("base/5/16384.12"), orders(""));
+        assert_eq!(parts("base/5/16384_fsm"), orders(" (free space map)"));
+        assert_eq!(parts("base/5/16384_vm.1"), orders(" (visibility map)"));
+        assert_eq!(parts("base/5/16384_init"), orders(" (init fork)"));
+        assert_eq!(parts("global/1262_fsm"), Some(("global/1262".into(), None, 1262, " (free space map)")));
+        assert_eq!(parts("base/5/t3_16401.1"), Some(("base/5/t3_16401".into(), Some(5), 16401, "")));
         let elsewhere = parse("pg_tblspc/16400/PG_15_202209061/5/16401.1").unwrap();
         assert_eq!((elsewhere.tablespace, elsewhere.node), (Some(16400), 16401));
         assert_eq!(elsewhere.path, "pg_tblspc/16400/PG_15_202209061/5/16401");

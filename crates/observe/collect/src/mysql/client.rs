@@ -1,7 +1,6 @@
 //! A connection for a caller's own statements, with the source's rules for option files, passwords and TLS.
 
 use super::error::MysqlError;
-use super::server::Server;
 use super::session::Login;
 use crate::error::SourceError;
 use mysql::Conn;
@@ -10,7 +9,10 @@ use mysql::Conn;
 pub struct Client {
     name: String,
     conn: Conn,
-    server: Server,
+    /// Whether it is MariaDB, not MySQL.
+    pub is_mariadb: bool,
+    /// The server's process, where it runs on this machine.
+    pub process: Option<u32>,
 }
 
 impl Client {
@@ -23,7 +25,8 @@ impl Client {
         let name = login.name();
         let (conn, server) =
             login.connect_without_timeout().map_err(|fault| SourceError::of_server(&name, fault))?;
-        Ok(Client { name, conn, server })
+        let process = server.process.map(|process| process.pid);
+        Ok(Client { name, conn, is_mariadb: server.is_mariadb, process })
     }
 
     /// Works with the client library's connection.
@@ -35,21 +38,5 @@ impl Client {
         work: impl FnOnce(&mut Conn) -> Result<T, mysql::Error>,
     ) -> Result<T, SourceError> {
         work(&mut self.conn).map_err(|error| SourceError::of_server(&self.name, MysqlError::from(error)))
-    }
-
-    /// Whether it is MariaDB, not MySQL.
-    pub fn is_mariadb(&self) -> bool {
-        self.server.is_mariadb
-    }
-
-    /// The server's process, where it runs on this machine.
-    pub fn process(&self) -> Option<u32> {
-        self.server.process.as_ref().map(|process| process.pid)
-    }
-}
-
-impl std::fmt::Debug for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -174,12 +174,6 @@ impl Source for Mysql {
 
 impl fmt::Debug for Mysql {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mysql { name, processes, session, .. } = self;
-        let connected = session.is_some();
-        f.debug_struct("Mysql")
-            .field("name", name)
-            .field("connected", &connected)
-            .field("processes", processes)
-            .finish_non_exhaustive()
+        f.debug_struct("Mysql").field("name", &self.name).finish_non_exhaustive()
     }
 }

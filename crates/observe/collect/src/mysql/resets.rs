@@ -2,12 +2,12 @@
 //! instruments that were off for a while.
 
 use super::statistics::Counted;
+use crate::observer;
 use filestats::Epoch;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The last snapshot of one run of the server, and the resets seen since the first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Resets {
     /// Identifies this object: another one may have seen other resets.
     observer: String,
@@ -28,30 +28,15 @@ pub(super) struct Resets {
 
 impl Resets {
     pub fn new() -> Resets {
-        static OBSERVERS: AtomicU64 = AtomicU64::new(0);
-        let number = OBSERVERS.fetch_add(1, Ordering::Relaxed);
-        let observer = format!("{}.{}.{number}", std::process::id(), host::unix_ns());
-        Resets::for_run(observer, "")
-    }
-
-    fn for_run(observer: String, run: &str) -> Resets {
-        Resets {
-            observer,
-            run: run.into(),
-            files: HashMap::new(),
-            deleted: Vec::new(),
-            renamed: 0,
-            truncated: None,
-            instruments: BTreeMap::new(),
-            on_again: BTreeMap::new(),
-        }
+        Resets { observer: observer::identify(), ..Resets::default() }
     }
 
     /// Compares with the last snapshot. One count that fell shows that the whole table was truncated: busy files may have
     /// passed their former counts since, idle ones have not.
     pub fn observe(&mut self, run: &str, counted: &Counted, now_unix_ms: u64) {
         if self.run != run {
-            *self = Resets::for_run(std::mem::take(&mut self.observer), run);
+            let observer = std::mem::take(&mut self.observer);
+            *self = Resets { observer, run: run.into(), ..Resets::default() };
         }
         let rows = counted.files.iter();
         let files: HashMap<_, _> =

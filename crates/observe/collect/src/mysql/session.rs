@@ -5,6 +5,7 @@ use super::bounded::{ANSWER_TIMEOUT, Canceller};
 use super::error::MysqlError;
 use super::option_file::{ClientOptions, Secret};
 use super::server::{self, Server};
+use crate::environment;
 use mysql::prelude::Queryable;
 use mysql::{Conn, DriverError, Error, OptsBuilder, Row, SslOpts, Value};
 use std::collections::BTreeMap;
@@ -64,8 +65,7 @@ impl Login {
             options.user = std::env::var("USER").ok().filter(|user| !user.is_empty());
         }
         if options.password.is_none() {
-            let from_environment = std::env::var("MYSQL_PWD").ok().filter(|password| !password.is_empty());
-            options.password = from_environment.map(Secret);
+            options.password = environment::of_process("MYSQL_PWD").map(Secret);
         }
         Ok(Login { place: place(&address, &options), options, tls: address.tls })
     }

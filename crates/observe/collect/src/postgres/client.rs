@@ -1,12 +1,12 @@
 //! A connection for a caller's own statements, with the source's rules for settings, password files and TLS.
 
 use super::connection::Connection;
-use super::environment;
 use super::error::{PostgresError, describe};
 use super::local::Local;
 use super::server::{self, Server};
 use super::session::Session;
 use super::worker::SNAPSHOT_LIMIT;
+use crate::environment;
 use crate::error::SourceError;
 use tokio::runtime::{Builder, Runtime};
 
@@ -15,10 +15,12 @@ pub struct Client {
     runtime: Runtime,
     session: Session,
     place: String,
-    version: u32,
-    block_bytes: u64,
-    backend: Option<u32>,
-    processes: Vec<u32>,
+    /// Bytes of a page.
+    pub block_bytes: u64,
+    /// The server's process for this connection, if the server runs on this machine.
+    pub backend: Option<u32>,
+    /// The postmaster, if the server runs on this machine.
+    pub postmaster: Option<u32>,
 }
 
 impl Client {
@@ -38,15 +40,15 @@ impl Client {
                 let session = Session::connect(&settings).await?;
                 let tables = session.query(server::SERVER_QUERY).await?;
                 let server = Server::from_row(&settings, tables.first().and_then(|rows| rows.first()), None)?;
-                let processes = Local::find(&settings, &server).processes();
-                Ok::<_, PostgresError>((session, server, processes))
+                let postmaster = Local::find(&settings, &server).postmaster;
+                Ok::<_, PostgresError>((session, server, postmaster))
             };
             tokio::time::timeout(SNAPSHOT_LIMIT, connect).await
         };
         let too_slow = |_| PostgresError::TooSlow { place: place.clone() };
-        let (session, server, processes) = runtime.block_on(connected).map_err(too_slow)??;
-        let Server { version, block_bytes, pid: backend, .. } = server;
-        Ok(Client { runtime, session, place, version, block_bytes, backend, processes })
+        let (session, server, postmaster) = runtime.block_on(connected).map_err(too_slow)??;
+        let backend = server.pid.filter(|_| postmaster.is_some());
+        Ok(Client { runtime, session, place, block_bytes: server.block_bytes, backend, postmaster })
     }
 
     /// Works with the client library's connection.
@@ -59,31 +61,5 @@ impl Client {
     ) -> Result<T, SourceError> {
         let done = self.runtime.block_on(work(self.session.client()));
         Ok(done.map_err(|error| PostgresError::Failed { place: self.place.clone(), why: describe(&error) })?)
-    }
-
-    /// Major version.
-    pub fn version(&self) -> u32 {
-        self.version
-    }
-
-    /// Bytes of a page.
-    pub fn block_bytes(&self) -> u64 {
-        self.block_bytes
-    }
-
-    /// The server's process for this connection, if the server runs on this machine.
-    pub fn backend(&self) -> Option<u32> {
-        self.backend.filter(|_| !self.processes.is_empty())
-    }
-
-    /// The postmaster, if the server runs on this machine.
-    pub fn postmaster(&self) -> Option<u32> {
-        self.processes.first().copied()
-    }
-}
-
-impl std::fmt::Debug for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("place", &self.place).finish_non_exhaustive()
     }
 }

@@ -8,10 +8,10 @@
 //!
 //! No error of this file repeats a value: a mistyped URL has pieces of the password where a port should be.
 
-use super::environment::Environment;
 use super::passfile;
 use super::settings::Settings;
 use super::tls::Tls;
+use crate::environment::Environment;
 use std::path::{Path, PathBuf};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Empty for a server on another machine.
 pub(super) struct Local {
-    postmaster: Option<u32>,
+    pub postmaster: Option<u32>,
     data: Option<Volume>,
     log: Option<Volume>,
 }

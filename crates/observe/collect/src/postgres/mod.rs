@@ -28,7 +28,6 @@ mod client;
 mod connection;
 mod databases;
 mod end_point;
-mod environment;
 mod error;
 mod io;
 mod local;
@@ -49,6 +48,7 @@ pub use error::PostgresError;
 pub use waits::SAMPLED_EVERY;
 pub use worker::SNAPSHOT_LIMIT;
 
+use crate::environment;
 use crate::error::SourceError;
 use crate::file_names::{Cluster, FileNames};
 use crate::source::Source;
@@ -66,6 +66,7 @@ pub struct Postgres {
     name: String,
     worker: Worker,
     processes: Vec<u32>,
+    /// The cluster's directory, if the server runs on this machine and the role may know it.
     data_directory: Option<PathBuf>,
     /// Host, port and database.
     database: String,
@@ -88,11 +89,6 @@ impl Postgres {
         let data_directory = worker.request(Request::DataDirectory)?;
         let (processes, names, remarks) = (Vec::new(), None, Vec::new());
         Ok(Postgres { name, worker, processes, data_directory, database, names, remarks })
-    }
-
-    /// The cluster's directory, if the server runs on this machine and the role may know it.
-    pub fn data_directory(&self) -> Option<&Path> {
-        self.data_directory.as_deref()
     }
 
     /// Publishes from now on which relations the cluster's files hold, if it runs on this machine: those of the connected
@@ -118,7 +114,7 @@ impl Source for Postgres {
     }
 
     fn directory(&self) -> Option<&Path> {
-        self.data_directory()
+        self.data_directory.as_deref()
     }
 
     fn processes(&self) -> &[u32] {

@@ -36,16 +36,15 @@ fn password_of(line: &str, server: &Server) -> Option<String> {
     if line.starts_with('#') {
         return None;
     }
-    let (host, rest) = field(line)?;
-    let (port, rest) = field(rest)?;
-    let (database, rest) = field(rest)?;
-    let (user, rest) = field(rest)?;
-    let matches = |pattern: &str, value: &str| pattern == "*" || pattern == value;
-    let all_match = matches(&host, server.host)
-        && matches(&port, &server.port.to_string())
-        && matches(&database, server.database)
-        && matches(&user, server.user);
-    all_match.then(|| unescape(rest))
+    let mut rest = line;
+    for value in [server.host, &server.port.to_string(), server.database, server.user] {
+        let (pattern, after) = field(rest)?;
+        if pattern != "*" && pattern != value {
+            return None;
+        }
+        rest = after;
+    }
+    Some(unescape(rest))
 }
 
 /// The text up to the next colon that is not escaped, and what follows the colon.

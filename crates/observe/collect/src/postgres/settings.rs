@@ -1,7 +1,7 @@
 //! The settings of a connection string, which is a URL or name=value pairs.
 
-use super::environment::Environment;
 use crate::connection_text::percent_decode;
+use crate::environment::Environment;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;

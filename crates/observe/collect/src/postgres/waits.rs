@@ -20,10 +20,6 @@ const EVENTS_MAX: usize = 256;
 
 const PROFILED: &str = "waits are of pg_wait_sampling's profile: estimates";
 
-fn sampled_note() -> String {
-    format!("waits are sampled every {} ms: estimates", SAMPLED_EVERY.as_millis())
-}
-
 /// Sessions that wait, without those of this program, and whether I/O is timed. It returns at least one row.
 pub(super) const SAMPLE_QUERY: &str = "
     SET LOCAL search_path = pg_catalog;
@@ -118,7 +114,7 @@ impl Waits {
             count: Figure::unknown(Reason::NotCounted),
             wait_ns: Figure::Known(*ns),
         });
-        let note = sampled_note();
+        let note = format!("waits are sampled every {} ms: estimates", SAMPLED_EVERY.as_millis());
         (if state.sees_all { sampled.collect() } else { Vec::new() }, note)
     }
 }

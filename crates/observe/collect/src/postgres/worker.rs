@@ -1,10 +1,10 @@
 //! The thread that owns the connection: it answers requests, and samples in between who waits for what.
 
 use super::connection::Connection;
-use super::environment;
 use super::error::PostgresError;
 use super::sampler::{Reading, Sampler};
 use super::waits::SAMPLED_EVERY;
+use crate::environment;
 use crate::file_names::{FileLookup, LookupResult};
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};

@@ -74,21 +74,26 @@ impl Programs {
                 self.left_behind += 1;
             }
         }
-        let mut table: KernelMap<&mut MapData, u64, Pending> = self.table_mut("requests")?;
-        let mut left_behind = 0;
-        for (address, _) in pending.iter().filter(|(_, pending)| !running.contains(&pending.tgid)) {
-            left_behind += u64::from(found(table.remove(address))?.is_some());
-        }
-        self.left_behind += left_behind;
-        let mut table: KernelMap<&mut MapData, AioKey, Aio> = self.table_mut("iocbs")?;
-        for (key, _) in iocbs.iter().filter(|(_, aio)| !running.contains(&aio.key.tgid)) {
-            found(table.remove(key))?;
-        }
-        let mut table: KernelMap<&mut MapData, u32, u8> = self.table_mut("chosen_processes")?;
-        for (pid, _) in chosen.iter().filter(|(pid, _)| !running.contains(pid)) {
-            found(table.remove(pid))?;
-        }
+        self.left_behind +=
+            self.remove_unless("requests", &pending, |(_, pending)| running.contains(&pending.tgid))?;
+        self.remove_unless("iocbs", &iocbs, |(_, aio)| running.contains(&aio.key.tgid))?;
+        self.remove_unless("chosen_processes", &chosen, |(pid, _)| running.contains(pid))?;
         Ok(())
+    }
+
+    /// Removes those of a table's entries that are not to stay; returns how many it still had.
+    pub fn remove_unless<K: Pod, V: Pod>(
+        &mut self,
+        table: &str,
+        entries: &[(K, V)],
+        stays: impl Fn(&(K, V)) -> bool,
+    ) -> Result<u64, SourceError> {
+        let mut table: KernelMap<&mut MapData, K, V> = self.table_mut(table)?;
+        let mut removed = 0;
+        for (key, _) in entries.iter().filter(|entry| !stays(entry)) {
+            removed += u64::from(found(table.remove(key))?.is_some());
+        }
+        Ok(removed)
     }
 
     /// Removes files that have no counters any more. When they are used again, they are recorded again.
@@ -115,7 +120,7 @@ impl Programs {
 }
 
 /// A key's value, or `None` where the table does not have the key.
-pub(super) fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, SourceError> {
+fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, SourceError> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(MapError::KeyNotFound) => Ok(None),

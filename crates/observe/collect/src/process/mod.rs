@@ -68,7 +68,6 @@ use target::running;
 use unseen::{Missed, Unseen};
 
 /// The I/O of processes, counted since this source was opened.
-#[derive(Debug)]
 pub struct Process {
     name: String,
     source: String,
@@ -116,9 +115,7 @@ impl Process {
         self.object_names = names.clone();
         self
     }
-}
 
-impl Process {
     /// Notes of the last snapshot on requests of processes, without those on I/Os that only the block layer's figures
     /// lack.
     pub fn request_notes<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a String> {

@@ -24,7 +24,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Names found so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Names {
     known: HashMap<FileId, KnownFile>,
     /// Names that the programs recorded and that are not used yet; and whether they are older than the last snapshot.
@@ -204,7 +204,11 @@ pub(super) fn find_name(id: FileId, written: Option<&Name>, processes: &[u32], m
     }
     match path.parent().is_none() {
         true => gone(unnamed()),
-        false if written.links == 0 => gone(with_suffix(&path, " (deleted)")),
+        false if written.links == 0 => {
+            let mut name = path.into_os_string();
+            name.push(" (deleted)");
+            gone(name.into())
+        }
         false => gone(path),
     }
 }
@@ -217,12 +221,6 @@ fn device_path(number: DeviceNumber) -> PathBuf {
 
 fn gone(path: PathBuf) -> KnownFile {
     KnownFile::new(path.clone(), path, None)
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }
 
 /// Searches the open descriptors of the processes: their links have the present name.
@@ -355,7 +353,10 @@ mod tests {
         fs::remove_file(&renamed).unwrap();
         next_name(&mut names);
         let deleted = next_name(&mut names);
-        assert_eq!((deleted.path.clone(), deleted.size_bytes), (with_suffix(&renamed, " (deleted)"), None));
+        assert_eq!(
+            (deleted.path.clone(), deleted.size_bytes),
+            (format!("{} (deleted)", renamed.display()).into(), None)
+        );
         drop(file);
         assert_eq!(next_name(&mut names).path, deleted.path, "the last name stays");
         assert_eq!(names.keep_only(&HashSet::new(), &HashSet::new()), [id]);

@@ -53,9 +53,21 @@ const CALLS: &[(libc::c_long, u8)] = &[
     (libc::SYS_io_getevents, 8),
     (SYS_IO_PGETEVENTS, 8),
 ];
-const SYSCALLS: usize = 512;
+/// More than the largest number of a system call.
+pub(super) const SYSCALLS: usize = 512;
 /// libc does not define it.
 const SYS_IO_PGETEVENTS: libc::c_long = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
+
+/// What each system call means to the programs; 0 for those that a table lacks.
+pub(super) fn by_number(table: &[(libc::c_long, u8)]) -> [u8; SYSCALLS] {
+    let mut meanings = [0; SYSCALLS];
+    for (number, meaning) in table {
+        if let Some(slot) = usize::try_from(*number).ok().and_then(|number| meanings.get_mut(number)) {
+            *slot = *meaning;
+        }
+    }
+    meanings
+}
 
 /// The addresses of kernel functions; 0 where the kernel lacks one or hides its address.
 fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
@@ -79,12 +91,7 @@ pub(super) fn configured(
     counters_max: usize,
     cast: Option<i32>,
 ) -> Result<Ebpf, OpenError> {
-    let mut calls = [0_u8; SYSCALLS];
-    for (number, call) in CALLS {
-        if let Some(slot) = usize::try_from(*number).ok().and_then(|number| calls.get_mut(number)) {
-            *slot = *call;
-        }
-    }
+    let calls = by_number(CALLS);
     let group = selection.cgroup.as_deref().map(cgroup::Group::for_path).transpose()?;
     let only_chosen = u8::from(!selection.pids.is_empty() || group.is_some());
     let only_files = u8::from(!selection.files.is_empty());

@@ -231,12 +231,6 @@ pub(super) fn recursion_misses(program: &aya::programs::Program) -> Option<u64> 
     line.trim().parse().ok()
 }
 
-impl std::fmt::Debug for Programs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Programs").field("missing", &self.missing).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,8 +7,7 @@ use crate::file_names::FileNames;
 use crate::source::Source;
 use filestats::Snapshot;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 /// Identifies one start of the processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,18 +95,6 @@ impl Source for RestartingProcess {
 
     fn processes(&self) -> &[u32] {
         self.current.process.processes()
-    }
-
-    fn directory(&self) -> Option<&Path> {
-        self.current.process.directory()
-    }
-
-    fn reporting_delay(&self) -> Duration {
-        self.current.process.reporting_delay()
-    }
-
-    fn remarks(&self) -> &[String] {
-        self.current.process.remarks()
     }
 
     /// After a restart, one more snapshot has the former processes, up to their end; the new ones are counted already.

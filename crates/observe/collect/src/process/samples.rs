@@ -6,7 +6,7 @@ use super::kept::Kept;
 use super::losses::Losses;
 use super::names::{KnownFile, Names};
 use super::program::{Counted, Programs};
-use super::tables::{Counts, FileId, Key, kind};
+use super::tables::{Counts, FileId, Key, command_text, kind};
 use crate::error::SourceError;
 use crate::volume::mount_point;
 use filestats::{
@@ -274,7 +274,7 @@ fn users(counted: &Counted, running: &HashSet<u32>) -> HashMap<FileId, Vec<u32>>
 
 /// The name of the program that a process runs or last ran, where the kernel has it.
 fn command(programs: &Programs, (tgid, started): (u32, u32)) -> Option<String> {
-    programs.process(tgid, started).map(|process| process.command())
+    programs.process(tgid, started).map(|process| command_text(&process.comm))
 }
 
 impl Layer {

@@ -225,12 +225,6 @@ impl Counts {
     }
 }
 
-impl std::fmt::Debug for Name {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Name").field("within", &self.within()).finish_non_exhaustive()
-    }
-}
-
 impl FileId {
     /// I/O of a device whose file or purpose is unknown.
     pub const fn unattributed(dev: u32) -> FileId {
@@ -255,12 +249,10 @@ impl FileId {
     }
 }
 
-impl Started {
-    /// The name of the program, cut short by the kernel at 15 bytes.
-    pub fn command(&self) -> String {
-        let end = self.comm.iter().position(|byte| *byte == 0).unwrap_or(self.comm.len());
-        String::from_utf8_lossy(&self.comm[..end]).into_owned()
-    }
+/// The name of a program or thread, cut short by the kernel at 15 bytes.
+pub(super) fn command_text(comm: &[u8; 16]) -> String {
+    let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len());
+    String::from_utf8_lossy(&comm[..end]).into_owned()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 
 use super::tls::Trust;
 use crate::connection_text::{PASSWORD_IS_VISIBLE, host_and_port, no_such_option, percent_decode};
+use crate::environment::Environment;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -34,14 +35,6 @@ pub(super) struct Address {
     pub database: String,
     pub encryption: Encryption,
     pub trust: Trust,
-}
-
-/// The variables of this process, or of a test.
-pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// A variable of this process.
-pub(super) fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 impl Address {

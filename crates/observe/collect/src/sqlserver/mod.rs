@@ -35,6 +35,7 @@ mod waits;
 pub use argument::KIND;
 pub use error::SqlServerError;
 
+use crate::environment::{self, Environment};
 use crate::error::SourceError;
 use crate::source::Source;
 use address::Address;
@@ -73,17 +74,14 @@ impl SqlServer {
     /// # Errors
     /// [`SqlServerError`]: the text is malformed, no server answers, or it refuses the login.
     pub fn open(connection: &str) -> Result<SqlServer, SourceError> {
-        SqlServer::open_in(connection, &address::environment)
+        SqlServer::open_in(connection, &environment::of_process)
     }
 
     /// Opens it with other variables than those of this process.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn open_in(
-        connection: &str,
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<SqlServer, SourceError> {
+    pub fn open_in(connection: &str, environment: Environment) -> Result<SqlServer, SourceError> {
         let address = Address::parse(connection, environment).map_err(SqlServerError::BadConnection)?;
         let name = address.name();
         let session = Session::open(&address, Instant::now() + SNAPSHOT_LIMIT);
@@ -197,11 +195,6 @@ impl Source for SqlServer {
 
 impl fmt::Debug for SqlServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let connected = self.session.is_some();
-        f.debug_struct("SqlServer")
-            .field("name", &self.name)
-            .field("connected", &connected)
-            .field("processes", &self.processes)
-            .finish_non_exhaustive()
+        f.debug_struct("SqlServer").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -3,12 +3,12 @@
 //! counters go on.
 
 use super::statistics::{FileKey, Statistics};
+use crate::observer;
 use filestats::Epoch;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The last snapshot of one run of the server, and the resets seen since the first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Resets {
     /// Identifies this object: another one may have seen other resets.
     observer: String,
@@ -23,27 +23,15 @@ pub(super) struct Resets {
 
 impl Resets {
     pub fn new() -> Resets {
-        static OBSERVERS: AtomicU64 = AtomicU64::new(0);
-        let number = OBSERVERS.fetch_add(1, Ordering::Relaxed);
-        Resets::for_run(format!("{}.{}.{number}", std::process::id(), host::unix_ns()), "")
-    }
-
-    fn for_run(observer: String, run: &str) -> Resets {
-        Resets {
-            observer,
-            run: run.into(),
-            waits: HashMap::new(),
-            cleared: None,
-            names: HashMap::new(),
-            renamed: 0,
-        }
+        Resets { observer: observer::identify(), ..Resets::default() }
     }
 
     /// Compares with the last snapshot. One count that fell shows that all were cleared: frequent waits may have passed
     /// their former counts since, rare ones have not.
     pub fn observe(&mut self, run: &str, statistics: &Statistics) {
         if self.run != run {
-            *self = Resets::for_run(std::mem::take(&mut self.observer), run);
+            let observer = std::mem::take(&mut self.observer);
+            *self = Resets { observer, run: run.into(), ..Resets::default() };
         }
         if statistics.waits_error.is_none() {
             let waits: HashMap<_, _> =

@@ -104,7 +104,7 @@ fn a_role_without_pg_monitor_gets_a_note_with_the_grant() {
         let snapshot = take_snapshot(&mut source);
         assert!(snapshot.notes.iter().any(|note| note.contains(grant)), "{version}: {:?}", snapshot.notes);
         assert!(!snapshot.samples.is_empty() && snapshot.waits.is_empty());
-        assert_eq!(source.data_directory(), None);
+        assert_eq!(source.directory(), None);
         server.sql(grant);
         let snapshot = take_snapshot(&mut Postgres::open(&connection).unwrap());
         assert!(!snapshot.notes.iter().any(|note| note.contains("GRANT")), "{version}: {:?}", snapshot.notes);
@@ -115,7 +115,7 @@ fn a_role_without_pg_monitor_gets_a_note_with_the_grant() {
 fn a_server_on_this_machine_is_found_with_its_processes() {
     on_each(|_, server| {
         let mut source = open(server);
-        assert_eq!(source.data_directory(), Some(server.data_directory()));
+        assert_eq!(source.directory(), Some(server.data_directory()));
         soon("the same processes", || {
             let snapshot = take_snapshot(&mut source);
             assert!(snapshot.samples.iter().all(|sample| sample.file.drive.is_some()));

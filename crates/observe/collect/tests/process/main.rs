@@ -439,6 +439,6 @@ fn the_block_layer_alone_has_each_file_with_its_bytes() {
     assert!(read.latency_ns().known().unwrap() > 1_000.0, "{read:?}");
 
     let of_a_process = Selection { pids: vec![std::process::id()], block_only: true, ..Selection::default() };
-    let refused = Process::open(&of_a_process).unwrap_err();
+    let refused = Process::open(&of_a_process).err().unwrap();
     assert!(refused.to_string().contains("does not know whose"), "{refused}");
 }

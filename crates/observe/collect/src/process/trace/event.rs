@@ -1,4 +1,4 @@
-use super::super::tables::{Aio, FileId, kind};
+use super::super::tables::{Aio, FileId, command_text, kind};
 use filestats::{IoFlags, Served, TracedOp};
 
 /// `struct event` of bpf/tell.h.
@@ -27,7 +27,7 @@ pub(super) struct Event {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TracedPending {
     start_ns: u64,
-    tgid: u32,
+    pub tgid: u32,
     started: u32,
     rest: [u64; 7],
 }
@@ -47,12 +47,6 @@ unsafe impl aya::Pod for TracedIocb {}
 
 const _: () = assert!(size_of::<Event>() == 88 && size_of::<TracedPending>() == 72);
 const _: () = assert!(size_of::<TracedIocb>() == 112);
-
-impl TracedPending {
-    pub fn tgid(&self) -> u32 {
-        self.tgid
-    }
-}
 
 /// `enum how` of bpf/tell.h.
 const BY_RING: u8 = 1;
@@ -84,8 +78,7 @@ impl Event {
 
     /// The thread's name, which the kernel truncates to 15 bytes.
     pub fn comm(&self) -> String {
-        let end = self.comm.iter().position(|byte| *byte == 0).unwrap_or(self.comm.len());
-        String::from_utf8_lossy(&self.comm[..end]).into_owned()
+        command_text(&self.comm)
     }
 
     pub fn op(&self) -> Option<TracedOp> {

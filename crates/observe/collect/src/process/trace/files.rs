@@ -17,7 +17,6 @@ const MOUNTS_LAST: Duration = Duration::from_millis(200);
 
 /// The files that were seen: the name of each, or `None` where it is not wanted. A file keeps the name that it had when it
 /// was first seen.
-#[derive(Debug)]
 pub(super) struct Files {
     patterns: Vec<FilePattern>,
     known: HashMap<FileId, Option<Rc<str>>>,

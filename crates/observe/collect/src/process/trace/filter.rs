@@ -1,3 +1,4 @@
+use super::super::object::{SYSCALLS, by_number};
 use super::pattern::FilePattern;
 use aya::EbpfLoader;
 use filestats::TracedOp;
@@ -63,14 +64,11 @@ const SHAPES: &[(libc::c_long, u8)] = &[
     (libc::SYS_splice, 7),
     (libc::SYS_sendfile, 8),
 ];
-const SYSCALLS: usize = 512;
 
 /// A filter as the constants of the programs.
-pub(in super::super) struct FilterConstants {
+pub(in super::super) struct FilterConstants<'f> {
+    filter: &'f Filter,
     kinds: u32,
-    bytes_min: u64,
-    bytes_max: u64,
-    ns_min: u64,
     only_comm: u8,
     comm: [u8; COMM_BYTES],
     only_names: u8,
@@ -78,8 +76,8 @@ pub(in super::super) struct FilterConstants {
     buffer_bytes: u32,
 }
 
-impl FilterConstants {
-    pub fn new(filter: &Filter) -> FilterConstants {
+impl<'f> FilterConstants<'f> {
+    pub fn new(filter: &'f Filter) -> FilterConstants<'f> {
         let bit = |op: &TracedOp| match op {
             TracedOp::Read => 1,
             TracedOp::Write => 1 << 1,
@@ -92,23 +90,15 @@ impl FilterConstants {
         // Truncated as in the kernel.
         let name = &name[..name.len().min(COMM_BYTES - 1)];
         comm[..name.len()].copy_from_slice(name);
-        let mut shapes = [0; SYSCALLS];
-        for (number, shape) in SHAPES {
-            if let Some(slot) = usize::try_from(*number).ok().and_then(|number| shapes.get_mut(number)) {
-                *slot = *shape;
-            }
-        }
         // At least one page, which is 64 KiB at most.
         let buffer_bytes = filter.buffer_bytes.clamp(64 << 10, Filter::BUFFER_BYTES_MAX).next_power_of_two();
         FilterConstants {
             kinds: ops.iter().map(bit).fold(0, |all, bit| all | bit),
-            bytes_min: filter.bytes_min,
-            bytes_max: filter.bytes_max,
-            ns_min: filter.latency_ns_min,
+            filter,
             only_comm: u8::from(filter.comm.is_some()),
             comm,
             only_names: u8::from(!filter.files.is_empty()),
-            shapes,
+            shapes: by_number(SHAPES),
             buffer_bytes,
         }
     }
@@ -117,9 +107,9 @@ impl FilterConstants {
         loader
             .map_max_entries("events", self.buffer_bytes)
             .override_global("wanted_kinds", &self.kinds, true)
-            .override_global("bytes_min", &self.bytes_min, true)
-            .override_global("bytes_max", &self.bytes_max, true)
-            .override_global("ns_min", &self.ns_min, true)
+            .override_global("bytes_min", &self.filter.bytes_min, true)
+            .override_global("bytes_max", &self.filter.bytes_max, true)
+            .override_global("ns_min", &self.filter.latency_ns_min, true)
             .override_global("only_comm", &self.only_comm, true)
             .override_global("wanted_comm", self.comm.as_slice(), true)
             .override_global("only_names", &self.only_names, true)

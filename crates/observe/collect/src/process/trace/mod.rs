@@ -22,7 +22,6 @@ mod pattern;
 pub use filter::Filter;
 pub use pattern::FilePattern;
 
-use super::drain::found;
 use super::program::Programs;
 use super::refused::{no_table, table_error};
 use super::tables::{AioKey, FileId};
@@ -155,21 +154,9 @@ impl Tracer {
         let iocbs: Vec<(AioKey, TracedIocb)> = self.programs.entries("iocbs")?;
         // Read after the tables, so that a process that started meanwhile counts as running.
         let running = running()?;
-        let mut table: KernelMap<&mut MapData, u64, TracedPending> = self.programs.table_mut("requests")?;
-        for (address, _) in pending.iter().filter(|(_, pending)| !running.contains(&pending.tgid())) {
-            found(table.remove(address))?;
-        }
-        let mut table: KernelMap<&mut MapData, AioKey, TracedIocb> = self.programs.table_mut("iocbs")?;
-        for (key, _) in iocbs.iter().filter(|(_, iocb)| !running.contains(&iocb.aio.key.tgid)) {
-            found(table.remove(key))?;
-        }
+        self.programs.remove_unless("requests", &pending, |(_, pending)| running.contains(&pending.tgid))?;
+        self.programs.remove_unless("iocbs", &iocbs, |(_, iocb)| running.contains(&iocb.aio.key.tgid))?;
         Ok(())
-    }
-}
-
-impl std::fmt::Debug for Tracer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tracer").field("programs", &self.programs).finish_non_exhaustive()
     }
 }
 

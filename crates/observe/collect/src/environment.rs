@@ -1,10 +1,10 @@
-//! Environment variables, as libpq uses them.
+//! Environment variables, as the servers' own clients use them.
 
 /// The variables of this process, or of a test.
-pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A variable of this process.
-pub(super) fn of_process(name: &str) -> Option<String> {
+pub(crate) fn of_process(name: &str) -> Option<String> {
     match name {
         // libpq uses the user that it runs as, whatever the variable is.
         "USER" => user_name(),
