@@ -3,7 +3,7 @@
 use crate::captured::Captured;
 use crate::limits::{APART_NS, LARGE_BYTES};
 use crate::{Settings, Span};
-use filestats::{Counts, Figure, FileKind, FileSeries, IoClass, Ops, Step, Time, TimeSeries};
+use filestats::{Counts, FileKind, FileSeries, IoClass, Ops, Step, Time, TimeSeries};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -131,8 +131,7 @@ pub(crate) fn readings(
         };
         let (stall_ns, latency_ns) = (ops.stall_ns.known()?, ops.latency_ns().known()?);
         let elapsed_ns = series.elapsed_ns(step.at, settings.rules).known()?;
-        let (from_unix_ns, until_unix_ns) = series.span_unix_ns(step.at);
-        let span = Span { from_unix_ns, until_unix_ns };
+        let span = Span::of_ticks(series, step.at, step.at);
         Some(Reading { at: step.at, span, elapsed_ns, ops, stall_ns, latency_ns })
     };
     steps.iter().filter_map(reading).collect()
@@ -211,20 +210,13 @@ pub(crate) fn outstanding(case: &FileCase) -> Vec<(usize, u64, f64)> {
     let one = |step: &Step| {
         let added = step.added.known()?;
         let elapsed_ns = case.series.elapsed_ns(step.at, case.settings.rules).known()?;
-        match added.stall_ns() {
-            Figure::Known(stall) => Some((step.at, elapsed_ns, stall as f64 / elapsed_ns as f64)),
-            Figure::Unknown { .. } => None,
-        }
+        Some((step.at, elapsed_ns, added.stall_ns().known()? as f64 / elapsed_ns as f64))
     };
     case.file.steps.iter().filter_map(one).collect()
 }
 
 impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Direction::Read => "read",
-            Direction::Write => "write",
-            Direction::Sync => "sync",
-        })
+        self.serialize(f)
     }
 }

@@ -1,5 +1,5 @@
 use crate::Direction;
-use filestats::FileIdentity;
+use filestats::{FileIdentity, TimeSeries};
 use findings::{Fact, Weight};
 use serde::{Deserialize, Serialize};
 use workload::Unit;
@@ -132,6 +132,11 @@ impl Finding {
 }
 
 impl Span {
+    /// From the start of one interval of a series to the end of another.
+    pub(crate) fn of_ticks(series: &TimeSeries, first: usize, last: usize) -> Span {
+        Span { from_unix_ns: series.span_unix_ns(first).0, until_unix_ns: series.span_unix_ns(last).1 }
+    }
+
     /// Nanoseconds; 0 where the clock was set back.
     pub fn length_ns(&self) -> u64 {
         self.until_unix_ns.saturating_sub(self.from_unix_ns)

@@ -10,14 +10,11 @@ use workload::Unit;
 
 /// Intervals far longer than usual, and recorded gaps with their reasons.
 pub(crate) fn holes(case: &SourceCase) -> Vec<Finding> {
-    let coverage = case.coverage;
+    let coverage = &case.coverage;
     let Some(usual_ns) = coverage.interval_ns.filter(|usual| *usual > 0) else { return Vec::new() };
     let long = |at: &usize| case.series.wall_ns(*at) >= HOLE * usual_ns;
-    let spans: Vec<Span> = (1..case.series.ticks.len())
-        .filter(long)
-        .map(|at| case.series.span_unix_ns(at))
-        .map(|(from_unix_ns, until_unix_ns)| Span { from_unix_ns, until_unix_ns })
-        .collect();
+    let spans: Vec<Span> =
+        (1..case.series.ticks.len()).filter(long).map(|at| Span::of_ticks(case.series, at, at)).collect();
     let mut findings = Vec::new();
     if let Some(longest) = spans.iter().max_by_key(|span| span.length_ns()) {
         let all = crate::case::sum(spans.iter().map(Span::length_ns));

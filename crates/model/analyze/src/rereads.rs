@@ -55,11 +55,8 @@ fn find(case: &FileCase) -> Option<Finding> {
         .fact("bytes read", read_bytes as f64, Unit::Bytes)
         .fact("size", size_bytes as f64, Unit::Bytes);
     if let Some(latency_ns) = latency_ns {
-        finding = finding.fact("mean latency", latency_ns, Unit::Ns).fact(
-            "mean outstanding",
-            outstanding,
-            Unit::Ios,
-        );
+        finding = finding.fact("mean latency", latency_ns, Unit::Ns);
+        finding = finding.fact("mean outstanding", outstanding, Unit::Ios);
     }
     Some(finding.stall(total.stall_ns).next(next))
 }

@@ -15,7 +15,7 @@ pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
         words::time(level.write_ns as f64),
         words::time(level.log_write_ns as f64)
     );
-    let kept = case.kept;
+    let kept = &case.kept;
     let untimed = match kept.untimed {
         0 => String::new(),
         count => format!("; {} more are not timed to their completion", words::rate(count as f64)),

@@ -14,21 +14,19 @@ use std::collections::BTreeMap;
 pub(crate) struct SourceCase<'a> {
     pub series: &'a TimeSeries,
     pub settings: &'a Settings,
-    pub coverage: &'a Coverage,
-    pub totals: &'a GroupTotals,
-    pub busiest: &'a [BusyFile],
+    pub coverage: Coverage,
+    pub totals: GroupTotals,
+    pub busiest: Vec<BusyFile>,
     /// Files with any time waited.
     pub files_waited: usize,
-    pub files: usize,
-    pub kept: &'a GradedOperations,
+    pub kept: GradedOperations,
     /// Whether a finding says that the level was broken.
     pub broken: bool,
     pub data_bytes: Figure<u64>,
-    pub whole_reads: &'a [WholeRead],
-    pub rebuilds: &'a [Rebuild],
-    pub vm_writes: &'a [VmWrite],
-    pub waited: &'a BTreeMap<WaitClass, WaitTotals>,
-    pub usual_known: bool,
+    pub whole_reads: Vec<WholeRead>,
+    pub rebuilds: Vec<Rebuild>,
+    pub vm_writes: Vec<VmWrite>,
+    pub waited: BTreeMap<WaitClass, WaitTotals>,
     /// Other days of which an hour of the stretch is kept.
     pub days: usize,
 }

@@ -105,7 +105,7 @@ pub(crate) fn more_than_usual(case: &FileCase) -> Vec<Finding> {
 
 /// Notes once that the history is too short to know what is usual.
 pub(crate) fn no_normal(case: &SourceCase) -> Vec<Finding> {
-    if case.usual_known || case.files == 0 {
+    if case.days >= DAYS_MIN || case.coverage.files_used == 0 {
         return Vec::new();
     }
     let text = format!(
@@ -116,14 +116,7 @@ pub(crate) fn no_normal(case: &SourceCase) -> Vec<Finding> {
             days => format!("{days} days are"),
         }
     );
-    let finding = Finding::new(FindingKind::NoNormal, Weight::Note, text).fact(
-        "other days",
-        case.days as f64,
-        Unit::Days,
-    );
-    vec![
-        finding.next(
-            "headroom record for some days; spikes against what is usual are not looked for until then",
-        ),
-    ]
+    let next = "headroom record for some days; spikes against what is usual are not looked for until then";
+    let finding = Finding::new(FindingKind::NoNormal, Weight::Note, text);
+    vec![finding.fact("other days", case.days as f64, Unit::Days).next(next)]
 }

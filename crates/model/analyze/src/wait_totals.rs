@@ -50,10 +50,7 @@ pub(crate) fn reconciled(
         if let Figure::Known(elapsed_ns) = elapsed {
             let files: Vec<FileInterval> =
                 FileGroup::ALL.iter().map(|sum| together(totals, *sum, first, last, elapsed_ns)).collect();
-            let span = Span {
-                from_unix_ns: series.span_unix_ns(first).0,
-                until_unix_ns: series.span_unix_ns(last).1,
-            };
+            let span = Span::of_ticks(series, first, last);
             for one in reconcile(&rows, &files) {
                 let waited = classes.entry(one.class).or_default();
                 let wait_ns = one.wait_ns.known().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use crate::comparison::{Method, Mismatch, Side};
 use capability::Capability;
-use workload::{Arrival, Caching, Distribution, Durability, Pattern, RunResult, Workload, format_bytes};
+use workload::{Arrival, Caching, Distribution, Durability, RunResult, Workload, format_bytes};
 
 /// The conditions whose text differs between A and B.
 fn differing<T>(a: &T, b: &T, conditions: &dyn Fn(&T) -> Vec<(&'static str, String)>) -> Vec<Mismatch> {
@@ -52,10 +52,6 @@ fn workload_conditions(workload: &Workload) -> Vec<(&'static str, String)> {
 
 fn shape_conditions(workload: &Workload) -> [(&'static str, String); 5] {
     let shape = &workload.shape;
-    let pattern = match shape.pattern {
-        Pattern::Random => "random",
-        Pattern::Sequential => "sequential",
-    };
     let caching = match shape.caching {
         Caching::Direct => "direct",
         Caching::Buffered => "through the page cache",
@@ -76,7 +72,7 @@ fn shape_conditions(workload: &Workload) -> [(&'static str, String); 5] {
     };
     [
         ("block size", sizes),
-        ("pattern", pattern.into()),
+        ("pattern", shape.pattern.to_string()),
         ("share of writes", format!("{} %", shape.write_percent)),
         ("caching", caching.into()),
         ("durability of writes", durability.into()),

@@ -1,4 +1,4 @@
-use crate::evidence::{Evidence, Missing};
+use crate::evidence::{Evidence, More};
 use crate::figure::{FigureUnit, Measure};
 use serde::{Deserialize, Serialize};
 use workload::RunResult;
@@ -107,18 +107,6 @@ pub struct Row {
     /// What would decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<More>,
-}
-
-/// What would decide an open question in four of five cases, if the noise stays as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum More {
-    /// So many more pairs.
-    Pairs(u32),
-    /// So many more runs on each side.
-    Runs(u32),
-    /// Runs of so many seconds.
-    Seconds(f64),
 }
 
 /// A condition in which A and B are not alike.
@@ -315,11 +303,7 @@ fn row(candidate: &Candidate, p_corrected: Option<f64>, rules: &Rules) -> Row {
             Verdict::Slower
         }
     } else {
-        row.more = evidence.missing(1.0 - rules.error_max(), ln_margin).map(|missing| match missing {
-            Missing::Pairs(count) => More::Pairs(count),
-            Missing::Runs(count) => More::Runs(count),
-            Missing::Seconds(seconds) => More::Seconds(seconds),
-        });
+        row.more = evidence.missing(1.0 - rules.error_max(), ln_margin);
         Verdict::CannotTell
     };
     row

@@ -56,28 +56,22 @@ type Known = (f64, f64);
 
 fn of_curve(a: &Curve, b: &Curve, rules: &Rules, into: &mut Vec<Candidate>) {
     let subject = Some(words::shape(&a.workload));
-    let mut push = |measure: Measure, figure: String, headline: bool, a: Result<f64, String>, b, evidence| {
-        into.push(Candidate {
-            subject: subject.clone(),
-            headline,
-            a,
-            b,
-            evidence,
-            ..Candidate::new(measure, figure, rules)
-        });
+    let mut push = |candidate| into.push(Candidate { subject: subject.clone(), ..candidate });
+    let compared = |measure, figure, [a, b]: [Result<Known, String>; 2], noise| Candidate {
+        a: value(&a),
+        b: value(&b),
+        evidence: a.and_then(|a| given(a, b?, noise)),
+        ..Candidate::new(measure, figure, rules)
     };
-    let (top_a, top_b) = (top(a), top(b));
     let name = if a.knee.is_some() && b.knee.is_some() { "IOPS on the plateau" } else { "IOPS" };
     let noise = noise_of_points(a, b);
     // A plateau rests on two points at least.
-    let evidence = both(&top_a, &top_b).and_then(|(a, b)| given(a, b, noise / std::f64::consts::SQRT_2));
-    push(Measure::Iops, name.into(), true, value(&top_a), value(&top_b), evidence);
+    let plateau = compared(Measure::Iops, name.into(), [a, b].map(top), noise / std::f64::consts::SQRT_2);
+    push(Candidate { headline: true, ..plateau });
     for (point_a, point_b) in same_outstanding(a, b) {
-        let at = format!("at N={}", point_a.outstanding);
+        let (at, both) = (format!("at N={}", point_a.outstanding), [point_a, point_b]);
         let iops = |point: &Point| known(point.iops, point.iops_half_width);
-        let (iops_a, iops_b) = (iops(point_a), iops(point_b));
-        let evidence = both(&iops_a, &iops_b).and_then(|(a, b)| given(a, b, noise));
-        push(Measure::Iops, format!("IOPS {at}"), false, value(&iops_a), value(&iops_b), evidence);
+        push(compared(Measure::Iops, format!("IOPS {at}"), both.map(iops), noise));
         // With N outstanding latency is N / X: it is known as surely as the throughput.
         let mean = |point: &Point| {
             known(
@@ -85,14 +79,16 @@ fn of_curve(a: &Curve, b: &Curve, rules: &Rules, into: &mut Vec<Candidate>) {
                 point.iops_half_width / point.iops.max(f64::MIN_POSITIVE) * point.latency_ns,
             )
         };
-        let (mean_a, mean_b) = (mean(point_a), mean(point_b));
-        let evidence = both(&mean_a, &mean_b).and_then(|(a, b)| given(a, b, noise));
-        push(Measure::Mean, format!("mean {at}"), false, value(&mean_a), value(&mean_b), evidence);
+        push(compared(Measure::Mean, format!("mean {at}"), both.map(mean), noise));
         let p99 = |point: &Point| {
             point.latency_ns_p99.map(|ns| ns as f64).ok_or_else(|| "too few I/Os behind it".to_owned())
         };
-        let unjudged = Err("a point keeps no interval of it".to_owned());
-        push(Measure::P99, format!("p99 {at}"), false, p99(point_a), p99(point_b), unjudged);
+        push(Candidate {
+            a: p99(point_a),
+            b: p99(point_b),
+            evidence: Err("a point keeps no interval of it".to_owned()),
+            ..Candidate::new(Measure::P99, format!("p99 {at}"), rules)
+        });
     }
     if let (Some(knee_a), Some(knee_b)) = (&a.knee, &b.knee) {
         let reached = |knee: &capability::Knee| {
@@ -101,17 +97,8 @@ fn of_curve(a: &Curve, b: &Curve, rules: &Rules, into: &mut Vec<Candidate>) {
             }
             known(knee.outstanding, (knee.high - knee.low) / 2.0)
         };
-        let (knee_a, knee_b) = (reached(knee_a), reached(knee_b));
-        let evidence = both(&knee_a, &knee_b).and_then(|(a, b)| given(a, b, noise));
-        into.push(Candidate {
-            subject: subject.clone(),
-            unit: FigureUnit::Outstanding,
-            margin: None,
-            a: value(&knee_a),
-            b: value(&knee_b),
-            evidence,
-            ..Candidate::new(Measure::Iops, "knee".into(), rules)
-        });
+        let knees = compared(Measure::Iops, "knee".into(), [knee_a, knee_b].map(reached), noise);
+        push(Candidate { unit: FigureUnit::Outstanding, margin: None, ..knees });
     }
 }
 
@@ -186,10 +173,6 @@ fn known(value: f64, half_width: f64) -> Result<Known, String> {
 
 fn value(of: &Result<Known, String>) -> Result<f64, String> {
     of.clone().map(|(value, _)| value)
-}
-
-fn both(a: &Result<Known, String>, b: &Result<Known, String>) -> Result<(Known, Known), String> {
-    Ok((a.clone()?, b.clone()?))
 }
 
 fn given(a: Known, b: Known, half_width_min: f64) -> Result<Evidence, String> {

@@ -34,8 +34,9 @@ mod single_run;
 mod stated;
 mod words;
 
-pub use comparison::{Comparison, Difference, Method, Mismatch, More, Row, Rules, Side, Verdict};
+pub use comparison::{Comparison, Difference, Method, Mismatch, Row, Rules, Side, Verdict};
 pub use curves::{capabilities, stated_capability};
+pub use evidence::More;
 pub use figure::{Figure, FigureUnit, Measure, Operations};
 pub use interim::InterimSchedule;
 pub use runs::{pairs, runs, stated};

@@ -1,5 +1,5 @@
 use crate::comparison::{Candidate, Comparison, Method, Rules, Side};
-use crate::evidence::Evidence;
+use crate::evidence::{Design, Evidence};
 use crate::figure::{Figure, Measure, Operations};
 use crate::single_run::SliceSeries;
 use crate::stated::Stated;
@@ -21,7 +21,7 @@ pub fn pairs(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
     let (a, b) = (Side { runs: &a.runs[..count], ..a }, Side { runs: &b.runs[..count], ..b });
     repeats(a, b, Method::Pairs, rules, &|a, b| {
         let ln_ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
-        Evidence::from_pairs(&ln_ratios)
+        Evidence::from_ratios(&ln_ratios, Design::Pairs)
     })
 }
 
@@ -40,9 +40,10 @@ pub fn stated(stated: &[Stated], measured: Side<'_>, rules: &Rules) -> Compariso
                     let ln_ratio = estimate.ln() - stated.value.ln();
                     Ok(Evidence::Within { a: None, b: estimate, ln_ratio, seconds: series.seconds() })
                 }),
-                Ok(values) => Evidence::from_runs_and_stated(
-                    &values.iter().map(|value| value.ln() - stated.value.ln()).collect::<Vec<_>>(),
-                ),
+                Ok(values) => {
+                    let ln_ratios = values.iter().map(|value| value.ln() - stated.value.ln());
+                    Evidence::from_ratios(&ln_ratios.collect::<Vec<_>>(), Design::One)
+                }
             };
             let figure = stated.figure;
             Candidate {

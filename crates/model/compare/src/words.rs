@@ -1,9 +1,10 @@
 //! The answer in words: "random 8 KiB reads: 18 % fewer IOPS than on 3 March, beyond noise (95 %: 15
 //! to 21 % fewer)".
 
-use crate::comparison::{Comparison, Method, More, Row, Verdict};
+use crate::comparison::{Comparison, Method, Row, Verdict};
+use crate::evidence::More;
 use crate::figure::FigureUnit;
-use workload::{Caching, Durability, Pattern, Shape, Workload, format_bytes};
+use workload::{Caching, Durability, Shape, Workload, format_bytes};
 
 /// "random 8 KiB reads", "4 KiB appends, each synced", "random 8 KiB, 70 % reads, 30 % writes".
 pub(crate) fn workload(workload: &Workload) -> String {
@@ -16,10 +17,7 @@ pub(crate) fn shape(shape: &Shape) -> String {
     if *shape == Shape::log_append(shape.block_bytes) {
         return format!("{size} appends, each synced");
     }
-    let pattern = match shape.pattern {
-        Pattern::Random => "random",
-        Pattern::Sequential => "sequential",
-    };
+    let pattern = shape.pattern;
     let operations = match shape.write_percent {
         0 => format!("{pattern} {size} reads"),
         100 => format!("{pattern} {size} writes"),

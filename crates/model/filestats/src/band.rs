@@ -1,5 +1,4 @@
 use serde::Serialize;
-use std::fmt;
 
 /// Kinds of I/O with limits of their own: every commit waits for a log write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -44,7 +43,12 @@ pub struct Profile {
 }
 
 /// No profile has that name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no band profile is called '{}'; there are {}",
+    .0,
+    Profile::ALL.iter().map(|profile| profile.name).collect::<Vec<_>>().join(", ")
+)]
 pub struct UnknownProfile(pub String);
 
 const US: u64 = 1_000;
@@ -91,23 +95,25 @@ const NVME: BandLimits = BandLimits {
     last: "awful",
 };
 
+const CACHED_WRITES: BandLimits =
+    BandLimits { limits: &[("excellent", MS), ("good", 2 * MS), ("fair", 4 * MS)], last: "poor" };
+const GUIDANCE: BandLimits =
+    BandLimits { limits: &[("ok", 20 * MS), ("above guidance", 100 * MS)], last: "slow" };
+
 impl Profile {
+    /// The same bands for all that is read and written.
+    const fn alike(name: &'static str, origin: &'static str, limits: BandLimits) -> Profile {
+        Profile { name, origin, read: limits, write: limits, log_write: limits }
+    }
+
     /// All profiles; the first one is the default.
     pub const ALL: &'static [Profile] = &[
-        Profile {
-            name: "randal",
-            origin: "Paul Randal, SQLskills",
-            read: RANDAL,
-            write: RANDAL,
-            log_write: RANDAL,
-        },
-        Profile {
-            name: "microsoft-css",
-            origin: "Microsoft support, troubleshooting slow SQL Server I/O",
-            read: MICROSOFT_CSS,
-            write: MICROSOFT_CSS,
-            log_write: MICROSOFT_CSS,
-        },
+        Profile::alike("randal", "Paul Randal, SQLskills", RANDAL),
+        Profile::alike(
+            "microsoft-css",
+            "Microsoft support, troubleshooting slow SQL Server I/O",
+            MICROSOFT_CSS,
+        ),
         Profile {
             name: "microsoft-2012",
             origin: "Microsoft engagement guidance of 2012: reads 8/12/20 ms, cached writes 1/2/4 ms",
@@ -115,43 +121,19 @@ impl Profile {
                 limits: &[("excellent", 8 * MS), ("good", 12 * MS), ("fair", 20 * MS)],
                 last: "poor",
             },
-            write: BandLimits {
-                limits: &[("excellent", MS), ("good", 2 * MS), ("fair", 4 * MS)],
-                last: "poor",
-            },
-            log_write: BandLimits {
-                limits: &[("excellent", MS), ("good", 2 * MS), ("fair", 4 * MS)],
-                last: "poor",
-            },
+            write: CACHED_WRITES,
+            log_write: CACHED_WRITES,
         },
         Profile {
             name: "first-responder-kit",
             origin: "sp_BlitzFirst: data reads within 20 ms, log writes within 3 ms, slow from 100 ms",
-            read: BandLimits { limits: &[("ok", 20 * MS), ("above guidance", 100 * MS)], last: "slow" },
-            write: BandLimits { limits: &[("ok", 20 * MS), ("above guidance", 100 * MS)], last: "slow" },
+            read: GUIDANCE,
+            write: GUIDANCE,
             log_write: BandLimits { limits: &[("ok", 3 * MS), ("above guidance", 100 * MS)], last: "slow" },
         },
-        Profile {
-            name: "pal",
-            origin: "PAL, Avg. Disk sec/Read and /Write",
-            read: PAL,
-            write: PAL,
-            log_write: PAL,
-        },
-        Profile {
-            name: "dbatools",
-            origin: "dbatools Test-DbaDiskSpeed",
-            read: DBATOOLS,
-            write: DBATOOLS,
-            log_write: DBATOOLS,
-        },
-        Profile {
-            name: "nvme",
-            origin: "Headroom, for local flash where a millisecond is already long",
-            read: NVME,
-            write: NVME,
-            log_write: NVME,
-        },
+        Profile::alike("pal", "PAL, Avg. Disk sec/Read and /Write", PAL),
+        Profile::alike("dbatools", "dbatools Test-DbaDiskSpeed", DBATOOLS),
+        Profile::alike("nvme", "Headroom, for local flash where a millisecond is already long", NVME),
     ];
 
     /// The profile of that name.
@@ -193,15 +175,6 @@ impl Default for Profile {
         Profile::ALL[0]
     }
 }
-
-impl fmt::Display for UnknownProfile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = Profile::ALL.iter().map(|profile| profile.name).collect();
-        write!(f, "no band profile is called '{}'; there are {}", self.0, names.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownProfile {}
 
 #[cfg(test)]
 mod tests {

@@ -96,6 +96,26 @@ impl<T> Figure<T> {
     }
 }
 
+impl<T> Figure<Option<T>> {
+    /// `None` where a known value is none.
+    pub fn transpose(self) -> Option<Figure<T>> {
+        match self {
+            Figure::Known(value) => value.map(Figure::Known),
+            Figure::Unknown { unknown } => Some(Figure::unknown(unknown)),
+        }
+    }
+}
+
+impl<T> Figure<Figure<T>> {
+    /// Unknown where either is.
+    pub fn flatten(self) -> Figure<T> {
+        match self {
+            Figure::Known(figure) => figure,
+            Figure::Unknown { unknown } => Figure::unknown(unknown),
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -19,12 +19,12 @@ impl Default for Rules {
 impl Rules {
     /// The time between two captures of one epoch, or why it is none. Within an epoch the source's clock cannot run
     /// backwards; if it seems to, it is another clock.
-    pub(crate) fn elapsed_ns(&self, elapsed_ns: Option<u64>) -> Result<u64, Reason> {
+    pub(crate) fn elapsed_ns(&self, elapsed_ns: Option<u64>) -> Figure<u64> {
         match elapsed_ns {
-            None => Err(Reason::Restart),
-            Some(0) => Err(Reason::NoTimePassed),
-            Some(elapsed_ns) if elapsed_ns > self.gap_ns_max => Err(Reason::GapTooLong),
-            Some(elapsed_ns) => Ok(elapsed_ns),
+            None => Figure::unknown(Reason::Restart),
+            Some(0) => Figure::unknown(Reason::NoTimePassed),
+            Some(elapsed_ns) if elapsed_ns > self.gap_ns_max => Figure::unknown(Reason::GapTooLong),
+            Some(elapsed_ns) => Figure::Known(elapsed_ns),
         }
     }
 }
@@ -108,8 +108,8 @@ pub(crate) fn between(then: &Sample, now: &Sample, elapsed_ns: Option<u64>, rule
         return Interval::Unknown(Reason::Reopened);
     }
     let elapsed_ns = match rules.elapsed_ns(elapsed_ns) {
-        Ok(elapsed_ns) => elapsed_ns,
-        Err(reason) => return Interval::Unknown(reason),
+        Figure::Known(elapsed_ns) => elapsed_ns,
+        Figure::Unknown { unknown } => return Interval::Unknown(unknown),
     };
     let latencies = match (&now.latencies, &then.latencies) {
         (Some(now), Some(then)) => match now.since(then) {
@@ -170,10 +170,7 @@ impl Delta {
 
     /// Mean time of one sync in nanoseconds.
     pub fn sync_latency_ns(&self) -> Figure<f64> {
-        match self.counters.sync {
-            Figure::Known(sync) => sync.latency_ns(),
-            Figure::Unknown { unknown } => Figure::unknown(unknown),
-        }
+        self.counters.sync.map(|sync| sync.latency_ns()).flatten()
     }
 
     /// Operations of one kind a second.

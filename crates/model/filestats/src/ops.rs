@@ -41,14 +41,10 @@ impl Ops {
     /// `self - earlier`, or `None` where a counter fell. A stall that was not kept at either end is
     /// unknown in the difference; counts and bytes still stand.
     pub(crate) fn since(self, earlier: Ops) -> Option<Ops> {
-        let stall_ns = match (self.stall_ns, earlier.stall_ns) {
-            (Figure::Known(now), Figure::Known(then)) => Figure::Known(now.checked_sub(then)?),
-            (Figure::Unknown { unknown }, _) | (_, Figure::Unknown { unknown }) => Figure::unknown(unknown),
-        };
         Some(Ops {
             count: self.count.checked_sub(earlier.count)?,
             bytes: self.bytes.checked_sub(earlier.bytes)?,
-            stall_ns,
+            stall_ns: self.stall_ns.zip(earlier.stall_ns, u64::checked_sub).transpose()?,
         })
     }
 
@@ -111,19 +107,11 @@ impl Counters {
     /// `self - earlier`, or `None` where a counter fell. A figure that is unknown at either end is unknown in the
     /// difference.
     pub fn since(self, earlier: Counters) -> Option<Counters> {
-        let sync = match (self.sync, earlier.sync) {
-            (Figure::Known(now), Figure::Known(then)) => Figure::Known(now.since(then)?),
-            (Figure::Unknown { unknown }, _) | (_, Figure::Unknown { unknown }) => Figure::unknown(unknown),
-        };
-        let busy_ns = match (self.busy_ns, earlier.busy_ns) {
-            (Figure::Known(now), Figure::Known(then)) => Figure::Known(now.checked_sub(then)?),
-            (Figure::Unknown { unknown }, _) | (_, Figure::Unknown { unknown }) => Figure::unknown(unknown),
-        };
         Some(Counters {
             read: self.read.since(earlier.read)?,
             write: self.write.since(earlier.write)?,
-            sync,
-            busy_ns,
+            sync: self.sync.zip(earlier.sync, Ops::since).transpose()?,
+            busy_ns: self.busy_ns.zip(earlier.busy_ns, u64::checked_sub).transpose()?,
         })
     }
 

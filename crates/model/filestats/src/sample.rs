@@ -244,13 +244,6 @@ impl FileIdentity {
 
 impl fmt::Display for FileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FileKind::Data => "data",
-            FileKind::Log => "log",
-            FileKind::Journal => "journal",
-            FileKind::Temp => "temp",
-            FileKind::Device => "device",
-            FileKind::Other => "other",
-        })
+        self.serialize(f)
     }
 }

@@ -1,6 +1,5 @@
 use crate::IoClass;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// What the users of a database are promised: mean latencies that are still fine. A second may be fine
 /// in a warehouse and is an outage for a shop.
@@ -15,7 +14,8 @@ pub struct ServiceLevel {
 }
 
 /// Text that is no service level.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no service level; give oltp, warehouse, or read/write/log milliseconds as in 20/20/5")]
 pub struct UnknownServiceLevel(pub String);
 
 const MS: u64 = 1_000_000;
@@ -73,18 +73,6 @@ impl std::str::FromStr for ServiceLevel {
         }
     }
 }
-
-impl fmt::Display for UnknownServiceLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "'{}' is no service level; give oltp, warehouse, or read/write/log milliseconds as in 20/20/5",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for UnknownServiceLevel {}
 
 #[cfg(test)]
 mod tests {

@@ -117,10 +117,7 @@ pub struct TimeSeries {
 impl TimeSeries {
     /// Time of the interval that ends at that tick on the source's clock, or why there is none.
     pub fn elapsed_ns(&self, at: usize, rules: Rules) -> Figure<u64> {
-        match rules.elapsed_ns(self.clock_ns(at)) {
-            Ok(elapsed_ns) => Figure::Known(elapsed_ns),
-            Err(reason) => Figure::unknown(reason),
-        }
+        rules.elapsed_ns(self.clock_ns(at))
     }
 
     /// When the interval that ends at that tick began and ended, wall clock.

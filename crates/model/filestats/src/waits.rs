@@ -115,18 +115,12 @@ pub(crate) fn between(
     if let Some(reason) = then.epoch.ended(&now.epoch) {
         return Figure::unknown(reason);
     }
-    let elapsed_ns = match rules.elapsed_ns(elapsed_ns) {
-        Ok(elapsed_ns) => elapsed_ns,
-        Err(reason) => return Figure::unknown(reason),
-    };
-    let since = |now: Figure<u64>, then: Figure<u64>| match (now, then) {
-        (Figure::Known(now), Figure::Known(then)) => now.checked_sub(then).map(Figure::Known),
-        (Figure::Unknown { unknown }, _) | (_, Figure::Unknown { unknown }) => Some(Figure::unknown(unknown)),
-    };
-    match (since(now.count, then.count), since(now.wait_ns, then.wait_ns)) {
+    let since = |now: Figure<u64>, then: Figure<u64>| now.zip(then, u64::checked_sub).transpose();
+    let delta = |elapsed_ns| match (since(now.count, then.count), since(now.wait_ns, then.wait_ns)) {
         (Some(count), Some(wait_ns)) => Figure::Known(WaitDelta { elapsed_ns, count, wait_ns }),
         _ => Figure::unknown(Reason::CounterFell),
-    }
+    };
+    rules.elapsed_ns(elapsed_ns).map(delta).flatten()
 }
 
 impl WaitSample {

@@ -7,13 +7,14 @@ use crate::limits::{
 };
 use crate::{Finding, FindingKind, Weight, words};
 use statistics::IOS_MIN;
-use workload::{Arrival, LatencyHistogram, Response, Unit};
+use workload::{Arrival, LatencyHistogram, Unit};
 
-/// Reads and writes together, from their intended start.
-fn waited(response: &Response) -> LatencyHistogram {
+/// Reads and writes together, from their intended start; `None` of few, and of runs without latencies.
+fn waited(case: &Case) -> Option<LatencyHistogram> {
+    let response = case.result.response.as_ref()?;
     let mut both = response.read.clone();
     both.merge(&response.write);
-    both
+    (both.count() >= IOS_MIN && case.has_latencies()).then_some(both)
 }
 
 pub fn rate(case: &Case) -> Option<Finding> {
@@ -65,12 +66,8 @@ pub fn rate(case: &Case) -> Option<Finding> {
 /// Of the percentiles from the median on, the lowest at which the generator's own delay may explain why users
 /// waited longer than the storage took.
 pub fn late_generator(case: &Case) -> Option<Finding> {
-    let response = case.result.response.as_ref()?;
-    let waited = waited(response);
-    if waited.count() < IOS_MIN || !case.has_latencies() {
-        return None;
-    }
-    let late_ns = response.late_ns_max as f64;
+    let waited = waited(case)?;
+    let late_ns = case.result.response.as_ref()?.late_ns_max as f64;
     let standing = LADDER.iter().filter(|rung| rung.percent >= 50.0 && rung.stands(&waited));
     let suspect = standing.clone().find(|rung| {
         let of = |latencies: &LatencyHistogram| latencies.percentile_ns(rung.percent).unwrap_or(0) as f64;
@@ -107,10 +104,7 @@ pub fn late_generator(case: &Case) -> Option<Finding> {
 }
 
 pub fn response(case: &Case) -> Option<Finding> {
-    let waited = waited(case.result.response.as_ref()?);
-    if waited.count() < IOS_MIN || !case.has_latencies() {
-        return None;
-    }
+    let waited = waited(case)?;
     let ratio_at = |percent: f64| {
         let (user, storage) =
             (waited.percentile_ns(percent)? as f64, case.latency.percentile_ns(percent)? as f64);
@@ -152,7 +146,7 @@ pub fn response(case: &Case) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::case::tests::{direction, finding, plain, weight};
-    use workload::{Direction, RunResult};
+    use workload::{Direction, Response, RunResult};
 
     /// 20,000 IOPS of 150 to 250 us, as requested by `arrival`.
     fn open(arrival: Arrival, response: &Direction, late_ns_max: u64) -> RunResult {

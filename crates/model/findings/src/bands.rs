@@ -44,11 +44,8 @@ pub fn bands(case: &Case) -> Option<Finding> {
             _ => Weight::Warning,
         });
         parts.push(format!("{name} {} ({})", band.name, words::time(*ns)));
-        finding = finding.fact(&format!("mean of {name}"), *ns, Unit::Ns).fact(
-            &format!("band of {name}"),
-            band.rank as f64,
-            Unit::Rank,
-        );
+        finding = finding.fact(&format!("mean of {name}"), *ns, Unit::Ns);
+        finding = finding.fact(&format!("band of {name}"), band.rank as f64, Unit::Rank);
     }
     if parts.is_empty() {
         return None;

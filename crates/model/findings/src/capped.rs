@@ -10,6 +10,7 @@ use crate::limits::{FLAT_OF_CHANCE, FLAT_ROWS};
 use crate::run_series::Measure;
 use crate::{Finding, FindingKind, Weight, steady, words};
 use capability::{METERED_SPREAD_MAX, humps};
+use statistics::{mean, squared_deviations};
 use workload::Unit;
 
 pub fn capped(case: &Case) -> Option<Finding> {
@@ -23,12 +24,11 @@ pub fn capped(case: &Case) -> Option<Finding> {
         return None;
     }
     let rates: Vec<f64> = rows.iter().map(|row| row.rate()).collect();
-    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let mean = mean(&rates);
     let most = rates.iter().copied().fold(f64::MIN, f64::max);
     let least = rates.iter().copied().fold(f64::MAX, f64::min);
     let range = (most - least) / mean;
-    let deviation =
-        (rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64).sqrt() / mean;
+    let deviation = (squared_deviations(&rates) / rates.len() as f64).sqrt() / mean;
     let ios_a_row = rows.iter().map(|row| row.ios).sum::<f64>() / rows.len() as f64;
     let variation = case.latency.deviation_ns()? / case.latency.mean_ns()?;
     let chance = variation / ios_a_row.sqrt();
@@ -45,15 +45,8 @@ pub fn capped(case: &Case) -> Option<Finding> {
         words::rate(case.result.mib_per_s()),
         words::share(range)
     );
-    let facts = |finding: Finding| {
-        finding
-            .fact("plateau", mean, Unit::PerSecond)
-            .fact("range of its rows", range, Unit::Share)
-            .fact("deviation of its rows", deviation, Unit::Share)
-            .fact("deviation that chance gives", chance, Unit::Share)
-    };
     let remedy = "look for io.max of a cgroup, the volume's provisioned limit, or the machine's own; compare it with this rate";
-    Some(facts(match humps {
+    let (weight, text) = match humps {
         Some(humps) => {
             let text = format!(
                 "Capped: {flat}, and latencies in two groups with nothing between ({} up to {}, {} from {}), as a token bucket gives.",
@@ -62,15 +55,21 @@ pub fn capped(case: &Case) -> Option<Finding> {
                 words::share(humps.slow_share),
                 words::time(humps.slow_ns),
             );
-            Finding::new(FindingKind::Capped, Weight::Warning, text).remedy(remedy)
+            (Weight::Warning, text)
         }
         None => {
             let text = format!(
                 "{flat}: evener than I/Os of such differing latencies are by chance, as under a cap."
             );
-            Finding::new(FindingKind::Capped, Weight::Note, text).remedy(remedy)
+            (Weight::Note, text)
         }
-    }))
+    };
+    let finding = Finding::new(FindingKind::Capped, weight, text)
+        .fact("plateau", mean, Unit::PerSecond)
+        .fact("range of its rows", range, Unit::Share)
+        .fact("deviation of its rows", deviation, Unit::Share)
+        .fact("deviation that chance gives", chance, Unit::Share);
+    Some(finding.remedy(remedy))
 }
 
 #[cfg(test)]

@@ -45,11 +45,10 @@ impl CpuUse<'_> {
     fn finding(&self, weight: Weight, text: String) -> Finding {
         let mut finding = Finding::new(FindingKind::Cpu, weight, text);
         if let Some((at, busy)) = self.thread {
-            finding = finding.fact("busiest thread", at as f64, Unit::Number).fact(
-                "busiest thread's use of a core",
-                busy,
-                Unit::Share,
-            );
+            finding = finding.facts([
+                ("busiest thread", at as f64, Unit::Number),
+                ("busiest thread's use of a core", busy, Unit::Share),
+            ]);
         }
         if let Some((core, busy)) = self.core {
             finding = finding
@@ -218,7 +217,7 @@ pub fn threads(case: &Case) -> Option<Finding> {
 fn spread(values: &[f64]) -> Option<(f64, f64, f64)> {
     let least = values.iter().copied().min_by(f64::total_cmp)?;
     let most = values.iter().copied().max_by(f64::total_cmp)?;
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let mean = statistics::mean(values);
     (mean > 0.0).then(|| (least, most, (most - least) / mean))
 }
 

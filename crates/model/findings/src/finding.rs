@@ -110,6 +110,10 @@ impl Finding {
         self
     }
 
+    pub(crate) fn facts<const N: usize>(self, facts: [(&str, f64, Unit); N]) -> Finding {
+        facts.into_iter().fold(self, |finding, (what, value, unit)| finding.fact(what, value, unit))
+    }
+
     pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Finding {
         self.remedy = Some(remedy.into());
         self

@@ -28,15 +28,10 @@ fn buffered(case: &Case) -> Option<Finding> {
     }
     let (used, memory) = (case.used_bytes()?, case.conditions.memory_bytes?);
     let share = memory as f64 / used as f64;
-    let facts = |finding: Finding| {
-        finding.fact("used part of the target", used as f64, Unit::Bytes).fact(
-            "memory",
-            memory as f64,
-            Unit::Bytes,
-        )
-    };
+    let facts =
+        [("used part of the target", used as f64, Unit::Bytes), ("memory", memory as f64, Unit::Bytes)];
     let (used, memory) = (words::bytes(used), words::bytes(memory));
-    Some(facts(if share >= 1.0 {
+    let finding = if share >= 1.0 {
         let text = format!(
             "The {used} in use fit into {memory} of memory: reads may never have reached the storage."
         );
@@ -49,18 +44,16 @@ fn buffered(case: &Case) -> Option<Finding> {
         new(Weight::Note, text).remedy("use direct I/O, or a larger target")
     } else {
         new(Weight::Good, format!("The {used} in use are {} x the memory.", words::rate(1.0 / share)))
-    }))
+    };
+    Some(finding.facts(facts))
 }
 
 /// Past the page cache: what is left is the cache of the device, the controller, the array.
 fn direct(case: &Case) -> Option<Finding> {
     let used_bytes = case.used_bytes()?;
     let new = |weight, text: String| {
-        Finding::new(FindingKind::TargetSize, weight, text).fact(
-            "used part of the target",
-            used_bytes as f64,
-            Unit::Bytes,
-        )
+        let facts = [("used part of the target", used_bytes as f64, Unit::Bytes)];
+        Finding::new(FindingKind::TargetSize, weight, text).facts(facts)
     };
     let used = words::bytes(used_bytes);
     let Some(cache_bytes) = case.conditions.device_cache_bytes.filter(|bytes| *bytes > 0) else {
@@ -80,13 +73,10 @@ fn direct(case: &Case) -> Option<Finding> {
     let share = cache_bytes as f64 / used_bytes as f64;
     let cache = words::bytes(cache_bytes);
     let finding = if share >= 1.0 {
-        new(
-            Weight::Warning,
-            format!(
-                "The {used} in use fit into the device's cache of {cache}: it is the cache that answered."
-            ),
-        )
-        .remedy("use a target of several times the cache")
+        let text = format!(
+            "The {used} in use fit into the device's cache of {cache}: it is the cache that answered."
+        );
+        new(Weight::Warning, text).remedy("use a target of several times the cache")
     } else if share > CACHED_SHARE {
         let text = format!(
             "The device's cache of {cache} may have answered up to {} of the I/Os.",
@@ -94,10 +84,8 @@ fn direct(case: &Case) -> Option<Finding> {
         );
         new(Weight::Note, text).remedy("use a larger target")
     } else {
-        new(
-            Weight::Good,
-            format!("{used} in use, {} x the device's cache of {cache}.", words::rate(1.0 / share)),
-        )
+        let times = words::rate(1.0 / share);
+        new(Weight::Good, format!("{used} in use, {times} x the device's cache of {cache}."))
     };
     Some(finding.fact("device cache", cache_bytes as f64, Unit::Bytes))
 }

@@ -46,43 +46,27 @@ pub fn verification(case: &Case) -> Option<Finding> {
                 .remedy("let the run come to its end")
         });
     };
+    let (blocks, bad) = (format_count(verification.blocks), format_count(verification.bad));
     let finding = if verification.bad > 0 {
-        let text = format!(
-            "{} of {} blocks read again are not as they were written.",
-            format_count(verification.bad),
-            format_count(verification.blocks)
-        );
-        new(Weight::Warning, text)
+        new(Weight::Warning, format!("{bad} of {blocks} blocks read again are not as they were written."))
             .remedy("trust this storage with nothing until the cause is known; keep the target as it is")
     } else if verification.blocks == 0 {
         new(Weight::Note, "There was nothing to check: no block was read again.".into())
     } else {
-        new(
-            Weight::Good,
-            format!(
-                "All {} blocks that were read again are as they were written.",
-                format_count(verification.blocks)
-            ),
-        )
+        new(Weight::Good, format!("All {blocks} blocks that were read again are as they were written."))
     };
-    Some(finding.fact("checked", verification.blocks as f64, Unit::Blocks).fact(
-        "bad",
-        verification.bad as f64,
-        Unit::Blocks,
-    ))
+    Some(finding.facts([
+        ("checked", verification.blocks as f64, Unit::Blocks),
+        ("bad", verification.bad as f64, Unit::Blocks),
+    ]))
 }
 
 pub fn interrupted(case: &Case) -> Option<Finding> {
+    let elapsed_ns = case.result.elapsed_ns as f64;
     case.result.interrupted.then(|| {
-        let text = format!(
-            "Ended early by the user: the figures cover the {} until then.",
-            words::length(case.result.elapsed_ns as f64)
-        );
-        Finding::new(FindingKind::Interrupted, Weight::Note, text).fact(
-            "measured",
-            case.result.elapsed_ns as f64,
-            Unit::Ns,
-        )
+        let until = words::length(elapsed_ns);
+        let text = format!("Ended early by the user: the figures cover the {until} until then.");
+        Finding::new(FindingKind::Interrupted, Weight::Note, text).facts([("measured", elapsed_ns, Unit::Ns)])
     })
 }
 

@@ -1,5 +1,6 @@
 use crate::{Matrix, Order};
 use serde::{Deserialize, Serialize};
+use stream::random::SplitMix64;
 use workload::Pattern;
 
 /// One combination of the values of the axes.
@@ -86,10 +87,7 @@ impl Point {
 /// A step of SplitMix64 (Steele, Lea and Flood 2014). Ours, since a matrix that is continued by a later
 /// Headroom must find the same order and seeds.
 fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    SplitMix64(value).next_word()
 }
 
 /// Fisher and Yates.

@@ -60,26 +60,9 @@ fn alone(
 
 /// The point of a curve that a run gives.
 pub fn point(result: &RunResult) -> Point {
-    let latencies = result.latency();
-    let few = || 1.96 * result.iops() / (result.ios().max(1) as f64).sqrt();
-    Point {
-        outstanding: result.workload.outstanding_total(),
-        iops: result.iops(),
-        iops_half_width: intervals(result).map_or_else(few, |(rate, _)| rate.half_width),
-        mib_per_s: result.mib_per_s(),
-        latency_ns: latencies.mean_ns().unwrap_or(0.0),
-        latency_ns_p50: latencies.percentile_ns(50.0).unwrap_or(0),
-        latency_ns_p99: latencies.supports_percentile(99.0).then(|| latencies.percentile_ns(99.0)).flatten(),
-        latency_ns_max: latencies.max_ns().unwrap_or(0),
-        outstanding_measured: result.outstanding(),
-        ios: result.ios(),
-        failed: 0,
-        seconds: result.elapsed_s(),
-        steady: true,
-        cpu_ns_per_io: 0.0,
-        client_busy: 0.0,
-        humps: None,
-    }
+    let few = || statistics::poisson_half_width(result.iops(), result.ios());
+    let half_width = intervals(result).map_or_else(few, |(rate, _)| rate.half_width);
+    Point { humps: None, ..Point::new(result, half_width, true) }
 }
 
 /// The curve of a closed loop of a shape on a storage.

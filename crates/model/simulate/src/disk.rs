@@ -230,33 +230,19 @@ impl DiskState {
 
     /// If the arm is free, starts the waiting I/O that it reaches first: its part, and when it completes.
     pub fn start_arm(&mut self, now_ns: u64) -> Option<(u32, u64)> {
-        let MechanicsState::Rotating(arm) = &mut self.mechanics else { return None };
+        let stall = self.stall;
+        let arm = self.arm()?;
         if arm.busy || arm.waiting.is_empty() {
             return None;
         }
-        let starts_ns = after_stall(self.stall, now_ns);
-        Some(arm.begin(starts_ns))
+        Some(arm.begin(after_stall(stall, now_ns)))
     }
 
-    /// The I/O of the arm has completed.
-    pub fn release_arm(&mut self) {
-        if let MechanicsState::Rotating(arm) = &mut self.mechanics {
-            arm.busy = false;
-        }
-    }
-
-    /// An I/O waits for the arm.
-    pub fn wait_for_arm(&mut self, part: u32, now_ns: u64, offset: u64, bytes: u64, random: &mut Random) {
-        if let MechanicsState::Rotating(arm) = &mut self.mechanics {
-            arm.wait(part, now_ns, offset, bytes, random);
-        }
-    }
-
-    /// Drops what is in progress, between two phases.
-    pub fn clear_waiting(&mut self) {
-        if let MechanicsState::Rotating(arm) = &mut self.mechanics {
-            arm.waiting.clear();
-            arm.busy = false;
+    /// The arm of a rotating disk.
+    pub fn arm(&mut self) -> Option<&mut Arm> {
+        match &mut self.mechanics {
+            MechanicsState::Rotating(arm) => Some(arm),
+            MechanicsState::Flash(_) => None,
         }
     }
 }

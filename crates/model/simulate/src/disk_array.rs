@@ -4,7 +4,7 @@ use crate::events::Events;
 use crate::model::Storage;
 use serde::{Deserialize, Serialize};
 use stream::random::{Random, seeded};
-use workload::{LayoutMap, TraceKind};
+use workload::{LayoutMap, Part, TraceKind};
 
 /// I/Os of one disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,14 +45,6 @@ pub enum Step {
     Written,
     /// It has completed.
     Done,
-}
-
-/// A range of a disk.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    disk: usize,
-    offset: u64,
-    bytes: u64,
 }
 
 /// A part of an I/O that waits for its disk.
@@ -127,8 +119,8 @@ impl DiskArray {
         io.ends_ns = now_ns;
         if self.disks.len() == 1 {
             io.parts = 1;
-            let place = Place { disk: 0, offset, bytes: left };
-            self.send_part(at, io, place, now_ns, events);
+            let part = Part { member: 0, offset, bytes: left };
+            self.send_part(at, io, part, now_ns, events);
             return;
         }
         // One is this loop's, so that no part is the last before all are sent.
@@ -137,8 +129,7 @@ impl DiskArray {
             && let Some(part) = self.map.first_part(offset, left)
         {
             io.parts += 1;
-            let place = Place { disk: part.member, offset: part.offset, bytes: part.bytes };
-            self.send_part(at, io, place, now_ns, events);
+            self.send_part(at, io, part, now_ns, events);
             offset += part.bytes;
             left -= part.bytes;
         }
@@ -146,8 +137,8 @@ impl DiskArray {
     }
 
     #[inline]
-    fn send_part(&mut self, at: u32, io: &mut Io, place: Place, now_ns: u64, events: &mut Events) {
-        let Place { disk, offset, bytes } = place;
+    fn send_part(&mut self, at: u32, io: &mut Io, part: Part, now_ns: u64, events: &mut Events) {
+        let Part { member: disk, offset, bytes } = part;
         let write = io.kind == TraceKind::Write;
         let used = &mut self.used[disk];
         *(if write { &mut used.writes } else { &mut used.reads }) += 1;
@@ -157,13 +148,13 @@ impl DiskArray {
             let waiting = self.wait(Waiting { io: at, disk: disk as u32, offset, bytes });
             events.push(granted_ns, EVENT_PART | u64::from(waiting));
         } else {
-            self.serve(at, io, place, now_ns, events);
+            self.serve(at, io, part, now_ns, events);
         }
     }
 
     #[inline]
-    fn serve(&mut self, at: u32, io: &mut Io, place: Place, now_ns: u64, events: &mut Events) {
-        let Place { disk, offset, bytes } = place;
+    fn serve(&mut self, at: u32, io: &mut Io, part: Part, now_ns: u64, events: &mut Events) {
+        let Part { member: disk, offset, bytes } = part;
         let write = io.kind == TraceKind::Write;
         let state = &mut self.disks[disk];
         if state.serves_in_order(write, io.through) {
@@ -172,7 +163,9 @@ impl DiskArray {
             return;
         }
         let waiting = self.wait(Waiting { io: at, disk: disk as u32, offset, bytes });
-        self.disks[disk].wait_for_arm(waiting, now_ns, offset, bytes, &mut self.random);
+        if let Some(arm) = self.disks[disk].arm() {
+            arm.wait(waiting, now_ns, offset, bytes, &mut self.random);
+        }
         self.start_arm(disk, now_ns, events);
     }
 
@@ -203,14 +196,17 @@ impl DiskArray {
     pub fn clear_waiting(&mut self) {
         self.waiting.clear();
         self.waiting_free.clear();
-        self.disks.iter_mut().for_each(DiskState::clear_waiting);
+        for arm in self.disks.iter_mut().filter_map(DiskState::arm) {
+            arm.waiting.clear();
+            arm.busy = false;
+        }
     }
 
     /// A part that waited for its disk's limits passes them.
     pub fn part_granted(&mut self, at: u32, ios: &mut [Io], now_ns: u64, events: &mut Events) {
         let part = self.waiting[at as usize];
         self.waiting_free.push(at);
-        let place = Place { disk: part.disk as usize, offset: part.offset, bytes: part.bytes };
+        let place = Part { member: part.disk as usize, offset: part.offset, bytes: part.bytes };
         self.serve(part.io, &mut ios[part.io as usize], place, now_ns, events);
     }
 
@@ -218,7 +214,9 @@ impl DiskArray {
     pub fn arm_done(&mut self, at: u32, ios: &mut [Io], now_ns: u64, events: &mut Events) {
         let part = self.waiting[at as usize];
         self.waiting_free.push(at);
-        self.disks[part.disk as usize].release_arm();
+        if let Some(arm) = self.disks[part.disk as usize].arm() {
+            arm.busy = false;
+        }
         part_done(part.io, &mut ios[part.io as usize], now_ns, events);
         self.start_arm(part.disk as usize, now_ns, events);
     }

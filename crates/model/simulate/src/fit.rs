@@ -2,7 +2,7 @@
 
 use crate::curve::simulate_alone;
 use crate::model::{Cost, Disk, Flash, Limit, Mechanics, Metered, Storage, Time};
-use capability::{Capability, Curve};
+use capability::{Capability, Curve, Demand as LinearCost};
 use serde::{Deserialize, Serialize};
 use workload::{CapKind, Durability, Pattern, Shape, Workload};
 
@@ -37,15 +37,6 @@ pub struct HeldOutPoint {
     pub simulated_iops: f64,
 }
 
-/// A duration that grows linearly with the bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LinearCost {
-    /// Nanoseconds per I/O.
-    pub fixed_ns: f64,
-    /// Nanoseconds per byte.
-    pub per_byte_ns: f64,
-}
-
 /// Why there is no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
@@ -71,38 +62,31 @@ const SLOWER: [f64; 5] = [1.0, 1.05, 1.12, 1.2, 1.35];
 /// Most units that are tried, in powers of two.
 const UNITS_MAX: u32 = 256;
 
-impl LinearCost {
-    /// The duration at a size.
-    pub fn at_bytes(&self, bytes: f64) -> f64 {
-        self.fixed_ns + self.per_byte_ns * bytes
-    }
+fn times(line: LinearCost, factor: f64) -> LinearCost {
+    LinearCost { fixed_ns: line.fixed_ns * factor, per_byte_ns: line.per_byte_ns * factor }
+}
 
-    fn times(&self, factor: f64) -> LinearCost {
-        LinearCost { fixed_ns: self.fixed_ns * factor, per_byte_ns: self.per_byte_ns * factor }
+/// Least squares of the relative errors over (bytes, nanoseconds); neither term below 0.
+fn fit_line(points: &[(f64, f64)]) -> Option<LinearCost> {
+    let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(b, t)| of(*b, *t)).sum::<f64>();
+    let (ones, bytes, squares) =
+        (sum(&|_, t| 1.0 / (t * t)), sum(&|b, t| b / (t * t)), sum(&|b, t| b * b / (t * t)));
+    let (times, products) = (sum(&|_, t| 1.0 / t), sum(&|b, t| b / t));
+    let determinant = ones * squares - bytes * bytes;
+    let fixed = LinearCost { fixed_ns: times / ones, per_byte_ns: 0.0 };
+    if points.is_empty() {
+        return None;
     }
-
-    /// Least squares of the relative errors over (bytes, nanoseconds); neither term below 0.
-    fn fit(points: &[(f64, f64)]) -> Option<LinearCost> {
-        let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(b, t)| of(*b, *t)).sum::<f64>();
-        let (ones, bytes, squares) =
-            (sum(&|_, t| 1.0 / (t * t)), sum(&|b, t| b / (t * t)), sum(&|b, t| b * b / (t * t)));
-        let (times, products) = (sum(&|_, t| 1.0 / t), sum(&|b, t| b / t));
-        let determinant = ones * squares - bytes * bytes;
-        let fixed = LinearCost { fixed_ns: times / ones, per_byte_ns: 0.0 };
-        if points.is_empty() {
-            return None;
-        }
-        if determinant <= 1e-9 * ones * squares {
-            return Some(fixed);
-        }
-        let fixed_ns = (times * squares - products * bytes) / determinant;
-        let per_byte_ns = (products * ones - times * bytes) / determinant;
-        Some(match () {
-            () if per_byte_ns < 0.0 => fixed,
-            () if fixed_ns < 0.0 => LinearCost { fixed_ns: 0.0, per_byte_ns: products / squares },
-            () => LinearCost { fixed_ns, per_byte_ns },
-        })
+    if determinant <= 1e-9 * ones * squares {
+        return Some(fixed);
     }
+    let fixed_ns = (times * squares - products * bytes) / determinant;
+    let per_byte_ns = (products * ones - times * bytes) / determinant;
+    Some(match () {
+        () if per_byte_ns < 0.0 => fixed,
+        () if fixed_ns < 0.0 => LinearCost { fixed_ns: 0.0, per_byte_ns: products / squares },
+        () => LinearCost { fixed_ns, per_byte_ns },
+    })
 }
 
 /// Fits parallel units, or stages in series, to the curves of random I/Os: the latency of an I/O alone, its demand on the
@@ -219,7 +203,7 @@ impl Costs {
                 alone.push((bytes, of_shape().map(latency_ns).fold(f64::MAX, f64::min)));
                 demand.push((bytes, of_shape().map(|point| 1e9 / point.iops).fold(f64::MAX, f64::min)));
             }
-            Some((LinearCost::fit(&alone)?, LinearCost::fit(&demand)?))
+            Some((fit_line(&alone)?, fit_line(&demand)?))
         };
         let (read, write) = (side(0), side(100));
         (read.is_some() || write.is_some()).then_some(Costs { read, write })
@@ -227,7 +211,7 @@ impl Costs {
 
     /// The costs scaled by factors, alone and at the highest rate.
     fn times(&self, alone: f64, demand: f64) -> Costs {
-        let side = |(line, most): (LinearCost, LinearCost)| (line.times(alone), most.times(demand));
+        let side = |(line, most): (LinearCost, LinearCost)| (times(line, alone), times(most, demand));
         Costs { read: self.read.map(side), write: self.write.map(side) }
     }
 
@@ -355,9 +339,7 @@ fn commit_line(capability: &Capability) -> Option<LinearCost> {
         };
         logs.filter_map(alone).collect()
     };
-    let synced = points(Durability::Synced);
-    LinearCost::fit(if synced.is_empty() { &[] } else { &synced })
-        .or_else(|| LinearCost::fit(&points(Durability::WriteThrough)))
+    fit_line(&points(Durability::Synced)).or_else(|| fit_line(&points(Durability::WriteThrough)))
 }
 
 fn not_covered(capability: &Capability, sides: &Costs) -> Vec<String> {

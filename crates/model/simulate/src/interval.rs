@@ -1,3 +1,4 @@
+use statistics::{half_width, mean};
 use workload::{RunResult, Tally};
 
 /// A mean and half the width of its 95 % confidence interval.
@@ -18,8 +19,6 @@ impl Interval {
 
 /// Batches that a series is cut into.
 const BATCHES: usize = 20;
-/// Student's t for 19 degrees of freedom, 95 %.
-const T_19: f64 = 2.093;
 
 /// I/Os a second and mean latency (ns) of a run, with intervals by batch means over the rows of the series (Law and
 /// Kelton). `None` with fewer than twenty rows.
@@ -32,11 +31,7 @@ pub fn intervals(result: &RunResult) -> Option<(Interval, Interval)> {
         .series
         .chunks_exact(each)
         .take(BATCHES)
-        .map(|rows| {
-            let mut sum = Tally::default();
-            rows.iter().for_each(|row| sum.merge(&row.total()));
-            sum
-        })
+        .map(|rows| rows.iter().fold(Tally::default(), |sum, row| sum.plus(&row.total())))
         .collect();
     let seconds = result.slice_ns as f64 * each as f64 / 1e9;
     let rates: Vec<f64> = batches.iter().map(|batch| batch.count as f64 / seconds).collect();
@@ -49,14 +44,4 @@ pub fn intervals(result: &RunResult) -> Option<(Interval, Interval)> {
         .map(|batch| (batch.stall_ns as f64 - latency_ns * batch.count as f64) / count)
         .collect();
     Some((rate, Interval { mean: latency_ns, half_width: half_width(&deviations, mean(&deviations)) }))
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-fn half_width(values: &[f64], mean: f64) -> f64 {
-    let variance =
-        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0);
-    T_19 * (variance / values.len() as f64).sqrt()
 }

@@ -39,7 +39,7 @@ mod what_if;
 pub use curve::{curve, point, simulate_alone};
 pub use disk_array::DiskUse;
 pub use file::read;
-pub use fit::{Fit, FitError, HeldOutPoint, LinearCost, fit, is_fitted};
+pub use fit::{Fit, FitError, HeldOutPoint, fit, is_fitted};
 pub use interval::{Interval, intervals};
 pub use job::Job;
 pub use machine::{Machine, OUTSTANDING_MAX};

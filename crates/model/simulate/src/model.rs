@@ -285,9 +285,8 @@ impl Storage {
     /// # Errors
     /// The first thing that is out of range.
     pub fn validate(&self) -> Result<(), SimulationError> {
-        if self.disks.is_empty() || self.disks.len() > Self::DISKS_MAX {
-            return Err(SimulationError::new(format!("{} disks", self.disks.len()), "give 1 to 1024"));
-        }
+        let disks = self.disks.len();
+        require((1..=Self::DISKS_MAX).contains(&disks), format!("{disks} disks"), "give 1 to 1024")?;
         self.limits.iter().try_for_each(Limit::validate)?;
         self.disks.iter().try_for_each(Disk::validate)
     }
@@ -314,52 +313,38 @@ impl Disk {
 
     fn validate(&self) -> Result<(), SimulationError> {
         self.limits.iter().try_for_each(Limit::validate)?;
-        if let Mechanics::Flash(flash) = &self.mechanics {
-            if flash.units == 0 || flash.units > Storage::UNITS_MAX {
-                return Err(SimulationError::new(format!("{} units", flash.units), "give 1 to 65536"));
-            }
-            if flash.stages == 0 || flash.stages > 64 {
-                return Err(SimulationError::new(format!("{} stages", flash.stages), "give 1 to 64"));
-            }
-            for cost in [&flash.read, &flash.write] {
-                validate_time(&cost.channel)?;
-                validate_time(&cost.service)?;
-                validate_time(&cost.delay)?;
-                let bytes = [cost.channel_byte_ns, cost.service_byte_ns, cost.delay_byte_ns];
-                if bytes.iter().any(|ns| !(0.0..=1e9).contains(ns)) {
-                    return Err(SimulationError::new("a time for each byte", "give 0 to 1 s"));
+        match &self.mechanics {
+            Mechanics::Flash(flash) => {
+                let Flash { units, stages, .. } = flash;
+                let units_sound = (1..=Storage::UNITS_MAX).contains(units);
+                require(units_sound, format!("{units} units"), "give 1 to 65536")?;
+                require((1..=64).contains(stages), format!("{stages} stages"), "give 1 to 64")?;
+                for cost in [&flash.read, &flash.write] {
+                    [&cost.channel, &cost.service, &cost.delay].into_iter().try_for_each(validate_time)?;
+                    let bytes = [cost.channel_byte_ns, cost.service_byte_ns, cost.delay_byte_ns];
+                    let sound = bytes.iter().all(|ns| (0.0..=1e9).contains(ns));
+                    require(sound, "a time for each byte", "give 0 to 1 s")?;
                 }
             }
-        }
-        if let Mechanics::Rotating(arm) = &self.mechanics {
-            if !(1.0..=1e6).contains(&arm.rpm) || !(1e3..=1e15).contains(&arm.bytes_per_s) {
-                return Err(SimulationError::new(
-                    "a disk that hardly turns",
-                    "give rpm = 7200, bandwidth = \"200M/s\"",
-                ));
-            }
-            if arm.seek_ns_min > arm.seek_ns_max || arm.seek_ns_max > TIME_NS_MAX {
-                return Err(SimulationError::new(
-                    "seeks",
-                    "the shortest must not be longer than the longest",
-                ));
-            }
-            if arm.queue == 0 || arm.queue > 4096 {
-                return Err(SimulationError::new(format!("a queue of {}", arm.queue), "give 1 to 4096"));
+            Mechanics::Rotating(arm) => {
+                let turns = (1.0..=1e6).contains(&arm.rpm) && (1e3..=1e15).contains(&arm.bytes_per_s);
+                require(turns, "a disk that hardly turns", "give rpm = 7200, bandwidth = \"200M/s\"")?;
+                let seeks = arm.seek_ns_min <= arm.seek_ns_max && arm.seek_ns_max <= TIME_NS_MAX;
+                require(seeks, "seeks", "the shortest must not be longer than the longest")?;
+                let queue = arm.queue;
+                require((1..=4096).contains(&queue), format!("a queue of {queue}"), "give 1 to 4096")?;
             }
         }
-        if self.cache.is_some_and(|cache| !(cache.drain_bytes_per_s >= 1.0 && cache.drain_bytes_per_s < 1e18))
-        {
-            return Err(SimulationError::new("a cache that never drains", "give drain = \"100M/s\""));
-        }
-        if self.stall.is_some_and(|stall| stall.length_ns >= stall.every_ns) {
-            return Err(SimulationError::new(
-                "a disk that always stalls",
-                "give a longer distance, as in \"2s every 30s\"",
-            ));
-        }
+        let drains = self.cache.is_none_or(|cache| (1.0..1e18).contains(&cache.drain_bytes_per_s));
+        require(drains, "a cache that never drains", "give drain = \"100M/s\"")?;
+        let serves = self.stall.is_none_or(|stall| stall.length_ns < stall.every_ns);
+        require(serves, "a disk that always stalls", "give a longer distance, as in \"2s every 30s\"")?;
         validate_time(&self.sync)
     }
+}
+
+fn require(sound: bool, what: impl Into<String>, remedy: &'static str) -> Result<(), SimulationError> {
+    if sound { Ok(()) } else { Err(SimulationError::new(what, remedy)) }
 }
 
 /// A day: no operation of a disk takes longer.
@@ -377,23 +362,14 @@ fn validate_time(time: &Time) -> Result<(), SimulationError> {
         }
         _ => false,
     };
-    if odd || !(0.0..=TIME_NS_MAX as f64).contains(&mean) {
-        return Err(SimulationError::new(
-            "a time that no disk takes",
-            "give a time up to a day, ranges that rise",
-        ));
-    }
-    Ok(())
+    let sound = !odd && (0.0..=TIME_NS_MAX as f64).contains(&mean);
+    require(sound, "a time that no disk takes", "give a time up to a day, ranges that rise")
 }
 
 impl Limit {
     fn validate(&self) -> Result<(), SimulationError> {
-        if !(self.per_second > 0.0 && self.per_second < 1e15 && self.burst >= 0.0 && self.burst < 1e18) {
-            return Err(SimulationError::new(
-                format!("a limit of {} a second", self.per_second),
-                "give a rate above 0, and what can be saved up",
-            ));
-        }
-        Ok(())
+        let sound = self.per_second > 0.0 && self.per_second < 1e15 && (0.0..1e18).contains(&self.burst);
+        let what = format!("a limit of {} a second", self.per_second);
+        require(sound, what, "give a rate above 0, and what can be saved up")
     }
 }

@@ -1,9 +1,8 @@
 //! Changes of a storage and of its clients, and the curves that a simulation predicts for them.
 
 use crate::curve::curve;
-use crate::fit::LinearCost;
 use crate::model::{Limit, Mechanics, SimulationError, Storage};
-use capability::Curve;
+use capability::{Curve, Demand as LinearCost};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

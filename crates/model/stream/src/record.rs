@@ -112,8 +112,8 @@ impl IoRecord {
             slice_end_ns: slice_ns,
             slice: Slice::default(),
             slice_at: 0,
-            slice_read: LatencyCounts::new(),
-            slice_write: LatencyCounts::new(),
+            slice_read: LatencyCounts::default(),
+            slice_write: LatencyCounts::default(),
         }
     }
 

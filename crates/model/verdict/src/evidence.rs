@@ -1,9 +1,9 @@
 //! The numbers that prove a verdict, each with its source and time.
 
+use crate::Evidence;
 use crate::case::{Case, Wait};
 use crate::figures::expected_commit_ns;
-use crate::{Evidence, EvidenceUnit};
-use workload::{Cap, CapKind};
+use workload::{Cap, CapKind, Unit};
 
 pub const DATABASE: &str = "the database's file statistics";
 pub const DEVICE: &str = "the device's counters (/proc/diskstats)";
@@ -14,14 +14,18 @@ pub const READS_BY_DEVICE: &str =
 pub const BOTH: &str = "the database or the device, the larger of both";
 pub const MODEL: &str = "device rates x measured cost model";
 
-pub fn fact(what: &str, value: f64, unit: EvidenceUnit, source: &str, at: u64) -> Evidence {
-    Evidence { what: what.into(), value, unit, source: source.into(), at }
+/// What a row of the table finds: the sentence, the numbers and the advice of a verdict. The volume of I/O is added to
+/// the numbers of each.
+pub(crate) struct Grounds {
+    pub summary: String,
+    pub evidence: Vec<Evidence>,
+    pub next_step: String,
 }
 
 impl Wait {
     pub fn device_fact(&self, case: &Case) -> Option<Evidence> {
         let ratio = self.device_ratio?;
-        Some(fact("latency at the device over the curve's", ratio, EvidenceUnit::Times, DEVICE, case.ended()))
+        Some(case.observed("latency at the device over the curve's", ratio, Unit::Times, DEVICE))
     }
 }
 
@@ -30,12 +34,19 @@ impl Case<'_> {
         self.observation.ended_unix_ns()
     }
 
-    pub fn measured(&self) -> u64 {
-        self.capability.map_or(0, |capability| capability.measured_unix_ns)
+    /// A number of the whole observation.
+    pub fn observed(&self, what: &str, value: f64, unit: Unit, source: &str) -> Evidence {
+        Evidence { what: what.into(), value, unit, source: source.into(), at: self.ended() }
+    }
+
+    /// A number of the capability.
+    pub fn measured(&self, what: &str, value: f64, unit: Unit, source: &str) -> Evidence {
+        let at = self.capability.map_or(0, |capability| capability.measured_unix_ns);
+        Evidence { at, ..self.observed(what, value, unit, source) }
     }
 
     pub fn utilisation_fact(&self, value: f64) -> Evidence {
-        fact("utilisation", value, EvidenceUnit::Share, MODEL, self.ended())
+        self.observed("utilisation", value, Unit::Share, MODEL)
     }
 
     pub fn knee(&self) -> Vec<Evidence> {
@@ -45,52 +56,30 @@ impl Case<'_> {
         };
         let source = format!("{CAPABILITY}, {}", curve.workload);
         vec![
-            fact("knee", knee.outstanding, EvidenceUnit::Ios, &source, self.measured()),
-            fact("highest rate", knee.iops, EvidenceUnit::PerSecond, &source, self.measured()),
+            self.measured("knee", knee.outstanding, Unit::Ios, &source),
+            self.measured("highest rate", knee.iops, Unit::PerSecond, &source),
         ]
     }
 
     pub fn latency(&self) -> Vec<Evidence> {
         let mut evidence = Vec::new();
         if let Some(place) = &self.figures.reads_place {
-            let source = format!("{CAPABILITY}, {} at the concurrency of each moment", place.curve);
-            evidence.push(fact(
-                "latency of reads from storage",
-                place.latency_ns,
-                EvidenceUnit::Nanoseconds,
-                if self.figures.reads_by_device { READS_BY_DEVICE } else { DATABASE },
-                self.ended(),
-            ));
-            evidence.push(fact(
-                "latency the curve expects",
-                place.expected_ns,
-                EvidenceUnit::Nanoseconds,
-                &source,
-                self.measured(),
-            ));
-            evidence.push(fact(
-                "I/Os outstanding at the storage",
-                place.outstanding,
-                EvidenceUnit::Ios,
-                BOTH,
-                self.ended(),
-            ));
+            let reads = if self.figures.reads_by_device { READS_BY_DEVICE } else { DATABASE };
+            let curve = format!("{CAPABILITY}, {} at the concurrency of each moment", place.curve);
+            evidence.extend([
+                self.observed("latency of reads from storage", place.latency_ns, Unit::Ns, reads),
+                self.measured("latency the curve expects", place.expected_ns, Unit::Ns, &curve),
+                self.observed("I/Os outstanding at the storage", place.outstanding, Unit::Ios, BOTH),
+            ]);
         }
         if let Some(commit_ns) = self.figures.commit_ns() {
-            evidence.push(fact(
-                "latency of a commit's write and sync",
-                commit_ns,
-                EvidenceUnit::Nanoseconds,
-                self.commits_source(),
-                self.ended(),
-            ));
+            let what = "latency of a commit's write and sync";
+            evidence.push(self.observed(what, commit_ns, Unit::Ns, self.commits_source()));
             let bytes = self.figures.commits.average_bytes().known().unwrap_or(4096.0);
-            if let Some(expected) =
-                self.capability.and_then(|capability| expected_commit_ns(capability, bytes))
-            {
-                let what = "append and sync of that size, measured";
-                evidence.push(fact(what, expected, EvidenceUnit::Nanoseconds, CAPABILITY, self.measured()));
-            }
+            let expected = self.capability.and_then(|capability| expected_commit_ns(capability, bytes));
+            evidence.extend(expected.map(|expected| {
+                self.measured("append and sync of that size, measured", expected, Unit::Ns, CAPABILITY)
+            }));
         }
         evidence
     }
@@ -103,44 +92,24 @@ impl Case<'_> {
         let mut evidence = Vec::new();
         if let Some(database) = &self.figures.database {
             let operations = database.counters.operations() as f64;
-            evidence.push(fact(
-                "I/Os of the database",
-                operations,
-                EvidenceUnit::Ios,
-                DATABASE,
-                self.ended(),
-            ));
-            evidence.push(fact(
-                "I/Os a second of the database",
-                database.iops(),
-                EvidenceUnit::PerSecond,
-                DATABASE,
-                self.ended(),
-            ));
+            evidence.extend([
+                self.observed("I/Os of the database", operations, Unit::Ios, DATABASE),
+                self.observed("I/Os a second of the database", database.iops(), Unit::PerSecond, DATABASE),
+            ]);
         }
         if let Some(device) = &self.figures.device {
-            evidence.push(fact(
-                "I/Os a second at the device",
-                device.iops(),
-                EvidenceUnit::PerSecond,
-                DEVICE,
-                self.ended(),
-            ));
-            evidence.push(fact(
-                "throughput at the device",
-                device.mib_per_s(),
-                EvidenceUnit::MibPerSecond,
-                DEVICE,
-                self.ended(),
-            ));
+            evidence.extend([
+                self.observed("I/Os a second at the device", device.iops(), Unit::PerSecond, DEVICE),
+                self.observed("throughput at the device", device.mib_per_s(), Unit::MibPerSecond, DEVICE),
+            ]);
         }
         evidence
     }
 }
 
-pub fn cap_unit(cap: &Cap) -> EvidenceUnit {
+pub fn cap_unit(cap: &Cap) -> Unit {
     match cap.kind {
-        CapKind::ReadIops | CapKind::WriteIops => EvidenceUnit::PerSecond,
-        CapKind::ReadBytes | CapKind::WriteBytes => EvidenceUnit::BytesPerSecond,
+        CapKind::ReadIops | CapKind::WriteIops => Unit::PerSecond,
+        CapKind::ReadBytes | CapKind::WriteBytes => Unit::BytesPerSecond,
     }
 }

@@ -18,7 +18,6 @@ mod confidence;
 mod demand;
 mod evidence;
 mod figures;
-mod grounds;
 mod observation;
 mod rows;
 mod table;
@@ -31,6 +30,7 @@ pub use table::judge;
 use capability::Binding;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use workload::Unit;
 
 /// The state of a database and its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,29 +68,6 @@ pub enum Confidence {
     High,
 }
 
-/// The unit of a number that supports a verdict.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub enum EvidenceUnit {
-    #[serde(rename = "ns")]
-    Nanoseconds,
-    #[serde(rename = "1/s")]
-    PerSecond,
-    #[serde(rename = "B/s")]
-    BytesPerSecond,
-    #[serde(rename = "MiB/s")]
-    MibPerSecond,
-    #[serde(rename = "I/Os")]
-    Ios,
-    #[serde(rename = "share")]
-    Share,
-    #[serde(rename = "times")]
-    Times,
-    /// Of a verdict that another version stored.
-    #[serde(untagged)]
-    Other(String),
-}
-
 /// One number that supports the verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -99,7 +76,7 @@ pub struct Evidence {
     /// The number.
     pub value: f64,
     /// Its unit.
-    pub unit: EvidenceUnit,
+    pub unit: Unit,
     /// Where it comes from: the database's files, the device, the capability, a cap.
     pub source: String,
     /// Until when it was observed or when it was measured, nanoseconds since 1970.
@@ -149,10 +126,6 @@ impl fmt::Display for VerdictKind {
 
 impl fmt::Display for Confidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Confidence::Low => "low",
-            Confidence::Medium => "medium",
-            Confidence::High => "high",
-        })
+        self.serialize(f)
     }
 }

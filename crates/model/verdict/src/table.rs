@@ -1,10 +1,8 @@
 use crate::case::Case;
 use crate::confidence::confidence;
-use crate::grounds::Grounds;
-use crate::rows::{
-    burst, cannot_say, demand_exceeds_capability, healthy, nobody_waits, not_storage, serialized,
-    storage_degraded, throttled,
-};
+use crate::evidence::Grounds;
+use crate::rows::saturated_or_degraded::{demand_exceeds_capability, not_storage, storage_degraded};
+use crate::rows::{burst, cannot_say, healthy, nobody_waits, serialized, throttled};
 use crate::{Observation, Verdict, VerdictKind};
 use capability::Capability;
 use filestats::ServiceLevel;
@@ -25,15 +23,15 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | serialized | N about 1 second for second, U low: the time goes into waiting for one I/O at a time |
 /// | healthy | none of these |
 const TABLE: [(VerdictKind, Row); 9] = [
-    (VerdictKind::CannotSay, cannot_say),
-    (VerdictKind::Throttled, throttled),
-    (VerdictKind::NobodyWaits, nobody_waits),
+    (VerdictKind::CannotSay, cannot_say::cannot_say),
+    (VerdictKind::Throttled, throttled::throttled),
+    (VerdictKind::NobodyWaits, nobody_waits::nobody_waits),
     (VerdictKind::DemandExceedsCapability, demand_exceeds_capability),
     (VerdictKind::StorageDegraded, storage_degraded),
     (VerdictKind::NotStorage, not_storage),
-    (VerdictKind::Burst, burst),
-    (VerdictKind::Serialized, serialized),
-    (VerdictKind::Healthy, healthy),
+    (VerdictKind::Burst, burst::burst),
+    (VerdictKind::Serialized, serialized::serialized),
+    (VerdictKind::Healthy, healthy::healthy),
 ];
 
 /// Judges what was observed by what the storage can give.
@@ -44,7 +42,8 @@ pub fn judge(
 ) -> Verdict {
     let case = Case::new(observation, capability, service_level);
     let found = TABLE.iter().find_map(|(kind, row)| Some((*kind, row(&case)?)));
-    let (kind, grounds) = found.expect("the last row of the table always holds");
+    let (kind, mut grounds) = found.expect("the last row of the table always holds");
+    grounds.evidence.extend(case.volume());
     let (confidence, doubts) = confidence(&case, kind);
     let utilisation = case.figures.utilisation;
     Verdict {

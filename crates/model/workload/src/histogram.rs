@@ -112,12 +112,13 @@ pub struct LatencyCounts {
 const FINE: usize = 2048;
 const DOUBLINGS: usize = (LONGEST_NS.ilog2() - FINE.ilog2() + 1) as usize;
 
-impl LatencyCounts {
-    /// None yet.
-    pub fn new() -> LatencyCounts {
+impl Default for LatencyCounts {
+    fn default() -> LatencyCounts {
         LatencyCounts { counts: vec![0; FINE + DOUBLINGS * FINE / 2].into(), end: 0 }
     }
+}
 
+impl LatencyCounts {
     /// Counts `n` equal latencies. One above an hour counts as an hour.
     #[inline]
     pub fn record_n(&mut self, latency_ns: u64, n: u64) {
@@ -138,12 +139,6 @@ impl LatencyCounts {
         }
         histogram.sum_ns = histogram.sum_ns.saturating_add(sum_ns);
         self.end = 0;
-    }
-}
-
-impl Default for LatencyCounts {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -189,7 +184,7 @@ mod tests {
         #[test]
         fn counts_are_the_histogram(latencies in prop::collection::vec((0..63_u32, any::<u64>(), 1..5_u64), 0..200)) {
             let (mut straight, mut poured) = (LatencyHistogram::new(), LatencyHistogram::new());
-            let mut counts = LatencyCounts::new();
+            let mut counts = LatencyCounts::default();
             for half in latencies.chunks(100) {
                 let mut sum_ns = 0;
                 for (bits, any, n) in half {

@@ -399,17 +399,20 @@ fn field(what: String, remedy: &'static str) -> InvalidWorkload {
     InvalidWorkload::Field { what, remedy }
 }
 
+/// "random", "sequential".
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
 /// "random read 8 KiB", "sequential write 4 KiB write-through", "random 70/30 8 KiB", "append 4 KiB and sync".
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Shape::log_append(self.block_bytes) {
             return write!(f, "append {} and sync", format_bytes(u64::from(self.block_bytes)));
         }
-        let pattern = match self.pattern {
-            Pattern::Random => "random",
-            Pattern::Sequential => "sequential",
-        };
-        write!(f, "{pattern} ")?;
+        write!(f, "{} ", self.pattern)?;
         match self.write_percent {
             0 => write!(f, "read")?,
             100 => write!(f, "write")?,

@@ -4,7 +4,6 @@ use crate::{AnalysisReport, WatchedInterval, number};
 use filestats::{Counters, Figure, Interval, Served, TracedIo};
 use findings::Weight;
 use matrix::{Estimate, Method, Summary};
-use workload::Pattern;
 
 /// The heading of [`matrix`], by which a file is recognised.
 pub const MATRIX_HEADING: &str = "matrix,target,pattern,write_percent,block_bytes,outstanding,threads,runs,\
@@ -157,10 +156,6 @@ fn empty(columns: usize) -> impl Iterator<Item = String> {
 pub fn matrix(summary: &Summary) -> String {
     let mut text = format!("{MATRIX_HEADING}\n");
     for row in &summary.rows {
-        let pattern = match row.point.pattern {
-            Pattern::Random => "random",
-            Pattern::Sequential => "sequential",
-        };
         let interval = row.iops.and_then(|estimate| estimate.interval);
         let method = interval.map_or("", |interval| match interval.method {
             Method::MeanT => "mean-t",
@@ -169,7 +164,7 @@ pub fn matrix(summary: &Summary) -> String {
         let fields = [
             summary.id.to_string(),
             field(&row.target_path),
-            pattern.into(),
+            row.point.pattern.to_string(),
             row.point.write_percent.to_string(),
             row.point.block_bytes.to_string(),
             row.point.outstanding.to_string(),

@@ -34,17 +34,17 @@ pub(crate) fn whole_reads(case: &FileCase, file: usize, found: &mut Vec<WholeRea
         if !large || added.write.bytes as f64 > BACKUP_WRITES * added.read.bytes as f64 {
             continue;
         }
-        let (from_unix_ns, until_unix_ns) = case.series.span_unix_ns(step.at);
-        let near = APART_NS.max(2 * until_unix_ns.saturating_sub(from_unix_ns));
+        let span = Span::of_ticks(case.series, step.at, step.at);
+        let near = APART_NS.max(2 * span.length_ns());
         match runs.last_mut() {
-            Some(run) if from_unix_ns.saturating_sub(run.span.until_unix_ns) <= near => {
-                run.span.until_unix_ns = until_unix_ns;
+            Some(run) if span.from_unix_ns.saturating_sub(run.span.until_unix_ns) <= near => {
+                run.span.until_unix_ns = span.until_unix_ns;
                 run.read_bytes = run.read_bytes.saturating_add(added.read.bytes);
                 run.reads = run.reads.saturating_add(added.read.count);
             }
             _ => runs.push(WholeRead {
                 file,
-                span: Span { from_unix_ns, until_unix_ns },
+                span,
                 size_bytes,
                 read_bytes: added.read.bytes,
                 reads: added.read.count,

@@ -7,6 +7,7 @@ use crate::limits::{CHECKPOINTS_BYTES, CHECKPOINTS_MIN, CHECKPOINTS_VARY};
 use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
 use findings::{Weight, words};
+use statistics::{mean, squared_deviations};
 use workload::Unit;
 
 /// Syncs of data files with quiet between them, at a regular distance.
@@ -34,9 +35,8 @@ fn find(case: &SourceCase) -> Option<Finding> {
     let began = |burst: &(usize, usize)| case.series.span_unix_ns(burst.0).0;
     let distances: Vec<f64> =
         bursts.windows(2).map(|pair| began(&pair[1]).saturating_sub(began(&pair[0])) as f64).collect();
-    let mean = distances.iter().sum::<f64>() / distances.len() as f64;
-    let deviation =
-        (distances.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / distances.len() as f64).sqrt();
+    let mean = mean(&distances);
+    let deviation = (squared_deviations(&distances) / distances.len() as f64).sqrt();
     let all = case.totals.over(FileGroup::Data, 1..=cells.len() - 1);
     let varies = deviation / mean;
     // All bursts at one instant have no distance: NaN.
@@ -56,10 +56,7 @@ fn find(case: &SourceCase) -> Option<Finding> {
         words::bytes(all.write.bytes / bursts.len() as u64),
         words::share(share),
     );
-    let spans = bursts.iter().map(|(from, to)| Span {
-        from_unix_ns: case.series.span_unix_ns(*from).0,
-        until_unix_ns: case.series.span_unix_ns(*to).1,
-    });
+    let spans = bursts.iter().map(|(from, to)| Span::of_ticks(case.series, *from, *to));
     let next = "where latency rises with them: smaller and spread checkpoints; where they come too often: a larger log";
     Some(
         Finding::new(FindingKind::Checkpoint, Weight::Note, text)

@@ -21,10 +21,7 @@ fn find(case: &SourceCase, candidate: &Rebuild) -> Option<Finding> {
     let ticks = candidate.ticks.0..=candidate.ticks.1;
     let log = case.totals.over(FileGroup::Log, ticks.clone()).write;
     let data = case.totals.over(FileGroup::Data, ticks.clone()).write;
-    let span = Span {
-        from_unix_ns: case.series.span_unix_ns(candidate.ticks.0).0,
-        until_unix_ns: case.series.span_unix_ns(candidate.ticks.1).1,
-    };
+    let span = Span::of_ticks(case.series, candidate.ticks.0, candidate.ticks.1);
     let share = candidate.read.bytes as f64 / candidate.size_bytes as f64;
     let same = |write: &&VmWrite| write.relation == candidate.file.path && ticks.contains(&write.tick);
     let vm_writes = case.vm_writes.iter().filter(same).count();

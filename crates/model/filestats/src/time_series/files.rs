@@ -86,13 +86,9 @@ impl TimeSeries {
             let elapsed = self.elapsed_ns(at, rules);
             let mut idle = true;
             while let Some((_, now)) = changes.next_if(|(tick, _)| *tick == at) {
-                let added = match elapsed {
-                    Figure::Unknown { unknown } => Figure::unknown(unknown),
-                    Figure::Known(_) => match now.since(counters) {
-                        Some(added) => Figure::Known(added),
-                        None => Figure::unknown(Reason::CounterFell),
-                    },
-                };
+                let since =
+                    |_| now.since(counters).map_or(Figure::unknown(Reason::CounterFell), Figure::Known);
+                let added = elapsed.map(since).flatten();
                 counters = *now;
                 idle = false;
                 add_counters(parts, at, added);

@@ -42,12 +42,7 @@ pub enum Agreement {
 
 impl fmt::Display for Agreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Agreement::Agrees => "agrees",
-            Agreement::NotTheDisk => "not-the-disk",
-            Agreement::NobodyWaits => "nobody-waits",
-            Agreement::CannotSay => "cannot-say",
-        })
+        self.serialize(f)
     }
 }
 
@@ -68,10 +63,7 @@ fn reconcile_class(class: WaitClass, waits: &[WaitInterval], files: &[FileInterv
             sum
         })
     })?;
-    let wait_ns = match waited {
-        Figure::Known(delta) => delta.wait_ns,
-        Figure::Unknown { unknown } => Figure::unknown(unknown),
-    };
+    let wait_ns = waited.map(|delta| delta.wait_ns).flatten();
     // Syncs that are in the waits and in no file: without them the files' time is too short to be compared.
     let is_uncounted =
         |event: &str| mysql::holds_uncounted_syncs(event) || sqlserver::holds_uncounted_syncs(event);
@@ -136,10 +128,7 @@ fn stall(sync: Figure<Ops>) -> Figure<u64> {
 }
 
 fn counted_stall(sync: Figure<Ops>) -> Figure<u64> {
-    match sync {
-        Figure::Known(sync) => sync.stall_ns,
-        Figure::Unknown { unknown } => Figure::unknown(unknown),
-    }
+    sync.map(|sync| sync.stall_ns).flatten()
 }
 
 fn sum(

@@ -142,11 +142,7 @@ fn runs<'a>(matrix: &Matrix, points: &'a [Point], places: &'a [Place]) -> Vec<Sc
 
 /// "random-w25-8k-o4-t8-r1": letters, digits and dashes alone, so that it is safe everywhere.
 fn name(matrix: &Matrix, point: &Point, repeat: u32) -> String {
-    let pattern = match point.pattern {
-        Pattern::Random => "random",
-        Pattern::Sequential => "sequential",
-    };
-    let Point { write_percent, outstanding, threads, .. } = point;
+    let Point { pattern, write_percent, outstanding, threads, .. } = point;
     let mut name = format!(
         "{pattern}-w{write_percent}-{}-o{outstanding}-t{threads}",
         short(u64::from(point.block_bytes))
@@ -182,7 +178,6 @@ fn head(matrix: &Matrix, mark: &str, each: Duration, notes: &[&str]) -> String {
     let minutes = each.as_secs_f64() * runs as f64 / 60.0;
     let axes = &matrix.axes;
     let list = |values: Vec<String>| values.join(", ");
-    let patterns = axes.pattern.iter().map(|pattern| format!("{pattern:?}").to_lowercase()).collect();
     let mut lines = vec![
         format!("{runs} runs of {} s each", each.as_secs_f64()),
         format!(
@@ -190,7 +185,7 @@ fn head(matrix: &Matrix, mark: &str, each: Duration, notes: &[&str]) -> String {
             minutes / 60.0
         ),
         String::new(),
-        format!("pattern      {}", list(patterns)),
+        format!("pattern      {}", list(axes.pattern.iter().map(Pattern::to_string).collect())),
         format!("writes       {} %", list(axes.write_percent.iter().map(u8::to_string).collect())),
         format!("block        {}", list(axes.block.iter().map(|it| format_bytes(u64::from(it.0))).collect())),
         format!("outstanding  {}", list(axes.outstanding.iter().map(u32::to_string).collect())),

@@ -1,10 +1,10 @@
 //! Easy on average, over the knee in some moments.
 
-use crate::EvidenceUnit;
+use crate::Evidence;
 use crate::case::Case;
-use crate::evidence::{DEVICE, MODEL, fact};
-use crate::grounds::Grounds;
+use crate::evidence::{DEVICE, Grounds, MODEL};
 use crate::thresholds::{BURST_SHARE_MAX, UTILISATION_AT_KNEE, UTILISATION_NEAR};
+use workload::Unit;
 
 pub(crate) fn burst(case: &Case) -> Option<Grounds> {
     let mean = case.figures.utilisation?.value;
@@ -16,12 +16,11 @@ pub(crate) fn burst(case: &Case) -> Option<Grounds> {
     }
     let (at, highest) = over.iter().copied().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let mut evidence = vec![
-        fact("highest utilisation of a moment", highest, EvidenceUnit::Share, MODEL, at),
-        fact("moments over the knee", share, EvidenceUnit::Share, DEVICE, case.ended()),
+        Evidence { at, ..case.observed("highest utilisation of a moment", highest, Unit::Share, MODEL) },
+        case.observed("moments over the knee", share, Unit::Share, DEVICE),
         case.utilisation_fact(mean),
     ];
     evidence.extend(case.latency());
-    evidence.extend(case.volume());
     Some(Grounds {
         summary: format!(
             "{:.0} % of the storage is used on average, but {} of {} moments were over the knee (up to {:.0} %)",

@@ -1,7 +1,7 @@
 //! Too little is known, or the capability no longer holds.
 
 use crate::case::Case;
-use crate::grounds::Grounds;
+use crate::evidence::Grounds;
 use crate::thresholds::{COVERAGE_MIN, IOS_FROM_MEMORY_MIN, UNTIMED_SHARE_MAX};
 use capability::OTHER_STORAGE_RATIO;
 use statistics::IOS_MIN;
@@ -9,7 +9,7 @@ use statistics::IOS_MIN;
 pub(crate) fn cannot_say(case: &Case) -> Option<Grounds> {
     let figures = &case.figures;
     let grounds = |summary: String, next_step: &str| {
-        Some(Grounds { summary, evidence: case.volume(), next_step: next_step.into() })
+        Some(Grounds { summary, evidence: Vec::new(), next_step: next_step.into() })
     };
     let Some(database) = &figures.database else {
         let reason = case.observation.gaps().last();

@@ -2,7 +2,7 @@
 
 use crate::Evidence;
 use crate::case::Case;
-use crate::grounds::Grounds;
+use crate::evidence::Grounds;
 use crate::thresholds::UTILISATION_NEAR;
 use filestats::IoClass;
 use workload::format_ns;
@@ -13,7 +13,6 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
     let mut evidence: Vec<Evidence> = used.map(|value| case.utilisation_fact(value)).into_iter().collect();
     evidence.extend(case.latency());
     evidence.extend(case.knee());
-    evidence.extend(case.volume());
     let summary = match used {
         Some(used) => format!(
             "latency agrees with what this storage gives, and {:.0} % of it is asked for",

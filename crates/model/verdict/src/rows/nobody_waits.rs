@@ -1,13 +1,11 @@
 //! The device is slow, but no session waits for it.
 
-use crate::EvidenceUnit;
 use crate::case::Case;
-use crate::evidence::{DATABASE, DEVICE, fact};
+use crate::evidence::{DATABASE, DEVICE, Grounds};
 use crate::figures::IOS_TO_COMPARE;
-use crate::grounds::Grounds;
 use crate::thresholds::OUTSTANDING_IDLE;
 use filestats::IoClass;
-use workload::format_ns;
+use workload::{Unit, format_ns};
 
 pub(crate) fn nobody_waits(case: &Case) -> Option<Grounds> {
     let figures = &case.figures;
@@ -26,11 +24,10 @@ pub(crate) fn nobody_waits(case: &Case) -> Option<Grounds> {
     if figures.outstanding >= OUTSTANDING_IDLE || !reads_kept || !commits_kept {
         return None;
     }
-    let mut evidence = vec![
-        fact(what, latency_ns, EvidenceUnit::Nanoseconds, DEVICE, case.ended()),
-        fact("sessions waiting on average", figures.outstanding, EvidenceUnit::Ios, DATABASE, case.ended()),
+    let evidence = vec![
+        case.observed(what, latency_ns, Unit::Ns, DEVICE),
+        case.observed("sessions waiting on average", figures.outstanding, Unit::Ios, DATABASE),
     ];
-    evidence.extend(case.volume());
     Some(Grounds {
         summary: format!(
             "the device answers in {}, but the database hardly waits for it and keeps its service level",

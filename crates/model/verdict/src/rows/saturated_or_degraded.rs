@@ -11,7 +11,7 @@
 //! Storage that is degraded may be at the knee as well; that is a doubt beside the verdict.
 
 use crate::case::{Case, Wait};
-use crate::grounds::Grounds;
+use crate::evidence::Grounds;
 use crate::thresholds::{RATIO_DEGRADED, UTILISATION_AT_KNEE, UTILISATION_NEAR};
 
 /// A wait that is far above what the curve expects at its load.
@@ -35,7 +35,6 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
     let mut evidence = vec![case.utilisation_fact(utilisation.value)];
     evidence.extend(case.knee());
     evidence.extend(case.latency());
-    evidence.extend(case.volume());
     let same_cap = case.observation.caps.iter().find(|cap| case.capped_when_measured(cap));
     let limit = same_cap.map_or(String::new(), |cap| {
         format!(" (the limit is a cap that was there when it was measured: {cap})")
@@ -66,7 +65,6 @@ pub(crate) fn storage_degraded(case: &Case) -> Option<Grounds> {
     evidence.extend(wait.device_fact(case));
     evidence.extend(case.knee());
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
-    evidence.extend(case.volume());
     Some(Grounds {
         summary: format!(
             "{} take {:.1} x what this storage gave at the same load when it was measured",
@@ -86,7 +84,6 @@ pub(crate) fn not_storage(case: &Case) -> Option<Grounds> {
     let mut evidence = case.latency();
     evidence.extend(wait.device_fact(case));
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
-    evidence.extend(case.volume());
     Some(Grounds {
         summary: format!(
             "{} take {:.1} x as long as the curve expects, but the device itself answers as measured",

@@ -1,14 +1,12 @@
 //! One I/O waited for at a time, on storage that could serve many.
 
 use crate::Evidence;
-use crate::EvidenceUnit;
 use crate::case::Case;
-use crate::evidence::{CAPABILITY, DATABASE, fact};
-use crate::grounds::Grounds;
+use crate::evidence::{CAPABILITY, DATABASE, Grounds};
 use crate::thresholds::{
     SERIAL_COMMITS_MIN, SERIAL_MOMENT, SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UTILISATION_LOW,
 };
-use workload::format_ns;
+use workload::{Unit, format_ns};
 
 const ONE_AT_A_TIME: &str = "the storage is nearly idle, yet the database always waits for one I/O";
 
@@ -24,19 +22,13 @@ pub(crate) fn serialized(case: &Case) -> Option<Grounds> {
     if !low || !one.contains(&figures.outstanding) || share < SERIAL_SHARE_MIN {
         return None;
     }
-    let mut evidence = vec![fact(
-        "I/Os outstanding on average",
-        figures.outstanding,
-        EvidenceUnit::Ios,
-        DATABASE,
-        case.ended(),
-    )];
+    let n = figures.outstanding;
+    let mut evidence = vec![case.observed("I/Os outstanding on average", n, Unit::Ios, DATABASE)];
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
     evidence.extend(case.knee());
     let (summary, next_step) =
         if by_commits { serialized_commits(case, &mut evidence)? } else { serialized_reads(case) };
     evidence.extend(case.latency());
-    evidence.extend(case.volume());
     Some(Grounds { summary, evidence, next_step })
 }
 
@@ -46,31 +38,16 @@ fn serialized_commits(case: &Case, evidence: &mut Vec<Evidence>) -> Option<(Stri
     let commit_ns = figures.commit_ns()?;
     let per_second = figures.commits.count as f64 / figures.elapsed_s;
     let (many, one) = if figures.commits_through { ("log writes", "write") } else { ("syncs", "sync") };
-    evidence.push(fact(many, per_second, EvidenceUnit::PerSecond, DATABASE, case.ended()));
-    evidence.push(fact(
-        "time waited for each",
-        commit_ns,
-        EvidenceUnit::Nanoseconds,
-        case.commits_source(),
-        case.ended(),
-    ));
+    evidence.extend([
+        case.observed(many, per_second, Unit::PerSecond, DATABASE),
+        case.observed("time waited for each", commit_ns, Unit::Ns, case.commits_source()),
+    ]);
     let advice = match case.batching() {
         Some((batch, gain, log_ns)) => {
-            let measured = case.measured();
-            evidence.push(fact(
-                "commit of 60 KiB, measured",
-                log_ns,
-                EvidenceUnit::Nanoseconds,
-                CAPABILITY,
-                measured,
-            ));
-            evidence.push(fact(
-                "gain by batching, estimated",
-                gain,
-                EvidenceUnit::Times,
-                CAPABILITY,
-                measured,
-            ));
+            evidence.extend([
+                case.measured("commit of 60 KiB, measured", log_ns, Unit::Ns, CAPABILITY),
+                case.measured("gain by batching, estimated", gain, Unit::Times, CAPABILITY),
+            ]);
             format!(
                 "batch: {batch} commits in one transaction fit into one commit of 60 KiB, which takes {} \
                  here: about {gain:.0} x the rows in the same time",

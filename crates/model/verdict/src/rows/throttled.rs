@@ -1,19 +1,17 @@
 //! A cap adds the time.
 
 use crate::case::Case;
-use crate::evidence::{DEVICE, cap_unit, fact};
-use crate::grounds::Grounds;
+use crate::evidence::{DEVICE, Grounds, cap_unit};
 use crate::thresholds::RATIO_AGREES;
 
 pub(crate) fn throttled(case: &Case) -> Option<Grounds> {
     let (cap, rate) = case.cap_reached()?;
     let wait = case.noticed_wait().filter(|wait| wait.ratio >= RATIO_AGREES)?;
     let mut evidence = vec![
-        fact("cap in force", cap.per_second as f64, cap_unit(cap), &cap.origin, case.ended()),
-        fact("rate at the device", rate, cap_unit(cap), DEVICE, case.ended()),
+        case.observed("cap in force", cap.per_second as f64, cap_unit(cap), &cap.origin),
+        case.observed("rate at the device", rate, cap_unit(cap), DEVICE),
     ];
     evidence.extend(case.latency());
-    evidence.extend(case.volume());
     Some(Grounds {
         summary: format!(
             "a cap of {cap} ({}) holds the storage back: {} take {:.1} x what they took without",

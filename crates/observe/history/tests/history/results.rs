@@ -6,10 +6,10 @@ use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tempfile::TempDir;
-use verdict::{Confidence, Evidence, EvidenceUnit, Verdict, VerdictKind};
+use verdict::{Confidence, Evidence, Verdict, VerdictKind};
 use workload::{
     Backend, Caching, CoreUse, DeviceFacts, Direction, PhaseResult, RunResult, Shape, Slice, Tally,
-    TargetFacts, TargetKind, ThreadShare, Workload,
+    TargetFacts, TargetKind, ThreadShare, Unit, Workload,
 };
 
 fn new_history() -> (TempDir, History) {
@@ -134,7 +134,7 @@ fn verdict() -> Verdict {
         evidence: vec![Evidence {
             what: "IOPS".into(),
             value: 1.0 / 3.0,
-            unit: EvidenceUnit::PerSecond,
+            unit: Unit::PerSecond,
             source: "device".into(),
             at: 7,
         }],

@@ -3,7 +3,7 @@ use super::table::{Align, Cell, Table};
 use super::wrap::{clean, wrap};
 use crate::number;
 use matrix::{Estimate, Forecast, Matrix, Method, Row, Summary};
-use workload::{Pattern, format_bytes};
+use workload::format_bytes;
 
 /// Reasons for skipping that are printed.
 const REASONS_MAX: usize = 12;
@@ -95,12 +95,8 @@ fn table(summary: &Summary, style: &Style) -> Vec<String> {
 }
 
 fn axes(row: &Row) -> [Cell; 5] {
-    let pattern = match row.point.pattern {
-        Pattern::Random => "random",
-        Pattern::Sequential => "sequential",
-    };
     [
-        pattern.into(),
+        row.point.pattern.to_string().into(),
         format!("{} %", row.point.write_percent).into(),
         format_bytes(u64::from(row.point.block_bytes)).into(),
         row.point.threads.to_string().into(),

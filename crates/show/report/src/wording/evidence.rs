@@ -1,7 +1,8 @@
 //! Evidence of a verdict with its units.
 
 use charts::number::{NONE, bytes, rate, share, time, times};
-use verdict::{Evidence, EvidenceUnit};
+use verdict::Evidence;
+use workload::Unit;
 
 /// A number with its unit.
 pub(crate) fn value(evidence: &Evidence) -> String {
@@ -10,14 +11,12 @@ pub(crate) fn value(evidence: &Evidence) -> String {
         return NONE.into();
     }
     match &evidence.unit {
-        EvidenceUnit::Nanoseconds => time(value),
-        EvidenceUnit::Share => share(value),
-        EvidenceUnit::Times => times(value),
-        EvidenceUnit::PerSecond => format!("{}/s", rate(value)),
-        EvidenceUnit::BytesPerSecond => format!("{}/s", bytes(value)),
-        EvidenceUnit::MibPerSecond => format!("{} MiB/s", rate(value)),
-        EvidenceUnit::Ios => format!("{} I/Os", rate(value)),
-        EvidenceUnit::Other(unit) => format!("{} {unit}", rate(value)),
+        Unit::Ns => time(value),
+        Unit::Share => share(value),
+        Unit::Times => times(value),
+        Unit::PerSecond => format!("{}/s", rate(value)),
+        Unit::BytesPerSecond => format!("{}/s", bytes(value)),
+        unit => format!("{} {unit}", rate(value)),
     }
 }
 
@@ -28,7 +27,7 @@ mod tests {
     #[test]
     fn each_unit_is_serialised_as_its_word() {
         let shown = |unit: &str, value: f64| {
-            let unit: EvidenceUnit = serde_json::from_value(unit.into()).unwrap();
+            let unit: Unit = serde_json::from_value(unit.into()).unwrap();
             let word = serde_json::to_value(&unit).unwrap();
             let evidence = Evidence { what: String::new(), value, unit, source: String::new(), at: 0 };
             (word.as_str().unwrap().to_owned(), super::value(&evidence))

@@ -3,7 +3,7 @@
 use crate::sample;
 use filestats::Reason;
 use report::{Check, Phase, html};
-use verdict::EvidenceUnit;
+use workload::Unit;
 
 const HOSTILE: &str = "</title><script>alert('x')</script>\"><img src=x onerror=1>&amp;\u{202e}\x1b[31m";
 
@@ -17,7 +17,7 @@ fn hostile_check() -> Check {
     check.verdict.doubts = vec![HOSTILE.into()];
     for fact in &mut check.verdict.evidence {
         fact.what = HOSTILE.into();
-        fact.unit = EvidenceUnit::Other(HOSTILE.into());
+        fact.unit = Unit::Other(HOSTILE.into());
         fact.source = HOSTILE.into();
     }
     check.phases.push(Phase { name: HOSTILE.into(), ..check.phases[0].clone() });
