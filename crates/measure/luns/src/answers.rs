@@ -2,8 +2,7 @@
 
 use crate::model::{DiskModel, ModelledDisk};
 use fuser::{ReplyData, ReplyEmpty, ReplyWrite};
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,37 +29,10 @@ pub(crate) struct Answers {
 
 struct Pending {
     disk: ModelledDisk,
-    due: BinaryHeap<Due>,
+    /// By time in nanoseconds; answers of the same time in the order of their I/Os.
+    due: BTreeMap<(u64, u64), Answer>,
     sequence: u64,
 }
-
-struct Due {
-    at_ns: u64,
-    /// Answers of the same time are given in the order of their I/Os.
-    sequence: u64,
-    answer: Answer,
-}
-
-/// The earliest is the greatest: the heap's first.
-impl Ord for Due {
-    fn cmp(&self, other: &Due) -> Ordering {
-        (other.at_ns, other.sequence).cmp(&(self.at_ns, self.sequence))
-    }
-}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Due) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Due) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Due {}
 
 impl Answers {
     pub fn new(model: DiskModel) -> Answers {
@@ -68,7 +40,7 @@ impl Answers {
             start: Instant::now(),
             pending: Mutex::new(Pending {
                 disk: ModelledDisk::new(model),
-                due: BinaryHeap::new(),
+                due: BTreeMap::new(),
                 sequence: 0,
             }),
             changed: Condvar::new(),
@@ -92,8 +64,8 @@ impl Answers {
         let at_ns = done_ns(&mut pending.disk, arrived_ns);
         pending.sequence += 1;
         let sequence = pending.sequence;
-        let is_first = pending.due.peek().is_none_or(|due| due.at_ns > at_ns);
-        pending.due.push(Due { at_ns, sequence, answer });
+        let is_first = pending.due.first_key_value().is_none_or(|((first_ns, _), _)| *first_ns > at_ns);
+        pending.due.insert((at_ns, sequence), answer);
         drop(pending);
         if is_first {
             self.changed.notify_one();
@@ -104,22 +76,23 @@ impl Answers {
     pub fn give_in_time(&self) {
         let mut pending = self.pending();
         loop {
-            let Some(first_ns) = pending.due.peek().map(|due| due.at_ns) else {
+            let Some(first) = pending.due.first_entry() else {
                 pending = self.changed.wait(pending).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let left = Duration::from_nanos(first_ns.saturating_sub(self.now_ns()));
+            let (due_ns, _) = *first.key();
+            let left = Duration::from_nanos(due_ns.saturating_sub(self.now_ns()));
             if left > SPIN {
                 let woken = self.changed.wait_timeout(pending, left - SPIN);
                 pending = woken.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            let Some(due) = pending.due.pop() else { continue };
+            let answer = first.remove();
             drop(pending);
-            while self.now_ns() < due.at_ns {
+            while self.now_ns() < due_ns {
                 std::hint::spin_loop();
             }
-            self.give(due.answer);
+            self.give(answer);
             pending = self.pending();
         }
     }
