@@ -25,24 +25,14 @@ pub struct Plan {
 /// What the clients did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Transactions, the sum of the next four.
+    /// Transactions.
     pub transactions: u64,
-    /// Point reads.
-    pub point_reads: u64,
-    /// Range reads.
-    pub range_reads: u64,
     /// Updates, each one commit.
     pub updates: u64,
     /// Inserts, each one commit.
     pub inserts: u64,
     /// Transactions that were left out because the ones before took too long.
     pub left_out: u64,
-    /// Summed time of the transactions, begin to commit, nanoseconds.
-    pub transaction_ns: u64,
-    /// The longest of them.
-    pub transaction_ns_max: u64,
-    /// How long the clients ran.
-    pub elapsed: Duration,
 }
 
 impl Default for Plan {
@@ -92,25 +82,10 @@ impl Plan {
 }
 
 impl Counts {
-    /// Commits: transactions that wrote.
-    pub fn commits(&self) -> u64 {
-        self.updates + self.inserts
-    }
-
-    /// Reads of both kinds.
-    pub fn reads(&self) -> u64 {
-        self.point_reads + self.range_reads
-    }
-
     pub(crate) fn merge(&mut self, other: &Counts) {
         self.transactions += other.transactions;
-        self.point_reads += other.point_reads;
-        self.range_reads += other.range_reads;
         self.updates += other.updates;
         self.inserts += other.inserts;
         self.left_out += other.left_out;
-        self.transaction_ns += other.transaction_ns;
-        self.transaction_ns_max = self.transaction_ns_max.max(other.transaction_ns_max);
-        self.elapsed = self.elapsed.max(other.elapsed);
     }
 }

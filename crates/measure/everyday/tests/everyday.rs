@@ -29,7 +29,7 @@ fn clients_keep_the_pace_and_every_commit_is_there() {
     let counts = run(&path, &small(), &AtomicBool::new(false)).unwrap();
     let due = 200;
     assert!(counts.transactions + counts.left_out <= due + 4, "{counts:?} is more than the plan has");
-    assert!(counts.transactions > 0 && counts.transactions == counts.reads() + counts.commits());
+    assert!(counts.inserts > 0 && counts.transactions > counts.updates + counts.inserts);
     let inserted = number(&path, "SELECT count(*) FROM orders") - 2_500;
     let updated = number(&path, "SELECT sum(status) FROM orders");
     let balance = number(&path, "SELECT sum(balance_cents) FROM customers");
