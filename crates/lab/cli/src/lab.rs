@@ -6,8 +6,9 @@ mod footprint;
 mod recover;
 
 use clap::Subcommand;
-use std::path::Path;
-use terminal::{Done, Output};
+use std::path::{Path, PathBuf};
+use storage::Workspace;
+use terminal::{Done, Failure, Output};
 
 /// The experiments.
 #[derive(Subcommand)]
@@ -36,12 +37,24 @@ pub fn run(command: &LabCommand, history: Option<&Path>, out: &mut Output) -> Do
     }
 }
 
-/// Removes repeated elements, and keeps the order of the first ones.
-fn dedup<T: PartialEq + Clone>(list: &mut Vec<T>) {
-    let all = std::mem::take(list);
-    all.into_iter().for_each(|each| {
-        if !list.contains(&each) {
-            list.push(each);
+/// What was given, or else all; each once, in the order of the first ones.
+fn chosen<T: PartialEq + Clone>(given: &[T], all: &[T]) -> Vec<T> {
+    let mut chosen = Vec::new();
+    for each in if given.is_empty() { all } else { given } {
+        if !chosen.contains(each) {
+            chosen.push(each.clone());
         }
-    });
+    }
+    chosen
+}
+
+/// A directory of an experiment in a workspace. Servers run as users of their own where this is root.
+fn directory(workspace: &Workspace, name: &str, for_servers: bool) -> Result<PathBuf, Failure> {
+    if for_servers {
+        workspace.allow_traversal()?;
+    }
+    let dir = workspace.entry(name);
+    std::fs::create_dir(&dir)
+        .map_err(|error| Failure::new(format_args!("cannot make {}: {error}", dir.display())))?;
+    Ok(dir)
 }

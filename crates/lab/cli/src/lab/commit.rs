@@ -1,4 +1,4 @@
-use super::dedup;
+use super::{chosen, directory};
 use crate::{counted_sqlite, lab_failure};
 use ::lab::commit::{Engine, Outcome, Plan, run as experiment};
 use collect::SqlTarget;
@@ -80,8 +80,7 @@ fn durability(text: &str) -> Result<Durability, String> {
 pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let batches = batches(args)?;
     let [postgres, mariadb] = named_servers(&args.source)?;
-    let mut engines = if args.engine.is_empty() { Engine::ALL.to_vec() } else { args.engine.clone() };
-    dedup(&mut engines);
+    let engines = chosen(&args.engine, &Engine::ALL);
     for (server, engine) in [(&postgres, Engine::Postgres), (&mariadb, Engine::Mariadb)] {
         if server.is_some() && !engines.contains(&engine) {
             let name = engine.name();
@@ -102,15 +101,9 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let here = || engines.iter().filter(|engine| !is_named(engine));
     let needed = here().map(|engine| engine.bytes_max(args.rows)).sum();
     workspace.check_room(needed).map_err(|error| no_room(error, args.rows, here().count(), needed))?;
-    if here().any(|engine| matches!(engine, Engine::Postgres | Engine::Mariadb)) {
-        // They run as users of their own where this is root.
-        workspace.allow_traversal()?;
-    }
-    let dir = workspace.entry("lab-commit");
-    std::fs::create_dir(&dir)
-        .map_err(|error| Failure::new(format_args!("cannot make {}: {error}", dir.display())))?;
-    let mut durabilities = args.durability.clone();
-    dedup(&mut durabilities);
+    let starts_servers = here().any(|engine| matches!(engine, Engine::Postgres | Engine::Mariadb));
+    let dir = directory(&workspace, "lab-commit", starts_servers)?;
+    let durabilities = chosen(&args.durability, &[]);
     let plan = Plan { dir, rows: args.rows, batches, durabilities, engines, postgres, mariadb };
 
     let done = experiment(&plan, counted_sqlite()?, interrupt::flag(), &mut |progress| {
@@ -150,11 +143,6 @@ fn no_room(error: StorageError, rows: u64, engines: usize, needed: u64) -> Failu
 /// The requested batches, or 1, 10, 100 and so on up to all rows.
 fn batches(args: &CommitArgs) -> Result<Vec<u64>, Failure> {
     let mut batches: Vec<u64> = Vec::new();
-    if args.batch.is_empty() {
-        batches =
-            std::iter::successors(Some(1), |batch| Some(batch * 10)).take_while(|b| *b < args.rows).collect();
-        batches.push(args.rows);
-    }
     for batch in &args.batch {
         match batch {
             Batch::All => batches.push(args.rows),
@@ -165,8 +153,9 @@ fn batches(args: &CommitArgs) -> Result<Vec<u64>, Failure> {
             }
         }
     }
-    dedup(&mut batches);
-    Ok(batches)
+    let tenfold =
+        std::iter::successors(Some(1), |batch| Some(batch * 10)).take_while(|batch| *batch < args.rows);
+    Ok(chosen(&batches, &tenfold.chain([args.rows]).collect::<Vec<u64>>()))
 }
 
 /// The PostgreSQL server and the MariaDB server to use, where they are named.

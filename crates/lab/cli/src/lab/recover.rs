@@ -1,3 +1,4 @@
+use super::{chosen, directory};
 use crate::{counted_sqlite, lab_failure};
 use ::lab::recover::{Engine, Plan, Strategy, Work, run as experiment};
 use experiments::EmulatedDisk;
@@ -99,15 +100,11 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
         .emulate
         .as_ref()
         .map(|_| EmulatedDisk { latency_ns: args.latency.as_nanos() as u64, width: args.width });
-    let mut engines = if args.engine.is_empty() { Engine::ALL.to_vec() } else { args.engine.clone() };
-    super::dedup(&mut engines);
+    let engines = chosen(&args.engine, &Engine::ALL);
     if !args.strategy.is_empty() && !engines.contains(&Engine::Pagestore) {
         let message = "--strategy is how the page store is recovered, which --engine leaves out";
         return Err(Failure::usage(message).with_remedy("pagestore in --engine too"));
     }
-    let mut strategies =
-        if args.strategy.is_empty() { Strategy::ALL.to_vec() } else { args.strategy.clone() };
-    super::dedup(&mut strategies);
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format_args!("cannot find this program itself: {error}")))?;
     let mut plan = Plan {
@@ -115,7 +112,7 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
         program,
         work: work(args, LOG_MAX)?,
         engines,
-        strategies,
+        strategies: chosen(&args.strategy, &Strategy::ALL),
         parallel: args.parallel as usize,
         emulated,
     };
@@ -134,13 +131,8 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
         );
         Failure::from(error).with_fact(needed).with_remedy("a smaller --log or --pages, or another directory")
     })?;
-    if plan.engines.iter().any(|engine| engine.is_server()) {
-        // They run as users of their own where this is root.
-        workspace.allow_traversal()?;
-    }
-    plan.dir = workspace.entry("lab-recover");
-    std::fs::create_dir(&plan.dir)
-        .map_err(|error| Failure::new(format_args!("cannot make {}: {error}", plan.dir.display())))?;
+    let starts_servers = plan.engines.iter().any(|engine| engine.is_server());
+    plan.dir = directory(&workspace, "lab-recover", starts_servers)?;
 
     let done = counted_sqlite().and_then(|registry| {
         let mut report = |progress: &::lab::recover::Progress| out.progress(&progress.doing, progress.left);
