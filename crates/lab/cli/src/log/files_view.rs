@@ -1,6 +1,7 @@
 //! What `headroom log` shows of a store's log files, as text and as JSON.
 
 use pagestore::inspect::{Anatomy, LogInfo, WhyHeld};
+use pagestore::{Lsn, PageNo};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -62,16 +63,7 @@ pub fn info_json(info: &LogInfo) -> Value {
 pub fn why_text(why: &WhyHeld) -> String {
     let mut text =
         format!("virtual log files that are needed: {}, from {} to {}\n", why.active, why.redo, why.last);
-    match why.oldest_page {
-        Some((page, lsn)) => {
-            let _ = writeln!(
-                text,
-                "held by {} pages that only the log has; page {page} longest, since {lsn}: a checkpoint frees them",
-                why.pages
-            );
-        }
-        None => text.push_str("no page waits to be written: nothing holds it but its own end\n"),
-    }
+    text.push_str(&held_by_pages(why.pages, why.oldest_page));
     if let Some((tx, lsn, records)) = why.open_transaction {
         let _ = writeln!(text, "transaction {tx} had not ended: {records} records since {lsn}");
     }
@@ -84,13 +76,28 @@ pub fn why_text(why: &WhyHeld) -> String {
     text
 }
 
+/// What pages hold the log's beginning.
+pub fn held_by_pages(pages: u64, oldest: Option<(PageNo, Lsn)>) -> String {
+    let Some((page, lsn)) = oldest else {
+        return "no page waits to be written: nothing holds it but its own end\n".into();
+    };
+    format!(
+        "held by {pages} pages that only the log has; page {page} longest, since {lsn}: a checkpoint frees them\n"
+    )
+}
+
+/// A page and the record that it needs.
+pub fn page_json((page, lsn): (PageNo, Lsn)) -> Value {
+    json!({"page": page.0, "lsn": lsn.to_string()})
+}
+
 pub fn why_json(why: &WhyHeld) -> Value {
     json!({
         "redo_lsn": why.redo.to_string(),
         "last_lsn": why.last.to_string(),
         "active_vlfs": why.active,
         "pages": why.pages,
-        "oldest_page": why.oldest_page.map(|(page, lsn)| json!({"page": page.0, "lsn": lsn.to_string()})),
+        "oldest_page": why.oldest_page.map(page_json),
         "open_transaction": why.open_transaction.map(|(tx, lsn, records)| {
             json!({"tx": tx, "lsn": lsn.to_string(), "records": records})
         }),

@@ -1,5 +1,6 @@
 //! What `headroom log` shows of a store that a process has open, as text and as JSON.
 
+use super::files_view::{held_by_pages, page_json};
 use pagestore_counters::{CommitPart, CommitTimes, Counts, LOG_HEAD_BYTES, LogState, PartTimes, SlowCommit};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -213,16 +214,7 @@ impl LiveLog {
             let _ =
                 writeln!(text, "held by transaction {tx}, which has not ended: its first record is {lsn}");
         }
-        match state.oldest_dirty_page {
-            Some((page, lsn)) => {
-                let _ = writeln!(
-                    text,
-                    "held by {} pages that only the log has; page {page} longest, since {lsn}: a checkpoint frees them",
-                    state.dirty_pages
-                );
-            }
-            None => text.push_str("no page waits to be written: nothing holds it but its own end\n"),
-        }
+        text.push_str(&held_by_pages(state.dirty_pages, state.oldest_dirty_page));
         if state.checkpointing {
             text.push_str("a checkpoint is running\n");
         }
@@ -246,8 +238,7 @@ impl LiveLog {
             "active_vlfs": self.active_vlfs(),
             "bytes_to_redo": self.redo_bytes(),
             "pages": state.dirty_pages,
-            "oldest_page": state.oldest_dirty_page
-                .map(|(page, lsn)| json!({"page": page.0, "lsn": lsn.to_string()})),
+            "oldest_page": state.oldest_dirty_page.map(page_json),
             "open_transaction": state.active
                 .map(|(tx, lsn)| json!({"tx": tx, "lsn": lsn.to_string(), "records": null})),
             "checkpointing": state.checkpointing,
