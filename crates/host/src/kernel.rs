@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 
@@ -25,4 +26,34 @@ pub fn release() -> String {
 fn setting(name: &str) -> String {
     let text = fs::read(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
     String::from_utf8_lossy(&text).trim().to_owned()
+}
+
+/// The figures of /proc/meminfo by their names, "MemTotal": bytes of memory and numbers of huge pages. Without /proc there
+/// are none.
+pub fn memory_figures() -> HashMap<String, u64> {
+    parse_memory_figures(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
+}
+
+fn parse_memory_figures(text: &str) -> HashMap<String, u64> {
+    let figure = |line: &str| {
+        let (name, rest) = line.split_once(':')?;
+        let mut words = rest.split_ascii_whitespace();
+        let number = words.next()?.parse::<u64>().ok()?;
+        let unit = if words.next() == Some("kB") { 1024 } else { 1 };
+        Some((name.to_owned(), number.checked_mul(unit)?))
+    };
+    text.lines().filter_map(figure).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_in_bytes_and_huge_pages_are_counted() {
+        let text = "MemTotal:       24000000 kB\nHugePages_Total:      16\nMemFree: no number kB\nShmem\n";
+        let expected = [("MemTotal".to_owned(), 24_576_000_000), ("HugePages_Total".to_owned(), 16)];
+        assert_eq!(parse_memory_figures(text), HashMap::from(expected));
+        assert!(memory_figures()["MemTotal"] > 0);
+    }
 }

@@ -7,7 +7,7 @@
 //! diskstats       /proc/diskstats            read_diskstats: the counters of each device
 //! cgroups         cgroup v1 and v2           caps_for(devices, pid), throttle_files(kind)
 //! process         /proc/PID                  ProcessStat::read, ProcessIdentity::is_alive, pids, children_of
-//! kernel          /proc/sys/kernel           boot_id, hostname, release
+//! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures
 //! clock           clock_gettime(2)           unix_ns, monotonic_ns
 //! ```
 //!
@@ -39,6 +39,6 @@ pub use clock::{monotonic_ns, unix_ns};
 pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
 pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using};
-pub use kernel::{BOOT_ID, boot_id, hostname, release};
+pub use kernel::{BOOT_ID, boot_id, hostname, memory_figures, release};
 pub use mounts::{MOUNTINFO, Mount, Mounts};
 pub use process::{ProcessIdentity, ProcessStat, children_of, command_name, pids, start_ticks, threads_of};

@@ -209,7 +209,8 @@ pub fn check_resources(
     let (huge, ordinary): (Vec<BufferPool<'_>>, Vec<_>) =
         BufferPool::plan(threads, jobs).into_iter().partition(|pool| pool.wants_huge_pages(options));
     let needed_bytes: u64 = ordinary.iter().map(BufferPool::bytes).sum();
-    let available_bytes = available_memory();
+    // Without swapping; unlimited where the kernel does not report it.
+    let available_bytes = host::memory_figures().get("MemAvailable").copied().unwrap_or(u64::MAX);
     if needed_bytes > available_bytes {
         let outstanding = threads.iter().map(|thread| u64::from(thread.slots())).sum();
         let block_bytes = jobs.iter().map(|job| job.workload.shape.block_bytes).max().unwrap_or(0);
@@ -227,12 +228,4 @@ fn check_huge_pages(pools: &[BufferPool<'_>]) -> Result<(), LoadError> {
     };
     let needed = pools.iter().map(|pool| pool.bytes().div_ceil(pages.page_bytes)).sum();
     if needed <= pages.free { Ok(()) } else { Err(LoadError::HugePages { needed, pages }) }
-}
-
-/// Bytes that can be allocated without swapping (`MemAvailable`); unlimited where the kernel does not report it.
-fn available_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kib.map_or(u64::MAX, |kib| kib * 1024)
 }

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -44,22 +45,19 @@ pub struct HugePages {
 }
 
 impl HugePages {
-    /// Reads `/proc/meminfo`; `None` where the kernel has no huge pages.
+    /// Those of this host; `None` where the kernel has no huge pages.
     pub fn read() -> Option<HugePages> {
         let overcommit = std::fs::read_to_string("/proc/sys/vm/nr_overcommit_hugepages").ok();
         let overcommit = overcommit.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        HugePages::parse(&std::fs::read_to_string("/proc/meminfo").ok()?, overcommit)
+        HugePages::new(&host::memory_figures(), overcommit)
     }
 
-    fn parse(meminfo: &str, overcommit: u64) -> Option<HugePages> {
-        let number = |name: &str| {
-            let rest = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
-            rest.split_ascii_whitespace().next()?.parse::<u64>().ok()
-        };
-        let made = number("HugePages_Free:")?.saturating_sub(number("HugePages_Rsvd:")?);
-        let free = made + overcommit.saturating_sub(number("HugePages_Surp:")?);
-        let total = number("HugePages_Total:")?;
-        Some(HugePages { page_bytes: number("Hugepagesize:")? << 10, total, free })
+    fn new(memory: &HashMap<String, u64>, overcommit: u64) -> Option<HugePages> {
+        let number = |name: &str| memory.get(name).copied();
+        let made = number("HugePages_Free")?.saturating_sub(number("HugePages_Rsvd")?);
+        let free = made + overcommit.saturating_sub(number("HugePages_Surp")?);
+        let total = number("HugePages_Total")?;
+        Some(HugePages { page_bytes: number("Hugepagesize")?, total, free })
     }
 }
 
@@ -236,10 +234,17 @@ mod tests {
 
     #[test]
     fn reserved_huge_pages_are_not_free() {
-        let text = "HugePages_Total:      16\nHugePages_Free:       12\nHugePages_Rsvd:        5\nHugePages_Surp:        1\nHugepagesize:       2048 kB\n";
-        assert_eq!(HugePages::parse(text, 0), Some(HugePages { page_bytes: 2 << 20, total: 16, free: 7 }));
-        assert_eq!(HugePages::parse(text, 4), Some(HugePages { page_bytes: 2 << 20, total: 16, free: 10 }));
-        assert_eq!(HugePages::parse("MemTotal: 1 kB\n", 4), None);
+        let figures = [
+            ("HugePages_Total", 16),
+            ("HugePages_Free", 12),
+            ("HugePages_Rsvd", 5),
+            ("HugePages_Surp", 1),
+            ("Hugepagesize", 2 << 20),
+        ];
+        let memory = HashMap::from(figures.map(|(name, figure)| (name.to_owned(), figure)));
+        assert_eq!(HugePages::new(&memory, 0), Some(HugePages { page_bytes: 2 << 20, total: 16, free: 7 }));
+        assert_eq!(HugePages::new(&memory, 4), Some(HugePages { page_bytes: 2 << 20, total: 16, free: 10 }));
+        assert_eq!(HugePages::new(&HashMap::new(), 4), None);
     }
 
     #[test]
