@@ -1,7 +1,7 @@
 //! Measures the capability of a target, in about a minute.
 //!
 //! ```text
-//! measure(target, plan, environment, watch)
+//! measure(target, plan, watch)
 //!   for each shape of the plan
 //!     sweep   N = 1, 2, 4, ... until throughput stops rising, then points around the knee
 //!       point   load::run until steady, then until the confidence interval is narrow
@@ -26,7 +26,8 @@ pub use plan::{Effort, Plan};
 pub use sweep::next_step;
 
 use capability::{Capability, Conditions, CostModel, Curve, Maximum, StorageLimits};
-use point::{PointRun, Stopped};
+use point::PointRun;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use storage::Region;
 use workload::{Backend, Caching, Shape, TargetFacts};
@@ -44,15 +45,6 @@ pub struct MeasureProgress {
     pub iops: f64,
 }
 
-/// What the watcher of a measurement decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MeasureControl {
-    /// Continue.
-    Continue,
-    /// End now; what was measured is kept.
-    Stop,
-}
-
 /// Why there is no capability.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
@@ -64,17 +56,6 @@ pub enum MeasureError {
     Nothing,
 }
 
-/// The conditions of a measurement that the caller knows, for the record.
-#[derive(Clone, Debug, Default)]
-pub struct MeasureEnvironment {
-    /// Version of Headroom.
-    pub version: String,
-    /// Kernel release.
-    pub kernel: String,
-    /// I/Os a second of other processes on the device, before the measurement.
-    pub foreign_iops: Option<f64>,
-}
-
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredTarget<'a> {
@@ -84,36 +65,37 @@ pub struct MeasuredTarget<'a> {
     pub log: Option<&'a Region>,
     /// The facts of the target.
     pub facts: &'a TargetFacts,
+    /// I/Os a second of other processes on its device before.
+    pub foreign_iops: Option<f64>,
 }
 
-/// Measures a target. `watch` is called about every 20 ms.
+/// Measures a target. `watch` is called about every 20 ms; its break ends the measurement, and what was measured is kept.
 ///
 /// # Errors
 /// Where the load cannot run, or it was stopped before the first point was known.
 pub fn measure(
     target: MeasuredTarget<'_>,
     plan: &Plan,
-    environment: MeasureEnvironment,
-    watch: &mut dyn FnMut(&MeasureProgress) -> MeasureControl,
+    watch: &mut dyn FnMut(&MeasureProgress) -> ControlFlow<()>,
 ) -> Result<Capability, MeasureError> {
-    let MeasuredTarget { region, log, facts } = target;
+    let MeasuredTarget { region, log, facts, foreign_iops } = target;
     let began = Instant::now();
     let measured_unix_ns = host::unix_ns();
     let mut run = PointRun::new(region, plan, began, watch);
     let context = knee_context(facts);
     let mut remarks = plan.remarks();
-    let (curves, stopped) = curves(&mut run, log, plan, &context)?;
+    let curves = curves(&mut run, log, plan, &context)?;
     if curves.iter().all(|curve| curve.points.is_empty()) {
         return Err(MeasureError::Nothing);
     }
     let mut cost_model = None;
-    if stopped.is_none() {
-        let maxima = maxima(&mut run, plan, &curves)?;
-        match CostModel::fit(&maxima.fitted, &maxima.held_out) {
+    if !run.stopped {
+        let (fitted, held_out) = maxima(&mut run, plan, &curves)?;
+        match CostModel::fit(&fitted, &held_out) {
             Ok(model) => cost_model = Some(model),
             Err(error) => remarks.push(error.to_string()),
         }
-        if maxima.stopped.is_some() {
+        if run.stopped {
             remarks.push("ended early: the cost model stands on fewer points".into());
         }
     } else {
@@ -128,12 +110,12 @@ pub fn measure(
         target: facts.clone(),
         measured_unix_ns,
         conditions: Conditions {
-            headroom_version: environment.version,
-            kernel: environment.kernel,
+            headroom_version: env!("CARGO_PKG_VERSION").into(),
+            kernel: host::release(),
             backend: run.backend.unwrap_or(Backend::IoUring),
             caching: if direct { Caching::Direct } else { Caching::Buffered },
             region_bytes: region.bytes,
-            foreign_iops: environment.foreign_iops,
+            foreign_iops,
             took_s: began.elapsed().as_secs_f64(),
             effort: plan.effort.to_string(),
             remarks,
@@ -157,25 +139,26 @@ fn curves(
     log: Option<&Region>,
     plan: &Plan,
     context: &StorageLimits,
-) -> Result<(Vec<Curve>, Option<Stopped>), MeasureError> {
+) -> Result<Vec<Curve>, MeasureError> {
     let mut curves = Vec::new();
     let shapes = plan.curves();
     let mut weight_left: f64 = shapes.iter().map(|(_, weight)| weight).sum();
     for (shape, weight) in shapes {
         let allotted = run.time_left().saturating_sub(plan.maxima_time()).mul_f64(weight / weight_left);
         weight_left -= weight;
-        let (curve, stopped) = sweep::curve(run, &shape, plan, context, allotted)?;
+        let curve = sweep::curve(run, &shape, plan, context, allotted)?;
         if !curve.points.is_empty() {
             curves.push(curve);
         }
-        if stopped.is_some() {
-            return Ok((curves, stopped));
+        if run.stopped {
+            return Ok(curves);
         }
     }
-    let writes = plan.log_writes().into_iter().map(|shape| (shape, None));
-    let appends = plan.log_appends().into_iter().filter_map(|shape| Some((shape, Some(log?))));
+    let writes = plan.log_shapes(Shape::log_write).into_iter().map(|shape| (plan.shape(shape), None));
+    let appends =
+        plan.log_shapes(Shape::log_append).into_iter().filter_map(|shape| Some((shape, Some(log?))));
     for (shape, log) in writes.chain(appends) {
-        let (point, stopped) = match log {
+        let point = match log {
             None => run.point(&shape, 1, plan.point_time_max)?,
             Some(log) => run.append(log, &shape, plan.point_time_max)?,
         };
@@ -183,23 +166,20 @@ fn curves(
         if point.ios > 0 {
             curves.push(Curve { workload: shape, points: vec![point], knee: None });
         }
-        if stopped.is_some() {
-            return Ok((curves, stopped));
+        if run.stopped {
+            break;
         }
     }
-    Ok((curves, None))
+    Ok(curves)
 }
 
-/// The highest rates for the cost model.
-struct Maxima {
-    fitted: Vec<Maximum>,
-    /// Kept out of the fit, to test it.
-    held_out: Vec<Maximum>,
-    stopped: Option<Stopped>,
-}
-
-/// The highest rates of the curves, and one point each for further shapes.
-fn maxima(run: &mut PointRun, plan: &Plan, curves: &[Curve]) -> Result<Maxima, MeasureError> {
+/// The highest rates for the cost model, of the curves and of one point each for further shapes: those that it is fitted
+/// to, and those kept out of the fit to test it.
+fn maxima(
+    run: &mut PointRun,
+    plan: &Plan,
+    curves: &[Curve],
+) -> Result<(Vec<Maximum>, Vec<Maximum>), MeasureError> {
     let mut fitted: Vec<Maximum> = curves
         .iter()
         .filter_map(|curve| {
@@ -214,16 +194,16 @@ fn maxima(run: &mut PointRun, plan: &Plan, curves: &[Curve]) -> Result<Maxima, M
     for (shape, fit) in shapes {
         let time_max = (run.time_left() / left).min(plan.point_time_max);
         left -= 1;
-        let (point, stopped) = run.point(&shape, saturating(&shape, curves), time_max)?;
+        let point = run.point(&shape, saturating(&shape, curves), time_max)?;
         let list = if fit { &mut fitted } else { &mut held_out };
         if point.ios > 0 {
             list.push(Maximum { workload: shape, iops: point.iops, iops_half_width: point.iops_half_width });
         }
-        if stopped.is_some() {
-            return Ok(Maxima { fitted, held_out, stopped });
+        if run.stopped {
+            break;
         }
     }
-    Ok(Maxima { fitted, held_out, stopped: None })
+    Ok((fitted, held_out))
 }
 
 /// An N that saturates a shape: twice what the most similar curve needed for its full throughput.

@@ -57,7 +57,7 @@ impl Plan {
         }
     }
 
-    fn shape(&self, shape: Shape) -> Shape {
+    pub(crate) fn shape(&self, shape: Shape) -> Shape {
         Shape { caching: self.caching, ..shape }
     }
 
@@ -79,16 +79,11 @@ impl Plan {
         self.allowed(shapes)
     }
 
-    /// One writer, one outstanding, each write durable: what a transaction log does.
-    pub(crate) fn log_writes(&self) -> Vec<Shape> {
+    /// One writer of a transaction log, one outstanding. Each write is durable ([`Shape::log_write`]), or it appends and
+    /// syncs ([`Shape::log_append`]): what a commit waits for on this file system.
+    pub(crate) fn log_shapes(&self, of_size: fn(u32) -> Shape) -> Vec<Shape> {
         let sizes = if self.writes { vec![4 * KIB, 60 * KIB] } else { Vec::new() };
-        sizes.into_iter().map(|bytes| self.shape(Shape::log_write(bytes))).collect()
-    }
-
-    /// One writer that appends and syncs: what a commit waits for on this file system.
-    pub(crate) fn log_appends(&self) -> Vec<Shape> {
-        let sizes = if self.writes { vec![4 * KIB, 60 * KIB] } else { Vec::new() };
-        sizes.into_iter().map(Shape::log_append).collect()
+        sizes.into_iter().map(of_size).collect()
     }
 
     /// Further shapes for the cost model, and whether they take part in the fit (or are held out).
@@ -113,7 +108,7 @@ impl Plan {
 
     /// Time reserved for the maxima.
     pub(crate) fn maxima_time(&self) -> Duration {
-        let points = self.maxima().len() + self.log_writes().len() + self.log_appends().len();
+        let points = self.maxima().len() + 2 * self.log_shapes(Shape::log_write).len();
         self.point_time_max.mul_f64(0.8) * points as u32
     }
 

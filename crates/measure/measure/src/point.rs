@@ -1,25 +1,24 @@
-use crate::{MeasureControl, MeasureError, MeasureProgress, Plan};
+use crate::{MeasureError, MeasureProgress, Plan};
 use capability::{Point, ThroughputSlices};
 use load::{LiveStats, LoadError, RunControl, RunStage};
 use statistics::poisson_half_width;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use storage::Region;
 use workload::{Backend, RunLength, RunResult, Shape, Workload};
-
-/// The user ended the measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped;
 
 /// Measures points, one after the other, on one region.
 pub struct PointRun<'a> {
     region: &'a Region,
     plan: &'a Plan,
     began: Instant,
-    watch: &'a mut dyn FnMut(&MeasureProgress) -> MeasureControl,
+    watch: &'a mut dyn FnMut(&MeasureProgress) -> ControlFlow<()>,
     /// Load threads: more than one after a single one was too busy.
     threads: u32,
     /// Set by the first point.
     pub backend: Option<Backend>,
+    /// The user ended the measurement.
+    pub stopped: bool,
     /// Time that bursty points took beyond theirs: the plan ends that much later.
     pub extra: Duration,
 }
@@ -46,23 +45,27 @@ impl<'a> PointRun<'a> {
         region: &'a Region,
         plan: &'a Plan,
         began: Instant,
-        watch: &'a mut dyn FnMut(&MeasureProgress) -> MeasureControl,
+        watch: &'a mut dyn FnMut(&MeasureProgress) -> ControlFlow<()>,
     ) -> Self {
-        PointRun { region, plan, began, watch, threads: 1, backend: None, extra: Duration::ZERO }
+        PointRun {
+            region,
+            plan,
+            began,
+            watch,
+            threads: 1,
+            backend: None,
+            stopped: false,
+            extra: Duration::ZERO,
+        }
     }
 
     /// One point of appends to an empty file, with one outstanding.
-    pub fn append(
-        &mut self,
-        log: &Region,
-        shape: &Shape,
-        time_max: Duration,
-    ) -> Result<(Point, Option<Stopped>), MeasureError> {
+    pub fn append(&mut self, log: &Region, shape: &Shape, time_max: Duration) -> Result<Point, MeasureError> {
         // Truncated, since overwriting costs less than appending.
         let start = |error| LoadError::Start { path: log.path.display().to_string(), error };
         log.file.set_len(0).map_err(start)?;
         let (result, half_width, steady) = self.run(log, shape, 1, 1, time_max)?;
-        Ok((Point::new(&result, half_width, steady), result.interrupted.then_some(Stopped)))
+        Ok(Point::new(&result, half_width, steady))
     }
 
     /// Time until the plan's end.
@@ -76,7 +79,7 @@ impl<'a> PointRun<'a> {
         shape: &Shape,
         outstanding: u32,
         time_max: Duration,
-    ) -> Result<(Point, Option<Stopped>), MeasureError> {
+    ) -> Result<Point, MeasureError> {
         let time_max = time_max.max(POINT_TIME_MIN);
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         loop {
@@ -88,14 +91,13 @@ impl<'a> PointRun<'a> {
             let (result, half_width, steady) =
                 self.run(self.region, shape, outstanding, threads, time_max)?;
             self.extra += began.elapsed().saturating_sub(time_max + Duration::from_millis(100));
-            let stopped = result.interrupted.then_some(Stopped);
             let busy = result.thread_busy_max() >= BUSY_MAX;
-            if busy && stopped.is_none() && threads == self.threads && threads < cores.min(outstanding) {
+            if busy && !self.stopped && threads == self.threads && threads < cores.min(outstanding) {
                 self.threads = (threads * 2).min(cores);
                 continue;
             }
             self.backend = Some(result.backend);
-            return Ok((Point::new(&result, half_width, steady), stopped));
+            return Ok(Point::new(&result, half_width, steady));
         }
     }
 
@@ -136,7 +138,7 @@ impl<'a> PointRun<'a> {
                 left: time_end.saturating_sub(elapsed),
                 iops,
             };
-            if watch(&progress) == MeasureControl::Stop {
+            if watch(&progress).is_break() {
                 return RunControl::Interrupt;
             }
             if live.stage == RunStage::Measuring && !measuring {
@@ -164,6 +166,7 @@ impl<'a> PointRun<'a> {
             }
         };
         let result = load::run(region, &workload, &length, &mut each)?;
+        self.stopped |= result.interrupted;
         // With too few slices for an interval the count itself bounds it.
         let half_width = slices.mean_interval().half_width;
         let half_width = half_width.unwrap_or_else(|| poisson_half_width(result.iops(), result.ios()));

@@ -1,4 +1,4 @@
-use crate::point::{POINT_TIME_MIN, PointRun, Stopped};
+use crate::point::{POINT_TIME_MIN, PointRun};
 use crate::{MeasureError, Plan};
 use capability::{Curve, Knee, KneeReason, Point, StorageLimits, find_knee};
 use std::time::{Duration, Instant};
@@ -20,49 +20,42 @@ pub fn curve(
     plan: &Plan,
     context: &StorageLimits,
     allotted: Duration,
-) -> Result<(Curve, Option<Stopped>), MeasureError> {
+) -> Result<Curve, MeasureError> {
     let (began, extra_before) = (Instant::now(), run.extra);
     // Time that bursty points take beyond theirs is added to the plan's, not taken from this curve's.
     let left = |run: &PointRun| (allotted + run.extra - extra_before).saturating_sub(began.elapsed());
     let mut points: Vec<Point> = Vec::new();
-    let finish = |points: Vec<Point>| {
-        let knee = find_knee(shape, &points, context);
-        Curve { workload: *shape, points, knee }
-    };
     // Rising N: the number of points is unknown, so that each gets an equal part of the time left for ten.
     let mut outstanding = 1;
     while outstanding <= plan.outstanding_max {
         let left = left(run);
         let expected = (10 - points.len().min(7)) as u32;
         let time_max = (left / expected).clamp(POINT_TIME_MIN, plan.point_time_max);
-        let (point, stopped) = run.point(shape, outstanding, time_max)?;
+        let point = run.point(shape, outstanding, time_max)?;
         if point.ios > 0 {
             points.push(point);
         }
-        if stopped.is_some() {
-            return Ok((finish(points), stopped));
-        }
-        if has_flattened(&points) && is_far_beyond(&points, shape, context) {
+        if run.stopped || has_flattened(&points) && is_far_beyond(&points, shape, context) {
             break;
         }
         outstanding *= 2;
     }
-    while let Some(outstanding) = next_around_knee(&points, shape, plan.outstanding_max, context) {
+    while !run.stopped
+        && let Some(outstanding) = next_around_knee(&points, shape, plan.outstanding_max, context)
+    {
         let left = left(run);
         if left < POINT_TIME_MIN {
             break;
         }
-        let (point, stopped) = run.point(shape, outstanding, left.min(plan.point_time_max))?;
+        let point = run.point(shape, outstanding, left.min(plan.point_time_max))?;
         if point.ios == 0 {
             break;
         }
         let at = points.partition_point(|other| other.outstanding < outstanding);
         points.insert(at, point);
-        if stopped.is_some() {
-            return Ok((finish(points), stopped));
-        }
     }
-    Ok((finish(points), None))
+    let knee = find_knee(shape, &points, context);
+    Ok(Curve { workload: *shape, points, knee })
 }
 
 /// The next N of an adaptive sweep up to `outstanding_max`: doublings until throughput has stopped rising and the plateau

@@ -77,8 +77,6 @@ enum Format {
 const RUNS_MAX: i64 = 10_000;
 /// A larger file than this is no result of ours.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// What every SVG of ours says of itself.
-const SVG_MARK: &[u8] = b"urn:headroom:chart";
 /// What every PNG of ours says of itself.
 const PNG_MARK: &[u8] = b"Software\0Headroom";
 
@@ -109,10 +107,13 @@ pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
         .with_remedy("give runs with I/Os, or another --kind"));
     };
     match format {
-        Format::Svg => write(path, SVG_MARK, svg_file(first, args.theme).as_bytes())?,
+        Format::Svg => {
+            let svg = svg_file(first, args.theme);
+            page::write_marked("picture", path, page::SVG_MARK, svg.as_bytes())?;
+        }
         Format::Png => {
             let png = png_file(first, args.theme).map_err(|error| Failure::new(&error))?;
-            write(path, PNG_MARK, &png)?;
+            page::write_marked("picture", path, PNG_MARK, &png)?;
         }
         Format::Html => {
             let title = args.title.clone().unwrap_or_else(|| heading(&args.runs, &runs));
@@ -122,11 +123,10 @@ pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
                     runs: &runs,
                     charts: &kinds,
                     sentences: &[],
-                    command: &command(),
+                    command: &page::command_line(),
                     version: env!("CARGO_PKG_VERSION"),
                 })
             };
-            page::check(Some(path))?;
             page::write(Some(path), page, out)?;
         }
     }
@@ -137,13 +137,6 @@ pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
         || serde_json::json!({"file": path, "charts": names, "runs": runs.len(), "notes": notes}),
     );
     Ok(FINE)
-}
-
-/// Over nothing but a picture of ours.
-fn write(path: &Path, mark: &[u8], content: &[u8]) -> Result<(), Failure> {
-    page::check_marked("picture", path, mark)?;
-    std::fs::write(path, content)
-        .map_err(|error| Failure::new(format_args!("cannot write the picture {}: {error}", path.display())))
 }
 
 fn heading(given: &[Given], runs: &[NamedRun]) -> String {
@@ -288,16 +281,4 @@ impl FromStr for OutFile {
         };
         Ok(OutFile { path, format })
     }
-}
-
-/// What was typed, so that it can be typed again.
-fn command() -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    let quoted = |word: String| match word.as_str() {
-        "" => "''".to_owned(),
-        word if word.chars().all(plain) => word.to_owned(),
-        word => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    let words = std::env::args_os().skip(1).map(|word| quoted(word.to_string_lossy().into_owned()));
-    std::iter::once("headroom".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

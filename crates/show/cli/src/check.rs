@@ -1,4 +1,4 @@
-use crate::measure::{How, TestPlace, directory, keep};
+use crate::measure::{How, TestPlace, keep, measure_directory};
 use capability::Capability;
 use collect::{FileNames, Source};
 use everyday::Observer;
@@ -267,7 +267,7 @@ fn measure_now(
     out: &mut Output,
 ) -> Result<Capability, Failure> {
     let place = TestPlace { target, workspace };
-    let capability = directory(&place, &args.how, true, history, out)?;
+    let capability = measure_directory(&place, &args.how, true, history, out)?;
     keep(&capability, history, out)?;
     Ok(capability)
 }

@@ -62,7 +62,7 @@ struct Compared {
 /// `headroom compare`.
 pub fn run(args: &CompareArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let rules = Rules { margin: args.margin, ..Rules::default() };
-    if args.interleave.is_requested() {
+    if args.interleave.interleave {
         let (Some(a), Some(b)) = (&args.a, &args.b) else {
             return Err(Failure::usage("--interleave runs two workloads")
                 .with_remedy("headroom compare --interleave -- 'FLAGS OF A' 'FLAGS OF B'"));
@@ -112,8 +112,8 @@ fn against_stated(measured: &Chosen, stated: &str, rules: &Rules) -> Result<Vec<
         }
         What::Runs(subjects) => {
             let rules = Rules { comparisons: subjects.len() as u32, ..*rules };
-            let one = |subject: &select::Subject| {
-                ::compare::stated(&stated, Side { name: &measured.name, runs: &subject.runs }, &rules)
+            let one = |runs: &Vec<RunResult>| {
+                ::compare::stated(&stated, Side { name: &measured.name, runs }, &rules)
             };
             subjects.iter().map(one).collect()
         }
@@ -138,9 +138,12 @@ fn both(a: &Chosen, b: &Chosen, rules: &Rules) -> Result<Vec<Comparison>, Failur
                 .with_remedy("compare single runs of the history: headroom history lists them"));
             }
             let rules = Rules { comparisons: of_a.len() as u32, ..*rules };
-            let pair = |(of_a, of_b): (&select::Subject, &select::Subject)| {
-                let side_a = Side { name: &name_a, runs: &of_a.runs };
-                ::compare::runs(side_a, Side { name: &b.name, runs: &of_b.runs }, &rules)
+            let pair = |(of_a, of_b): (&Vec<RunResult>, &Vec<RunResult>)| {
+                ::compare::runs(
+                    Side { name: &name_a, runs: of_a },
+                    Side { name: &b.name, runs: of_b },
+                    &rules,
+                )
             };
             Ok(of_a.iter().zip(of_b).map(pair).collect())
         }

@@ -16,7 +16,6 @@ use ::diskspd::usage::{USAGE, UsageError};
 use load::RunOptions;
 use options::{Options, TextForm};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 use terminal::{Done, FINE, Failure, Output, kept};
 use workload::{Phase, Plan};
 
@@ -73,9 +72,9 @@ pub fn run(args: &DiskspdArgs, history: Option<&Path>, out: &mut Output) -> Done
         out.answer(|_| text, || serde_json::json!({"plan": planned.plan, "notes": planned.notes}));
         return Ok(FINE);
     }
-    let form = Form::new(options.text_form, checked.profile.result_format)?;
+    let print = printer(options.text_form, checked.profile.result_format)?;
     let history = options.history.as_deref().or(history);
-    let load = Load { line: &line, checked: &checked, planned, form };
+    let load = Load { line: &line, checked: &checked, planned, print };
     load.run(&options, history, out).map_err(|why| why.with_option_names(&WORDS))
 }
 
@@ -84,13 +83,14 @@ struct Load<'a> {
     line: &'a str,
     checked: &'a Checked,
     planned: Planned,
-    form: Form,
+    /// Writes the results in the form that was requested.
+    print: Printer,
 }
 
 impl Load<'_> {
     /// Runs the plan, and prints the results in diskspd's form.
     fn run(self, options: &Options, history: Option<&Path>, out: &mut Output) -> Done {
-        let Load { line, checked, planned: Planned { mut plan, extras, .. }, form } = self;
+        let Load { line, checked, planned: Planned { mut plan, extras, .. }, print } = self;
         refuse_directories(&plan)?;
         let system = system::facts(Path::new("/"));
         extras.iter().try_for_each(|extras| check_cpus(&extras.affinity))?;
@@ -103,7 +103,7 @@ impl Load<'_> {
                 answer["command_line"] = serde_json::json!(line);
                 answer
             };
-            out.answer(|_| form.print(&report), json);
+            out.answer(|_| print(&report), json);
             Ok(())
         };
         let how = |at: usize, phase: &Phase, opened: &Opened| {
@@ -118,32 +118,17 @@ impl Load<'_> {
     }
 }
 
-/// The form of the results.
-#[derive(Clone, Copy)]
-enum Form {
-    Text,
-    Text2016,
-    Xml,
-}
+/// Writes a report as text.
+type Printer = fn(&Report<'_>) -> String;
 
-impl Form {
-    fn new(text: TextForm, requested: ResultFormat) -> Result<Form, Failure> {
-        match (text, requested) {
-            (TextForm::Current, ResultFormat::Text) => Ok(Form::Text),
-            (TextForm::Of2016, ResultFormat::Text) => Ok(Form::Text2016),
-            (TextForm::Current, ResultFormat::Xml) => Ok(Form::Xml),
-            (TextForm::Of2016, ResultFormat::Xml) => {
-                let what = "--format 2.0.17 with -Rxml: only the text has an older form";
-                Err(Failure::usage(what).with_remedy("leave one of them out"))
-            }
-        }
-    }
-
-    fn print(self, report: &Report<'_>) -> String {
-        match self {
-            Form::Text => report::text(report),
-            Form::Text2016 => report::text_2016(report),
-            Form::Xml => report::xml(report),
+fn printer(text: TextForm, requested: ResultFormat) -> Result<Printer, Failure> {
+    match (text, requested) {
+        (TextForm::Current, ResultFormat::Text) => Ok(report::text),
+        (TextForm::Of2016, ResultFormat::Text) => Ok(report::text_2016),
+        (TextForm::Current, ResultFormat::Xml) => Ok(report::xml),
+        (TextForm::Of2016, ResultFormat::Xml) => {
+            let what = "--format 2.0.17 with -Rxml: only the text has an older form";
+            Err(Failure::usage(what).with_remedy("leave one of them out"))
         }
     }
 }
@@ -236,8 +221,7 @@ fn read_xml(source: &Source) -> Result<Option<String>, Failure> {
 
 /// What a bare `-z` stands for: milliseconds, as there.
 fn clock_seed() -> u32 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_millis() as u32
+    (host::unix_ns() / 1_000_000) as u32
 }
 
 fn warn(checked: &Checked, ignored: bool, out: &mut Output) {

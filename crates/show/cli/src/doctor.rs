@@ -1,4 +1,4 @@
-use collect::{FileNames, SourceError};
+use collect::FileNames;
 use serde::Serialize;
 use std::fmt::Write;
 use terminal::{Done, FINE, Output, SourceName, bad_news};
@@ -19,7 +19,7 @@ pub struct DoctorArgs {
 }
 
 /// What one source gives, and what it lacks.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Finding {
     source: String,
     /// It gives counters.
@@ -68,27 +68,17 @@ fn examine(name: &SourceName) -> Finding {
             works: true,
             files: snapshot.samples.len(),
             waits: snapshot.waits.len(),
-            error: None,
-            facts: Vec::new(),
-            remedy: None,
             notes,
             remarks,
+            ..Finding::default()
         },
-        Err(error) => lacking(source, &error),
-    }
-}
-
-fn lacking(source: String, error: &SourceError) -> Finding {
-    Finding {
-        source,
-        works: false,
-        files: 0,
-        waits: 0,
-        error: Some(error.to_string()),
-        facts: error.facts(),
-        remedy: error.remedy().map(Into::into),
-        notes: Vec::new(),
-        remarks: Vec::new(),
+        Err(error) => Finding {
+            source,
+            error: Some(error.to_string()),
+            facts: error.facts(),
+            remedy: error.remedy().map(Into::into),
+            ..Finding::default()
+        },
     }
 }
 

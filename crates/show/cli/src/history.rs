@@ -66,7 +66,7 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
             };
             let text = |style: &report::text::Style| match &run {
                 Some(run) => {
-                    let conditions = crate::run_conditions::run_conditions(run, None, &history);
+                    let conditions = crate::run::run_conditions(run, None, &history);
                     report::text::run(run, &findings::findings(run, &conditions), style)
                 }
                 None => serde_json::to_string_pretty(&value).unwrap_or_default(),

@@ -50,15 +50,14 @@ pub fn laid(layout: Layout, members: &[PathBuf]) -> Result<PlanTarget, Failure> 
     }
 }
 
-/// Opens files and devices as one region, with what is known of them together.
-pub fn open(
-    layout: Layout,
-    members: &[PathBuf],
-    access: Access,
-    caching: Caching,
-) -> Result<(Region, TargetFacts), Failure> {
+/// Opens a file or device, or several as one region, with what is known of them together.
+pub fn open(target: &PlanTarget, access: Access, caching: Caching) -> Result<(Region, TargetFacts), Failure> {
+    let Some(PlanLayout { layout, .. }) = target.laid else {
+        let target = Target::open(&target.path)?;
+        return Ok((target.open_for(access, caching)?, target.facts().clone()));
+    };
     let (mut regions, mut facts) = (Vec::new(), Vec::new());
-    for path in members {
+    for path in target.members() {
         let target = Target::open(path)?;
         if target.facts().kind == TargetKind::Directory {
             let what = format!("cannot lay out {}: it is a directory", path.display());

@@ -22,7 +22,6 @@ mod measure;
 mod progress_line;
 mod record;
 mod run;
-mod run_conditions;
 mod simulate;
 mod sweep;
 mod targets;

@@ -8,7 +8,7 @@ mod sheet;
 use ::matrix::script::{self, ScriptFormat};
 use ::matrix::{Figures, Matrix, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
 use charts::{Factor, NamedRun};
-use definition::DefinitionArgs;
+use definition::{DefinitionArgs, one_of};
 use history::{History, MatrixId};
 use load::RunControl;
 use places::Places;
@@ -59,12 +59,8 @@ pub struct MatrixArgs {
 }
 
 fn kind(text: &str) -> Result<ScriptFormat, String> {
-    match text {
-        "diskspd" => Ok(ScriptFormat::Diskspd),
-        "fio" => Ok(ScriptFormat::Fio),
-        "sh" => Ok(ScriptFormat::Sh),
-        _ => Err("give diskspd, fio or sh".into()),
-    }
+    let kinds = [("diskspd", ScriptFormat::Diskspd), ("fio", ScriptFormat::Fio), ("sh", ScriptFormat::Sh)];
+    one_of(&kinds, text)
 }
 
 /// `headroom matrix`.

@@ -1,13 +1,13 @@
 use crate::layouts::{self, LayoutFlags};
-use ::measure::{Effort, MeasureControl, MeasureEnvironment, Plan};
+use crate::targets::NO_DIRECTORY_IS_DESTROYED;
+use ::measure::{Effort, Plan};
 use capability::Capability;
 use history::History;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use storage::{Access, Region, Target, Workspace};
+use std::time::Duration;
+use storage::{Access, Region, Target, TestFile, Workspace};
 use terminal::{Done, FINE, Failure, Output, bad_news, failure::DMESG, interrupt, kept, page, workspace};
-use workload::{Caching, PlanLayout, PlanTarget, TargetFacts, TargetKind, format_bytes, parse_bytes};
+use workload::{Caching, PlanTarget, TargetFacts, TargetKind, format_bytes, parse_bytes};
 
 /// Arguments of `headroom measure`.
 #[derive(clap::Args)]
@@ -93,59 +93,43 @@ impl How {
 
 /// `headroom measure`.
 pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    if let Some(laid) = args.layout.target(args.target.as_deref())? {
-        return of_layout(args, &laid, history, out);
-    }
-    let target = Target::open(args.target.as_deref().unwrap_or(Path::new(".")))?;
-    let is_directory = target.facts().kind == TargetKind::Directory;
-    if is_directory && args.destroy_data {
-        return Err(Failure::usage(
-            "--destroy-data is for a file or block device; a directory is never written over",
-        ));
+    let path = args.target.clone().unwrap_or_else(|| PathBuf::from("."));
+    let laid = args.layout.target(args.target.as_deref())?;
+    let target = laid.unwrap_or(PlanTarget { path, ..PlanTarget::default() });
+    let directory = match target.laid {
+        Some(_) => None,
+        None => {
+            Some(Target::open(&target.path)?).filter(|target| target.facts().kind == TargetKind::Directory)
+        }
+    };
+    if directory.is_some() && args.destroy_data {
+        return Err(Failure::usage(NO_DIRECTORY_IS_DESTROYED));
     }
     page::check(args.html.as_deref())?;
     let mut history = kept::open_to_write(history)?;
     interrupt::install();
-    let capability = if is_directory {
+    let capability = if let Some(target) = &directory {
         let workspace = workspace::open(target.path(), &mut history, out)?;
-        let place = TestPlace { target: &target, workspace: &workspace };
-        let capability = directory(&place, &args.how, !args.read_only, &mut history, out)?;
+        let place = TestPlace { target, workspace: &workspace };
+        let capability = measure_directory(&place, &args.how, !args.read_only, &mut history, out)?;
         workspace::remove(workspace, out)?;
         capability
     } else {
-        let access = if args.read_only {
-            Access::ReadOnly
-        } else {
-            Access::ReadWrite { destroy_data: args.destroy_data }
+        let access = match args.read_only {
+            true => Access::ReadOnly,
+            false => Access::ReadWrite { destroy_data: args.destroy_data },
         };
-        let region = target.open_for(access, args.how.caching())?;
-        sweep(target.facts(), &region, None, &args.how.plan(!args.read_only), out)?
+        let (region, facts) = layouts::open(&target, access, args.how.caching())?;
+        sweep(&facts, &region, None, &args.how.plan(!args.read_only), out)?
     };
-    finish(args, &capability, &mut history, out)
-}
-
-/// Several files or devices as one.
-fn of_layout(args: &MeasureArgs, laid: &PlanTarget, history: Option<&Path>, out: &mut Output) -> Done {
-    let Some(PlanLayout { layout, .. }) = laid.laid else { return Err(Failure::usage("no layout")) };
-    page::check(args.html.as_deref())?;
-    let mut history = kept::open_to_write(history)?;
-    interrupt::install();
-    let access = match args.read_only {
-        true => Access::ReadOnly,
-        false => Access::ReadWrite { destroy_data: args.destroy_data },
-    };
-    let members: Vec<PathBuf> = laid.members().cloned().collect();
-    let (region, facts) = layouts::open(layout, &members, access, args.how.caching())?;
-    let capability = sweep(&facts, &region, None, &args.how.plan(!args.read_only), out)?;
-    finish(args, &capability, &mut history, out)
-}
-
-fn finish(args: &MeasureArgs, capability: &Capability, history: &mut History, out: &mut Output) -> Done {
     // The answer first: a history or a page that cannot be written must not swallow it.
-    out.answer(|style| report::text::capability(capability, style), || report::json::capability(capability));
-    keep(capability, history, out)?;
-    page::write(args.html.as_deref(), || report::html::capability(capability), out)?;
-    Ok(if failed(capability) > 0 { bad_news() } else { FINE })
+    out.answer(
+        |style| report::text::capability(&capability, style),
+        || report::json::capability(&capability),
+    );
+    keep(&capability, &mut history, out)?;
+    page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
+    Ok(if failed(&capability) > 0 { bad_news() } else { FINE })
 }
 
 /// Keeps it for later verdicts; what was ended early would hide a whole one.
@@ -173,13 +157,14 @@ pub struct TestPlace<'a> {
 }
 
 /// Measures a directory through a test file of its own, which is removed afterwards.
-pub fn directory(
-    TestPlace { target, workspace }: &TestPlace<'_>,
+pub fn measure_directory(
+    place: &TestPlace<'_>,
     how: &How,
     writes: bool,
     history: &mut History,
     out: &mut Output,
 ) -> Result<Capability, Failure> {
+    let TestPlace { target, workspace } = place;
     let bytes = how.size.unwrap_or_else(|| test_file_bytes(target));
     // Checked first, because the further checks need space too.
     workspace.check_room(bytes)?;
@@ -197,46 +182,30 @@ pub fn directory(
             format_bytes(SIZE_MIN)
         )));
     }
-    // Recorded before it exists and until it is removed, so that a kill leaves no unrecorded file.
-    let path = workspace::canonical(workspace.path())
-        .join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
-    history.record_test_file(&path, bytes, None)?;
-    let file = workspace.test_file(TEST_FILE, bytes, &mut making(out));
-    let measured = file.map_err(Failure::from).and_then(|file| {
-        let region = file.region(how.caching())?;
-        let log = Region {
-            file: workspace.create("log")?,
-            offset_bytes: 0,
-            bytes: LOG_BYTES_MAX.min(file.bytes() / 8),
-            direct: false,
-            align_bytes: 1,
-            memory_align_bytes: 1,
-            path: workspace.entry("log"),
-            volume: None,
-        };
-        let measured = sweep(target.facts(), &region, Some(&log), &how.plan(writes), out);
-        drop((region, log));
-        file.remove()?;
-        measured
-    });
-    if !path.exists() {
-        history.forget_test_file(&path)?;
-    }
+    let file = workspace::make_test_file(workspace, TEST_FILE, bytes, history, out)?;
+    let measured = on_test_file(place, &file, &how.plan(writes), out);
+    workspace::remove_test_file(file, history)?;
     measured
 }
 
-/// Shows how far the making of a test file is, and ends it on Ctrl-C.
-pub fn making(out: &mut Output) -> impl FnMut(storage::FillProgress) -> ControlFlow<()> {
-    let began = Instant::now();
-    move |progress| {
-        let done = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
-        let elapsed = began.elapsed();
-        let left = (done > 0.02).then(|| elapsed.mul_f64((1.0 - done) / done));
-        let speed = progress.done_bytes as f64 / elapsed.as_secs_f64().max(1e-3) / 1048576.0;
-        let total = format_bytes(progress.total_bytes);
-        out.progress(format_args!("writing a test file of {total}, {speed:.0} MiB/s"), left);
-        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
+fn on_test_file(
+    place: &TestPlace<'_>,
+    file: &TestFile,
+    plan: &Plan,
+    out: &mut Output,
+) -> Result<Capability, Failure> {
+    let region = file.region(plan.caching)?;
+    let log = Region {
+        file: place.workspace.create("log")?,
+        offset_bytes: 0,
+        bytes: LOG_BYTES_MAX.min(file.bytes() / 8),
+        direct: false,
+        align_bytes: 1,
+        memory_align_bytes: 1,
+        path: place.workspace.entry("log"),
+        volume: None,
+    };
+    sweep(place.target.facts(), &region, Some(&log), plan, out)
 }
 
 /// The test file's name in the workspace.
@@ -262,19 +231,13 @@ fn sweep(
              and they will feel the load"
         ));
     }
-    let environment = MeasureEnvironment {
-        version: env!("CARGO_PKG_VERSION").into(),
-        kernel: host::release(),
-        foreign_iops,
-    };
-    let target = ::measure::MeasuredTarget { region, log, facts };
+    let target = ::measure::MeasuredTarget { region, log, facts, foreign_iops };
     let mut watch = |progress: &::measure::MeasureProgress| {
         out.progress(
             format_args!("measuring {}: {:.0} I/Os a second", progress.doing, progress.iops),
             Some(progress.left),
         );
-        if interrupt::requested() { MeasureControl::Stop } else { MeasureControl::Continue }
+        interrupt::break_if_requested()
     };
-    let capability = ::measure::measure(target, plan, environment, &mut watch)?;
-    Ok(capability)
+    Ok(::measure::measure(target, plan, &mut watch)?)
 }

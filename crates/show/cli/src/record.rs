@@ -179,9 +179,8 @@ fn recorded(name: SourceName, names: collect::FileNames) -> RecordedSource {
 /// Reads a file with a source in each line. Other users must not be able to read credentials in it.
 fn read_sources(path: &Path) -> Result<Vec<SourceName>, Failure> {
     let text = text_file::read(path, "list of sources", "a file with a source a line (docs/record.md)")?;
-    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     let mut sources = Vec::new();
-    for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+    for (number, line) in entries(&text) {
         let wrong = |why: String| Failure::usage(format_args!("{} line {number}: {why}", path.display()));
         sources.push(collect::parse_source(line).map_err(wrong)?);
     }
@@ -190,6 +189,12 @@ fn read_sources(path: &Path) -> Result<Vec<SourceName>, Failure> {
             .with_remedy(format_args!("chmod 600 {}", path.display())));
     }
     Ok(sources)
+}
+
+/// The lines of a file with their numbers, without comments and empty ones.
+fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// Whether users other than the owner may read a file.

@@ -2,10 +2,10 @@ mod flags;
 
 use crate::layouts::LayoutFlags;
 use crate::progress_line::ProgressLine;
-use crate::run_conditions::run_conditions;
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
 use charts::NamedRun;
+use findings::RunConditions;
 use flags::Flags;
 use history::History;
 use load::{Job, RunControl, RunOptions};
@@ -136,6 +136,24 @@ impl Measured<'_> {
             command: &page::command_line(),
             version: env!("CARGO_PKG_VERSION"),
         })
+    }
+}
+
+/// The conditions of a run. Without the facts of its target only those of the machine are known.
+pub fn run_conditions(result: &RunResult, facts: Option<&TargetFacts>, history: &History) -> RunConditions {
+    let device = facts.and_then(|facts| facts.devices.first());
+    let capability = facts.and_then(|facts| history.latest_capability(facts).ok().flatten());
+    let knee = capability.and_then(|(_, capability)| {
+        let same = capability.curves.into_iter().find(|curve| curve.workload == result.workload.shape);
+        same?.knee
+    });
+    RunConditions {
+        memory_bytes: host::memory_figures().get("MemTotal").copied(),
+        sector_bytes: device.and_then(|device| device.physical_block_bytes),
+        cores: std::thread::available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()),
+        rotational: device.and_then(|device| device.rotational),
+        knee,
+        ..RunConditions::default()
     }
 }
 

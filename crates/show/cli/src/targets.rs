@@ -2,7 +2,7 @@
 //! that run load use it.
 
 use crate::layouts;
-use crate::measure::{making, test_file_bytes};
+use crate::measure::test_file_bytes;
 use crate::traces::Traces;
 use history::History;
 use std::collections::HashMap;
@@ -66,11 +66,14 @@ impl Demand {
     }
 }
 
+/// Refuses `--destroy-data` with a directory.
+pub const NO_DIRECTORY_IS_DESTROYED: &str =
+    "--destroy-data is for a file or block device; a directory is never written over";
+
 fn check_destroy(plan: &Plan, destroy: &[PathBuf]) -> Result<(), Failure> {
     for named in destroy {
         if named.is_dir() {
-            let what = "--destroy-data is for a file or block device; a directory is never written over";
-            return Err(Failure::usage(what));
+            return Err(Failure::usage(NO_DIRECTORY_IS_DESTROYED));
         }
         if !plan
             .targets
@@ -120,11 +123,7 @@ impl Opened {
             done = done.and(ended);
         }
         for file in self.test_files {
-            let path = real_entry(file.path());
-            done = done.and(file.remove().map_err(Failure::from));
-            if !path.exists() {
-                done = done.and(history.forget_test_file(&path).map(drop).map_err(Failure::from));
-            }
+            done = done.and(workspace::remove_test_file(file, history));
         }
         for workspace in self.workspaces {
             if !workspace.path().exists() {
@@ -239,22 +238,11 @@ impl Opening<'_> {
         } else {
             format!("test-{}", self.opened.test_files.len() + 1)
         };
-        // Recorded before it exists and until it is removed, so that a kill leaves no unrecorded file.
-        let path = workspace.entry(&name);
-        self.history.record_test_file(&path, bytes, None)?;
-        match workspace.test_file(&name, bytes, &mut making(self.out)) {
-            Ok(file) => self.opened.test_files.push(file),
-            Err(error) => {
-                if !path.exists() {
-                    self.history.forget_test_file(&path)?;
-                }
-                return Err(error.into());
-            }
-        }
-        let file = &self.opened.test_files[self.opened.test_files.len() - 1];
-        for caching in &demand.cachings {
-            self.opened.regions.push((at, *caching, file.region(*caching)?));
-        }
+        let file = workspace::make_test_file(workspace, &name, bytes, self.history, self.out)?;
+        let regions = demand.cachings.iter().map(|caching| Ok((at, *caching, file.region(*caching)?)));
+        let regions = regions.collect::<Result<Vec<_>, StorageError>>();
+        self.opened.test_files.push(file);
+        self.opened.regions.extend(regions?);
         Ok(())
     }
 }
@@ -276,7 +264,7 @@ fn lasting(path: &Path, bytes: u64, history: &mut History, out: &mut Output) -> 
     }
     let file = MadeFile::create(path, bytes)?;
     record(&file, history)?;
-    let file = file.fill(&mut making(out));
+    let file = file.fill(&mut workspace::filling(out));
     if file.is_err() {
         history.forget_test_file(path)?;
     }

@@ -85,8 +85,6 @@ pub struct TraceArgs {
 const WHICH: &str = "Which I/Os";
 const LONG: &str = "How long";
 const OUTPUT: &str = "Output";
-/// A text in each picture that Headroom writes.
-const SVG_MARK: &[u8] = b"urn:headroom:chart";
 /// The pause between two reads of the buffer, which holds the I/Os meanwhile.
 const POLL_EVERY: Duration = Duration::from_millis(2);
 /// How often the entries of ended processes are removed.
@@ -114,13 +112,13 @@ pub fn run(args: &TraceArgs, json: bool, out: &mut Output) -> Done {
     }
     page::check(args.html.as_deref())?;
     if let Some(svg) = &args.svg {
-        page::check_marked("picture", svg, SVG_MARK)?;
+        page::check_marked("picture", svg, page::SVG_MARK)?;
     }
     let replay_files = args.out.as_deref().map(ReplayFiles::new).transpose()?;
     interrupt::install();
     let waiting = (!args.command.is_empty()).then(|| WaitingCommand::start(&args.command)).transpose()?;
     let processes = match (&args.source, &waiting) {
-        (_, Some(waiting)) => Processes::with_pid(waiting.pid()),
+        (_, Some(waiting)) => Processes::with_pid(waiting.pid),
         (Some(processes), None) => processes.clone(),
         (None, None) => Processes::default(),
     };
@@ -214,7 +212,7 @@ impl Recording<'_> {
     }
 
     fn is_complete(&self) -> bool {
-        Some(self.summary.ios()) == self.args.count || !self.lines.are_read()
+        Some(self.summary.ios()) == self.args.count || !self.lines.is_read
     }
 
     fn show_progress(&self, out: &mut Output) {
@@ -264,9 +262,8 @@ impl TraceArgs {
             out,
         )?;
         let Some(svg) = &self.svg else { return Ok(()) };
-        std::fs::write(svg, svg_file(&summary.chart(), Theme::Light)).map_err(|error| {
-            Failure::new(format_args!("cannot write the picture {}: {error}", svg.display()))
-        })
+        let picture = svg_file(&summary.chart(), Theme::Light);
+        page::write_marked("picture", svg, page::SVG_MARK, picture.as_bytes())
     }
 
     /// The trace file that was not written because nothing was traced.

@@ -6,7 +6,7 @@ use report::WatchedInterval;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use terminal::{Done, FINE, Failure, Output, SourceName, interrupt};
+use terminal::{Done, FINE, Failure, Output, SourceName, interrupt, is_read};
 use watched::Watched;
 use workload_file::values;
 
@@ -64,7 +64,7 @@ pub fn run(args: &WatchArgs, json: bool, out: &mut Output) -> Done {
     if live {
         return screen::run(&mut watched, args.interval, &args.bands);
     }
-    let mut lines = Lines { format: Format::new(args, json), profile: args.bands, headed: false };
+    let mut lines = Lines { json, csv: args.csv, profile: args.bands, headed: false };
     for tick in 1..=ticks.count {
         if !ticks.wait(tick, out) {
             break;
@@ -110,25 +110,10 @@ impl Ticks {
     }
 }
 
-enum Format {
-    Text,
-    Json,
-    Csv,
-}
-
-impl Format {
-    fn new(args: &WatchArgs, json: bool) -> Format {
-        match (json, args.csv) {
-            (true, _) => Format::Json,
-            (_, true) => Format::Csv,
-            _ => Format::Text,
-        }
-    }
-}
-
 /// Lines on stdout, flushed after each interval.
 struct Lines {
-    format: Format,
+    json: bool,
+    csv: bool,
     profile: Profile,
     headed: bool,
 }
@@ -136,21 +121,16 @@ struct Lines {
 impl Lines {
     /// Prints an interval; `false` where the reader has closed the pipe.
     fn print(&mut self, glance: &WatchedInterval, out: &Output) -> Result<bool, Failure> {
-        let text = match self.format {
-            Format::Text => report::text::watch(glance, &self.profile, &out.style()),
-            Format::Json => format!("{}\n", report::json::watch(glance, &self.profile)),
-            Format::Csv => {
-                let heading = if self.headed { "" } else { report::csv::WATCH_HEADING };
-                self.headed = true;
-                let newline = if heading.is_empty() { "" } else { "\n" };
-                format!("{heading}{newline}{}", report::csv::watch(glance))
-            }
+        let text = if self.json {
+            format!("{}\n", report::json::watch(glance, &self.profile))
+        } else if !self.csv {
+            report::text::watch(glance, &self.profile, &out.style())
+        } else if std::mem::replace(&mut self.headed, true) {
+            report::csv::watch(glance)
+        } else {
+            format!("{}\n{}", report::csv::WATCH_HEADING, report::csv::watch(glance))
         };
         let mut stdout = std::io::stdout();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-            Err(error) => Err(Failure::new(format_args!("cannot write the answer to stdout: {error}"))),
-        }
+        is_read(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
     }
 }

@@ -1,5 +1,6 @@
 //! Ctrl-C ends the work and keeps what was measured; a second one ends the program at once.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
@@ -23,6 +24,11 @@ pub fn install() {
 /// Whether the work is to end.
 pub fn requested() -> bool {
     REQUESTED.load(Relaxed)
+}
+
+/// The same as a break.
+pub fn break_if_requested() -> ControlFlow<()> {
+    if requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// The flag, for code that polls it.

@@ -23,7 +23,7 @@ pub mod text_file;
 pub mod workspace;
 
 pub use failure::Failure;
-pub use output::Output;
+pub use output::{Output, is_read};
 pub use source_argument::SourceName;
 use std::process::ExitCode;
 
@@ -46,8 +46,8 @@ pub fn no_answer() -> ExitCode {
 /// Ends a program: flushes the answer, prints a failure, and returns the exit code; after Ctrl-C always
 /// [`interrupt::CODE`], so that scripts do not go on as if all had been done.
 pub fn finish(done: Done, mut out: Output) -> ExitCode {
+    out.clear_progress();
     let code = done.and_then(|code| out.finish().map(|()| code)).unwrap_or_else(|failure| {
-        out.clear_progress();
         failure.print();
         failure.code()
     });

@@ -8,7 +8,7 @@ pub struct Output {
     json: bool,
     terminal: bool,
     progress_drawn: Option<Instant>,
-    write_error: Option<std::io::Error>,
+    written: Result<bool, Failure>,
 }
 
 /// The line of progress is drawn at most this often.
@@ -17,7 +17,7 @@ const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 impl Output {
     /// An output that prints answers as text, or as JSON.
     pub fn new(json: bool) -> Output {
-        Output { json, terminal: std::io::stderr().is_terminal(), progress_drawn: None, write_error: None }
+        Output { json, terminal: std::io::stderr().is_terminal(), progress_drawn: None, written: Ok(true) }
     }
 
     /// Prints JSON from now on.
@@ -49,21 +49,16 @@ impl Output {
             answer.push('\n');
         }
         let mut stdout = std::io::stdout();
-        let written = stdout.write_all(answer.as_bytes()).and_then(|()| stdout.flush());
-        // A closed pipe (`| head`) is no error.
-        self.write_error = written.err().filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
+        self.written = is_read(stdout.write_all(answer.as_bytes()).and_then(|()| stdout.flush()));
     }
 
     /// Removes the line of progress and checks that the answer was written.
     ///
     /// # Errors
     /// The answer could not be written to stdout.
-    pub fn finish(&mut self) -> Result<(), Failure> {
+    pub fn finish(mut self) -> Result<(), Failure> {
         self.clear_progress();
-        match self.write_error.take() {
-            None => Ok(()),
-            Some(error) => Err(Failure::new(format_args!("cannot write the answer to stdout: {error}"))),
-        }
+        self.written.map(drop)
     }
 
     /// Draws a line of progress, with the time left, over the previous one.
@@ -96,6 +91,18 @@ impl Output {
     pub fn warn(&mut self, warning: impl Display) {
         self.clear_progress();
         to_stderr(format_args!("warning: {warning}\n"));
+    }
+}
+
+/// Whether stdout is still read, after a write to it: a closed pipe (`| head`) is no error.
+///
+/// # Errors
+/// The write failed otherwise.
+pub fn is_read(written: std::io::Result<()>) -> Result<bool, Failure> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::new(format_args!("cannot write the answer to stdout: {error}"))),
     }
 }
 

@@ -3,6 +3,9 @@
 use crate::{Failure, Output};
 use std::path::Path;
 
+/// Every SVG picture of Headroom's contains it.
+pub const SVG_MARK: &[u8] = b"urn:headroom:chart";
+
 /// Every page of Headroom's contains it.
 const MARK: &[u8] = b"<meta name=\"generator\" content=\"Headroom\">";
 
@@ -59,12 +62,20 @@ pub fn check_marked(what: &str, path: &Path, mark: &[u8]) -> Result<(), Failure>
 /// # Errors
 /// As for [`check`].
 pub fn write(path: Option<&Path>, page: impl FnOnce() -> String, out: &mut Output) -> Result<(), Failure> {
-    check(path)?;
     let Some(path) = path else { return Ok(()) };
-    std::fs::write(path, page())
-        .map_err(|error| Failure::new(format_args!("cannot write the page {}: {error}", path.display())))?;
+    write_marked("page", path, MARK, page().as_bytes())?;
     out.note(format_args!("wrote {}", path.display()));
     Ok(())
+}
+
+/// Writes a file with a mark.
+///
+/// # Errors
+/// As for [`check_marked`].
+pub fn write_marked(what: &str, path: &Path, mark: &[u8], content: &[u8]) -> Result<(), Failure> {
+    check_marked(what, path, mark)?;
+    std::fs::write(path, content)
+        .map_err(|error| Failure::new(format_args!("cannot write the {what} {}: {error}", path.display())))
 }
 
 /// The command line, quoted for a shell: a page names the command that made it.

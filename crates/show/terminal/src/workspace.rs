@@ -1,11 +1,14 @@
 //! The directory `headroom.tmp/` in which a program makes everything that it makes on the storage in question.
 
-use crate::{Failure, Output};
+use crate::{Failure, Output, interrupt};
 use history::History;
 use luns::{LunError, Registry};
 use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use storage::{StorageError, Workspace};
+use std::time::Instant;
+use storage::{FillProgress, StorageError, TestFile, Workspace};
+use workload::format_bytes;
 
 /// Opens the workspace in `dir`, and removes what a killed Headroom left there.
 ///
@@ -33,6 +36,59 @@ pub fn remove(workspace: Workspace, out: &mut Output) -> Result<(), Failure> {
         other => other?,
     }
     Ok(())
+}
+
+/// Makes a test file in a workspace. The history has it before it exists and until it is removed, so that a kill leaves no
+/// unrecorded file.
+///
+/// # Errors
+/// It cannot be made or recorded, or the user ended it.
+pub fn make_test_file(
+    workspace: &Workspace,
+    name: &str,
+    bytes: u64,
+    history: &mut History,
+    out: &mut Output,
+) -> Result<TestFile, Failure> {
+    let path = recorded_path(&workspace.entry(name));
+    history.record_test_file(&path, bytes, None)?;
+    let made = workspace.test_file(name, bytes, &mut filling(out));
+    if made.is_err() && !path.exists() {
+        history.forget_test_file(&path)?;
+    }
+    Ok(made?)
+}
+
+/// Removes a test file, and its record with it.
+///
+/// # Errors
+/// It cannot be removed, or the history cannot be changed.
+pub fn remove_test_file(file: TestFile, history: &mut History) -> Result<(), Failure> {
+    let path = recorded_path(file.path());
+    let removed = file.remove();
+    if !path.exists() {
+        history.forget_test_file(&path)?;
+    }
+    Ok(removed?)
+}
+
+/// The path under which the history knows a file of a workspace.
+fn recorded_path(path: &Path) -> PathBuf {
+    canonical(path.parent().unwrap_or(path)).join(path.file_name().unwrap_or_default())
+}
+
+/// Shows how far the writing of a file is, and ends it on Ctrl-C.
+pub fn filling(out: &mut Output) -> impl FnMut(FillProgress) -> ControlFlow<()> {
+    let began = Instant::now();
+    move |progress| {
+        let done = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
+        let elapsed = began.elapsed();
+        let left = (done > 0.02).then(|| elapsed.mul_f64((1.0 - done) / done));
+        let speed = progress.done_bytes as f64 / elapsed.as_secs_f64().max(1e-3) / 1048576.0;
+        let total = format_bytes(progress.total_bytes);
+        out.progress(format_args!("writing a test file of {total}, {speed:.0} MiB/s"), left);
+        interrupt::break_if_requested()
+    }
 }
 
 /// Deletes from the history the test files that a killed Headroom left in the workspace, which are gone now; returns how

@@ -3,9 +3,9 @@
 use pagestore::Error;
 use pagestore::inspect::RecordInfo;
 use serde_json::{Value, json};
-use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
+use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
-use terminal::Failure;
+use terminal::{Failure, is_read};
 
 const HEADING: &str = "LSN                              tx  kind              bytes  what";
 
@@ -58,13 +58,7 @@ impl Dump {
         };
         let written =
             self.written.and_then(|()| write!(self.stdout, "{end}")).and_then(|()| self.stdout.flush());
-        match written {
-            // A closed pipe (`| head`) is no error.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                return Err(Failure::new(format_args!("cannot write the answer to stdout: {error}")));
-            }
-            _ => {}
-        }
+        is_read(written)?;
         read.map_err(|error| match error {
             Error::CorruptLog { lsn, why } => Failure::new(format_args!(
                 "the log is damaged at {lsn}: {why}; this is not a torn end, for what was there had been acknowledged"

@@ -17,12 +17,12 @@ use workload::{Plan, RunResult, parse_duration};
 pub struct InterleaveArgs {
     /// Run both in turn, A B B A, until the answer is clear
     #[arg(long)]
-    interleave: bool,
+    pub interleave: bool,
     /// At most so many rounds of A B B A [default: 8]
     #[arg(long, value_name = "N", requires = "interleave", conflicts_with = "budget")]
     rounds: Option<u32>,
     /// As many rounds as take at most this long
-    #[arg(long, value_name = "TIME", requires = "interleave", value_parser = duration)]
+    #[arg(long, value_name = "TIME", requires = "interleave", value_parser = parse_duration)]
     budget: Option<Duration>,
     /// Write over this file or device: its content is lost
     #[arg(long, value_name = "TARGET", requires = "interleave")]
@@ -31,23 +31,12 @@ pub struct InterleaveArgs {
 
 const ROUNDS: u32 = 8;
 
-fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text).map_err(|error| error.to_string())
-}
-
 /// One side's flags, as `headroom run` takes them.
 #[derive(Parser)]
 #[command(name = "headroom run", no_binary_name = true, disable_help_flag = true)]
 struct OneSide {
     #[command(flatten)]
     run: RunArgs,
-}
-
-impl InterleaveArgs {
-    /// Whether runs are requested.
-    pub fn is_requested(&self) -> bool {
-        self.interleave
-    }
 }
 
 /// Runs A B B A repeatedly, and compares the pairs after rounds that are fixed in advance.

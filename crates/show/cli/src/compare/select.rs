@@ -20,23 +20,17 @@ pub struct Chosen {
 
 /// What was chosen.
 pub enum What {
-    /// Runs: of one workload, or of several side by side.
-    Runs(Vec<Subject>),
+    /// The repeats of one workload, at least one, or of several side by side.
+    Runs(Vec<Vec<RunResult>>),
     /// A capability.
     Capability(Box<Capability>),
-}
-
-/// Repeats of one workload.
-pub struct Subject {
-    /// At least one.
-    pub runs: Vec<RunResult>,
 }
 
 impl Chosen {
     /// Its runs; none of a capability.
     pub fn runs(&self) -> Vec<RunResult> {
         match &self.what {
-            What::Runs(subjects) => subjects.iter().flat_map(|subject| subject.runs.clone()).collect(),
+            What::Runs(subjects) => subjects.concat(),
             What::Capability(_) => Vec::new(),
         }
     }
@@ -176,7 +170,7 @@ fn of_entry(history: &History, kind: EntryKind, id: ResultId) -> Result<Chosen, 
         return Ok(Chosen { name, at_unix_ns, what: What::Capability(Box::new(capability)) });
     }
     let run = history.run(id)?;
-    Ok(Chosen { name, at_unix_ns: run.started_unix_ns, what: What::Runs(vec![Subject { runs: vec![run] }]) })
+    Ok(Chosen { name, at_unix_ns: run.started_unix_ns, what: What::Runs(vec![vec![run]]) })
 }
 
 /// Repeats of one thing as one side.
@@ -191,7 +185,7 @@ fn together(text: &str, parts: Vec<Chosen>) -> Result<Chosen, Failure> {
             |why: &str| Failure::usage(format_args!("{} and {} are no repeats: {why}", all.name, part.name));
         match (&mut all.what, part.what) {
             (What::Runs(subjects), What::Runs(more)) if subjects.len() == more.len() => {
-                subjects.iter_mut().zip(more).for_each(|(all, more)| all.runs.extend(more.runs));
+                subjects.iter_mut().zip(more).for_each(|(all, more)| all.extend(more));
             }
             (What::Runs(_), What::Runs(_)) => return Err(unlike("they have different numbers of results")),
             _ => return Err(unlike("only runs are taken together")),
@@ -218,7 +212,7 @@ fn of_file(path: &Path) -> Result<Chosen, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
     let what = parse(&text).map_err(refused)?;
     let at_unix_ns = match &what {
-        What::Runs(subjects) => subjects[0].runs[0].started_unix_ns,
+        What::Runs(subjects) => subjects[0][0].started_unix_ns,
         What::Capability(capability) => capability.measured_unix_ns,
     };
     Ok(Chosen { name, at_unix_ns, what })
@@ -232,7 +226,7 @@ fn parse(text: &str) -> Result<What, String> {
     }
     if value.get("phases").is_none() {
         let run: RunResult = serde_json::from_str(text).map_err(|error| at_line(&error))?;
-        return Ok(What::Runs(vec![Subject { runs: vec![run] }]));
+        return Ok(What::Runs(vec![vec![run]]));
     }
     #[derive(serde::Deserialize)]
     struct Session {
@@ -240,7 +234,7 @@ fn parse(text: &str) -> Result<What, String> {
     }
     let session: Session = serde_json::from_str(text).map_err(|error| at_line(&error))?;
     let runs = session.phases.into_iter().flat_map(|phase| phase.results);
-    let subjects: Vec<Subject> = runs.map(|run| Subject { runs: vec![run] }).collect();
+    let subjects: Vec<Vec<RunResult>> = runs.map(|run| vec![run]).collect();
     if subjects.is_empty() { Err("it has no results".into()) } else { Ok(What::Runs(subjects)) }
 }
 

@@ -5,9 +5,10 @@ use ::matrix::{BlockBytes, Matrix, Order, Time};
 use std::path::PathBuf;
 use terminal::{Failure, text_file};
 use workload::{Caching, Durability, Layout, Pattern, parse_bytes, parse_duration};
+use workload_file::values;
 
 /// What is run: every flag that is given replaces what FILE says.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Default, PartialEq)]
 pub struct DefinitionArgs {
     /// Definition in TOML, see docs/matrix.md
     #[arg(value_name = "FILE")]
@@ -58,7 +59,7 @@ pub struct DefinitionArgs {
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "5")]
     prune: Option<f64>,
     /// Size of the test file in a directory [default: 1G, more for the largest point, less where little is free]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     size: Option<u64>,
     /// Through the page cache; results are labelled so
     #[arg(long)]
@@ -74,20 +75,7 @@ pub struct DefinitionArgs {
 impl DefinitionArgs {
     /// Whether anything says what is run.
     pub fn is_given(&self) -> bool {
-        let lists = [self.target.len(), self.pattern.len(), self.writes.len(), self.block.len()];
-        let numbers = [self.outstanding.len(), self.threads.len()];
-        let times = [self.duration, self.warm_up, self.cool_down, self.budget];
-        self.file.is_some()
-            || lists.iter().chain(&numbers).any(|length| *length > 0)
-            || times.iter().any(Option::is_some)
-            || self.repeats.is_some()
-            || self.order.is_some()
-            || self.seed.is_some()
-            || self.prune.is_some()
-            || self.size.is_some()
-            || self.buffered
-            || self.durability.is_some()
-            || self.name.is_some()
+        *self != DefinitionArgs::default()
     }
 
     /// The matrix, valid, its targets as absolute paths.
@@ -172,40 +160,33 @@ fn one<T>(value: &mut T, given: Option<T>) {
     }
 }
 
+/// The value of one of a few words.
+pub fn one_of<T: Copy>(choices: &[(&str, T)], text: &str) -> Result<T, String> {
+    let found = choices.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let (last, others) = choices.split_last().expect("there are words to choose from");
+        let others: Vec<&str> = others.iter().map(|(word, _)| *word).collect();
+        format!("give {} or {}", others.join(", "), last.0)
+    })
+}
+
 fn pattern(text: &str) -> Result<Pattern, String> {
-    match text {
-        "random" => Ok(Pattern::Random),
-        "sequential" => Ok(Pattern::Sequential),
-        _ => Err("give random or sequential".into()),
-    }
+    one_of(values::PATTERNS, text)
 }
 
 fn order(text: &str) -> Result<Order, String> {
-    match text {
-        "listed" => Ok(Order::Listed),
-        "random" => Ok(Order::Random),
-        _ => Err("give listed or random".into()),
-    }
+    one_of(&[("listed", Order::Listed), ("random", Order::Random)], text)
 }
 
 fn durability(text: &str) -> Result<Durability, String> {
-    match text {
-        "cached" => Ok(Durability::Cached),
-        "write-through" => Ok(Durability::WriteThrough),
-        "synced" => Ok(Durability::Synced),
-        _ => Err("give cached, write-through or synced".into()),
-    }
+    one_of(values::DURABILITIES, text)
 }
 
 fn time(text: &str) -> Result<Time, String> {
     parse_duration(text).map(Time).map_err(|error| error.to_string())
 }
 
-fn size(text: &str) -> Result<u64, String> {
-    parse_bytes(text).map_err(|error| error.to_string())
-}
-
 fn block(text: &str) -> Result<BlockBytes, String> {
-    let bytes = size(text)?;
+    let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
     u32::try_from(bytes).map(BlockBytes).map_err(|_| "give a multiple of 512 bytes, up to 16M".into())
 }

@@ -1,13 +1,12 @@
 //! What a matrix runs on: test files in directories, made once for all runs, and files and devices as they are.
 
 use crate::layouts;
+use crate::targets::NO_DIRECTORY_IS_DESTROYED;
 use ::matrix::{Matrix, Planner, Progress};
 use history::{History, MatrixId};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::Instant;
 use storage::{Access, Region, Target, TestFile, Workspace};
-use terminal::{Failure, Output, interrupt, workspace};
+use terminal::{Failure, Output, workspace};
 use workload::{Caching, Layout, TargetKind, format_bytes};
 
 /// The targets, looked at and found fit; nothing is made yet.
@@ -71,7 +70,6 @@ struct Place {
 struct Made {
     file: TestFile,
     workspace: Workspace,
-    recorded: PathBuf,
 }
 
 /// A smaller test file measures little but caches.
@@ -152,17 +150,14 @@ impl<'a> Places<'a> {
         let bytes = history.matrix_file_bytes(id, file_bytes(self.matrix, target))?;
         let workspace = workspace::open(target.path(), history, out)?;
         workspace.check_room(bytes)?;
-        // On record before it is there, until it is gone, whatever happens between.
-        let recorded = workspace::canonical(workspace.path())
-            .join(workspace.entry(TEST_FILE).file_name().unwrap_or_default());
-        history.record_test_file(&recorded, bytes, None)?;
-        // Where one of the two fails, the file is gone again.
-        let opened = make(&workspace, bytes, out).and_then(|file| Ok((file.region(caching)?, file)));
-        if opened.is_err() && !recorded.exists() {
-            history.forget_test_file(&recorded)?;
+        let file = workspace::make_test_file(&workspace, TEST_FILE, bytes, history, out)?;
+        match file.region(caching) {
+            Ok(region) => Ok(Place { region, made: Some(Made { file, workspace }) }),
+            Err(error) => {
+                workspace::remove_test_file(file, history)?;
+                Err(error.into())
+            }
         }
-        let (region, file) = opened?;
-        Ok(Place { region, made: Some(Made { file, workspace, recorded }) })
     }
 }
 
@@ -191,10 +186,7 @@ impl Prepared {
 
 impl Made {
     fn remove(self, history: &mut History, out: &mut Output) -> Result<(), Failure> {
-        self.file.remove()?;
-        if !self.recorded.exists() {
-            history.forget_test_file(&self.recorded)?;
-        }
+        workspace::remove_test_file(self.file, history)?;
         workspace::remove(self.workspace, out)
     }
 }
@@ -203,9 +195,7 @@ impl Made {
 fn check(target: &Target, matrix: &Matrix, destroy_data: bool) -> Result<(), Failure> {
     let path = target.path().display();
     if is_directory(target) && destroy_data && matrix.targets.len() == 1 {
-        return Err(Failure::usage(
-            "--destroy-data is for a file or block device; a directory is never written over",
-        ));
+        return Err(Failure::usage(NO_DIRECTORY_IS_DESTROYED));
     }
     if matrix.fixed.caching != Caching::Direct {
         return Ok(());
@@ -235,16 +225,4 @@ fn is_directory(target: &Target) -> bool {
 fn file_bytes(matrix: &Matrix, target: &Target) -> u64 {
     let most = (target.facts().free_bytes / 4).max(TEST_FILE_BYTES_MIN).max(matrix.bytes_least());
     matrix.fixed.size.unwrap_or_else(|| matrix.test_file_bytes().min(most))
-}
-
-fn make(workspace: &Workspace, bytes: u64, out: &mut Output) -> Result<TestFile, Failure> {
-    let began = Instant::now();
-    let mut making = |progress: storage::FillProgress| {
-        let done = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64;
-        let elapsed = began.elapsed();
-        let left = (done > 0.02).then(|| elapsed.mul_f64((1.0 - done) / done));
-        out.progress(format_args!("writing a test file of {}", format_bytes(progress.total_bytes)), left);
-        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    Ok(workspace.test_file(TEST_FILE, bytes, &mut making)?)
 }

@@ -1,6 +1,6 @@
 //! `--remote-write` and `--otlp`: where the totals are pushed to, and with what credentials.
 
-use super::{RecordArgs, log, others_can_read};
+use super::{RecordArgs, entries, log, others_can_read};
 use metrics::Totals;
 use push::{Credential, Destination, Protocol, Pushing};
 use std::path::Path;
@@ -74,10 +74,7 @@ fn read_credentials(path: &Path) -> Result<Vec<(Protocol, Credential)>, Failure>
     let text =
         text_file::read(path, "list of credentials", "a file with a credential a line (docs/record.md)")?;
     let mut credentials = Vec::new();
-    for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())) {
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
+    for (at, line) in entries(&text) {
         // The error does not repeat the line, which may hold a credential.
         let wrong = |why: &str| Failure::usage(format_args!("{} line {at}: {why}", path.display()));
         let (name, credential) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

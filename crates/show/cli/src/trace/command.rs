@@ -11,7 +11,8 @@ use terminal::Failure;
 /// A command whose process exists but waits before `exec`, so that it is traced from its first instruction.
 pub struct WaitingCommand {
     name: String,
-    pid: u32,
+    /// The process number, which `exec` does not change.
+    pub pid: u32,
     release: PipeWriter,
     /// Ends when the command runs, or fails to start.
     starting: JoinHandle<io::Result<Child>>,
@@ -40,11 +41,6 @@ impl WaitingCommand {
                 Ok(_) => Err(failed(io::Error::other("its process did not tell its number"))),
             },
         }
-    }
-
-    /// The process number, which `exec` does not change.
-    pub fn pid(&self) -> u32 {
-        self.pid
     }
 
     /// Lets the process run the command.
@@ -103,7 +99,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let made = directory.path().join("made");
         let waiting = WaitingCommand::start(&words(&["touch", made.to_str().unwrap()])).unwrap();
-        let pid = waiting.pid();
+        let pid = waiting.pid;
         assert!(std::path::Path::new(&format!("/proc/{pid}")).exists() && !made.exists());
         let child = waiting.release().unwrap();
         assert_eq!(child.id(), pid);

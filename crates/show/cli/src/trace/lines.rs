@@ -3,8 +3,8 @@
 use filestats::TracedIo;
 use report::text::{Style, TraceLines};
 use report::{TraceSummary, csv, json, text};
-use std::io::{BufWriter, ErrorKind, Stdout, Write};
-use terminal::Failure;
+use std::io::{BufWriter, Stdout, Write};
+use terminal::{Failure, is_read};
 
 /// The printed form of a trace: a line for each I/O, and the totals at its end.
 pub struct Lines {
@@ -13,8 +13,8 @@ pub struct Lines {
     /// Totals only.
     summary: bool,
     stdout: BufWriter<Stdout>,
-    /// The reader of stdout has closed it.
-    broken: bool,
+    /// Whether stdout is still open.
+    pub is_read: bool,
     headed: bool,
 }
 
@@ -35,12 +35,7 @@ impl Lines {
             _ => Form::Text(TraceLines::new(style)),
         };
         let stdout = BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout());
-        Lines { form, style: *style, summary, stdout, broken: false, headed: false }
-    }
-
-    /// Whether stdout is still open.
-    pub fn are_read(&self) -> bool {
-        !self.broken
+        Lines { form, style: *style, summary, stdout, is_read: true, headed: false }
     }
 
     /// Prints one I/O.
@@ -92,14 +87,7 @@ impl Lines {
     }
 
     fn written(&mut self, written: std::io::Result<()>) -> Result<(), Failure> {
-        match written {
-            Ok(()) => Ok(()),
-            // A reader that ended (`| head`) is not an error.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-                self.broken = true;
-                Ok(())
-            }
-            Err(error) => Err(Failure::new(format_args!("cannot write the answer to stdout: {error}"))),
-        }
+        self.is_read &= is_read(written)?;
+        Ok(())
     }
 }

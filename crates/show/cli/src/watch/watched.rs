@@ -136,6 +136,5 @@ impl Watched {
 /// several disks).
 fn device_of(dir: &Path) -> Option<String> {
     let number = std::fs::metadata(dir).ok()?.dev();
-    let (major, minor) = (libc::major(number), libc::minor(number));
-    (major != 0).then(|| format!("{major}:{minor}"))
+    (libc::major(number) != 0).then(|| host::DeviceNumber::from_dev(number).to_string())
 }
