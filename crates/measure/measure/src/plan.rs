@@ -144,9 +144,7 @@ mod tests {
         for effort in [Effort::Quick, Effort::Default, Effort::Thorough] {
             let plan = Plan { writes: false, ..Plan::new(effort) };
             assert!(plan.curves().iter().all(|(shape, _)| !shape.writes()));
-            assert!(
-                plan.maxima().is_empty() && plan.log_writes().is_empty() && plan.log_appends().is_empty()
-            );
+            assert!(plan.maxima().is_empty() && plan.log_shapes(Shape::log_write).is_empty());
         }
     }
 
