@@ -58,7 +58,7 @@ pub(crate) struct Episode {
 }
 
 /// Readings together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Total {
     pub elapsed_ns: u64,
     pub count: u64,
@@ -145,8 +145,7 @@ impl Reading {
 
 impl Total {
     pub fn from_readings<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Total {
-        let none = Total { elapsed_ns: 0, count: 0, bytes: 0, stall_ns: 0 };
-        readings.into_iter().fold(none, |sum, reading| Total {
+        readings.into_iter().fold(Total::default(), |sum, reading| Total {
             elapsed_ns: sum.elapsed_ns.saturating_add(reading.elapsed_ns),
             count: sum.count.saturating_add(reading.ops.count),
             bytes: sum.bytes.saturating_add(reading.ops.bytes),

@@ -7,8 +7,8 @@ use crate::group_totals::{FileGroup, GroupTotals};
 use crate::limits::WAITS_NS;
 use filestats::waits::{Agreement, reconcile};
 use filestats::{
-    Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Meaning, Reason, TimeSeries, WaitClass,
-    WaitDelta, WaitInterval, WaitSeries,
+    Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Meaning, TimeSeries, WaitClass, WaitDelta,
+    WaitInterval, WaitSeries,
 };
 use std::collections::BTreeMap;
 
@@ -106,20 +106,10 @@ fn together(
     let unknown = totals.cells(sum)[first..=last].iter().find_map(|cell| cell.unknown);
     let delta = Delta { elapsed_ns, counters: totals.over(sum, first..=last), latencies: None };
     FileInterval {
-        file: FileIdentity {
-            instance: String::new(),
-            database: None,
-            database_id: None,
-            file_id: String::new(),
-            kind: sum.kind(),
-            path: String::new(),
-            drive: None,
-            handle: None,
-            object: None,
-        },
+        file: FileIdentity { kind: sum.kind(), ..FileIdentity::default() },
         meaning: Meaning::REQUESTS,
         ended_unix_ns: 0,
-        interval: unknown.map_or(Interval::Known(delta), |reason: Reason| Interval::Unknown(reason)),
+        interval: unknown.map_or(Interval::Known(delta), Interval::Unknown),
     }
 }
 

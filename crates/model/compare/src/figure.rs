@@ -218,16 +218,13 @@ impl fmt::Display for Measure {
 /// "IOPS", "read IOPS", "p99 of reads", "syncs a second".
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.measure, self.operations) {
-            (measure @ (Measure::Iops | Measure::Throughput), Operations::All) => measure.fmt(f),
-            (measure @ (Measure::Iops | Measure::Throughput), Operations::Reads) => {
-                write!(f, "read {measure}")
-            }
-            (measure @ (Measure::Iops | Measure::Throughput), Operations::Writes) => {
-                write!(f, "write {measure}")
-            }
-            (Measure::Iops, Operations::Syncs) => f.write_str("syncs a second"),
-            (measure, operations) => write!(f, "{measure} of {operations}"),
+        let Figure { measure, operations } = self;
+        match operations {
+            Operations::All if measure.higher_is_faster() => measure.fmt(f),
+            Operations::Reads if measure.higher_is_faster() => write!(f, "read {measure}"),
+            Operations::Writes if measure.higher_is_faster() => write!(f, "write {measure}"),
+            Operations::Syncs if *measure == Measure::Iops => f.write_str("syncs a second"),
+            operations => write!(f, "{measure} of {operations}"),
         }
     }
 }

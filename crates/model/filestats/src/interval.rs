@@ -163,11 +163,6 @@ impl Delta {
         self.counters.write.latency_ns()
     }
 
-    /// Mean time of one transfer (read or write) in nanoseconds.
-    pub fn overall_latency_ns(&self) -> Figure<f64> {
-        self.counters.transfers().latency_ns()
-    }
-
     /// Mean time of one sync in nanoseconds.
     pub fn sync_latency_ns(&self) -> Figure<f64> {
         self.counters.sync.map(|sync| sync.latency_ns()).flatten()
@@ -472,7 +467,7 @@ mod tests {
                 for figure in [doubled.iops(), doubled.mib_per_s()] {
                     prop_assert!(figure.is_finite());
                 }
-                let _ = (doubled.outstanding(), doubled.overall_latency_ns());
+                let _ = (doubled.outstanding(), doubled.counters.transfers().latency_ns());
             }
         }
     }

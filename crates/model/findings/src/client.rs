@@ -178,13 +178,10 @@ pub fn threads(case: &Case) -> Option<Finding> {
     let counts: Vec<f64> = totals.iter().map(|total| total.count as f64).collect();
     let means: Vec<f64> =
         totals.iter().filter_map(workload::Tally::mean_ns).filter(|mean| *mean > 0.0).collect();
-    let (mean, few) = (ios / count as f64, spread(&counts)?);
-    let (least, most, ios_spread) = few;
-    let chance = CHANCE_DEVIATIONS / mean.sqrt();
-    let limit = THREADS_SPREAD.max(chance);
+    let (least, most, ios_spread) = spread(&counts)?;
+    let limit = THREADS_SPREAD.max(CHANCE_DEVIATIONS / (ios / count as f64).sqrt());
     let latency = spread(&means);
-    let latency_spread = latency.map_or(0.0, |(_, _, spread)| spread);
-    let agree = ios_spread <= limit && latency_spread <= limit;
+    let agree = ios_spread <= limit && latency.is_none_or(|(_, _, spread)| spread <= limit);
     let with_facts = |finding: Finding| {
         finding
             .fact("spread of I/Os", ios_spread, Unit::Share)

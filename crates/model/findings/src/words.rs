@@ -2,6 +2,8 @@
 
 use workload::format_count;
 
+pub use workload::format_bytes as bytes;
+
 /// A time: "85.3 us".
 pub fn time(ns: f64) -> String {
     if ns.is_finite() && ns < 1e18 { workload::format_ns(ns) } else { "an endless time".into() }
@@ -55,11 +57,6 @@ pub fn change(value: f64) -> String {
     }
     let sign = if value < 0.0 { "-" } else { "+" };
     format!("{sign}{}", share(value.abs()))
-}
-
-/// Bytes: "8 KiB".
-pub fn bytes(bytes: u64) -> String {
-    workload::format_bytes(bytes)
 }
 
 /// "first, second and third".

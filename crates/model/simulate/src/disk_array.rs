@@ -18,7 +18,7 @@ pub struct DiskUse {
 }
 
 /// One I/O that can be outstanding.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Io {
     pub submitted_ns: u64,
     pub intended_ns: u64,
@@ -37,13 +37,14 @@ pub struct Io {
 }
 
 /// What the next event of an I/O means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Step {
     /// The controller's limits let it pass.
     Granted,
     /// It is written and must be flushed.
     Written,
     /// It has completed.
+    #[default]
     Done,
 }
 

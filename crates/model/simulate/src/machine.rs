@@ -11,7 +11,6 @@ pub const OUTSTANDING_MAX: u64 = 1 << 22;
 /// A storage in virtual time. Phases run on it one after the other; each finds the state that the last has left.
 #[derive(Debug)]
 pub struct Machine {
-    storage: Storage,
     disks: DiskArray,
     size_bytes: u64,
     now_ns: u64,
@@ -27,12 +26,7 @@ impl Machine {
         storage.validate()?;
         let disks = DiskArray::new(storage);
         let size_bytes = disks.size_bytes();
-        Ok(Machine { storage: storage.clone(), disks, size_bytes, now_ns: 0, ios: 0 })
-    }
-
-    /// The model.
-    pub fn storage(&self) -> &Storage {
-        &self.storage
+        Ok(Machine { disks, size_bytes, now_ns: 0, ios: 0 })
     }
 
     /// Runs the jobs of a phase at once, as the load crate would. `watch` is called with the share of its time that has

@@ -127,18 +127,7 @@ impl<'m, 'a> PhaseRun<'m, 'a> {
         next_offset: &Arc<AtomicU64>,
     ) {
         let ios = self.ios.len() as u32..self.ios.len() as u32 + plan.slots;
-        let empty = Io {
-            submitted_ns: 0,
-            intended_ns: 0,
-            ends_ns: 0,
-            offset: 0,
-            bytes: 0,
-            lane: self.lanes.len() as u32,
-            parts: 0,
-            kind: TraceKind::Read,
-            step: Step::Done,
-            through: false,
-        };
+        let empty = Io { lane: self.lanes.len() as u32, ..Io::default() };
         self.ios.resize(ios.end as usize, empty);
         // And the lane's sync.
         self.ios.push(Io { kind: TraceKind::Sync, ..empty });
@@ -331,14 +320,13 @@ impl<'m, 'a> PhaseRun<'m, 'a> {
         *io = Io {
             submitted_ns: now_ns,
             intended_ns: request.intended_ns,
-            ends_ns: 0,
             offset: request.offset,
             bytes: request.bytes,
             lane: lane_index as u32,
-            parts: 0,
             kind: request.kind,
             step: if flushed { Step::Written } else { Step::Done },
             through: lane.through,
+            ..Io::default()
         };
         if request.kind == TraceKind::Sync {
             let ends_ns = self.disks.flush(now_ns);

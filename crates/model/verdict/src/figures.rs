@@ -75,7 +75,8 @@ impl Figures {
     /// The figures of a stretch of moments.
     pub fn from_moments(moments: &[Moment], capability: Option<&Capability>) -> Figures {
         let known = moments.iter().filter(|moment| moment.database().is_some()).count();
-        let database = sum(moments.iter().filter_map(Moment::database));
+        let known_deltas = moments.iter().filter_map(Moment::database);
+        let database = known_deltas.reduce(|sum, next| sum.followed_by(&next));
         let floor_ns = capability.and_then(resting_read_ns);
         let reads = demand::reads(moments, floor_ns);
         let commits = demand::commits(moments);
@@ -275,10 +276,6 @@ pub(crate) fn expected_commit_ns(capability: &Capability, bytes: f64) -> Option<
 fn log_write_ns(capability: &Capability, bytes: f64) -> Option<f64> {
     let bytes = bytes.clamp(512.0, f64::from(workload::Workload::BLOCK_BYTES_MAX)) as u32;
     capability.nearest_curve(&Shape::log_write(bytes))?.latency_ns_min()
-}
-
-fn sum(deltas: impl Iterator<Item = Delta>) -> Option<Delta> {
-    deltas.reduce(|sum, next| sum.followed_by(&next))
 }
 
 fn shape(bytes: f64, write_percent: u8) -> Shape {

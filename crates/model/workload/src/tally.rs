@@ -114,24 +114,16 @@ impl Latencies {
         if other.is_empty() {
             return;
         }
-        let mut merged = Vec::with_capacity(self.0.len() + other.0.len());
-        let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
-        loop {
-            let next = match (ours.peek(), theirs.peek()) {
-                (Some(our), Some(their)) if our.0 == their.0 => {
-                    let sum = (our.0, our.1.saturating_add(their.1));
-                    ours.next();
-                    theirs.next();
-                    sum
-                }
-                (Some(our), Some(their)) if our.0 > their.0 => *theirs.next().expect("peeked"),
-                (Some(_), _) => *ours.next().expect("peeked"),
-                (None, Some(_)) => *theirs.next().expect("peeked"),
-                (None, None) => break,
-            };
-            merged.push(next);
-        }
-        self.0 = merged;
+        // Of two rising runs the stable sort is a merge.
+        self.0.extend(&other.0);
+        self.0.sort_by_key(|(ns, _)| *ns);
+        self.0.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.saturating_add(next.1);
+            }
+            same
+        });
     }
 
     /// As a histogram; its sum is that of the ranges, not the exact one.

@@ -29,10 +29,11 @@ pub struct TraceIo {
 }
 
 /// The operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceKind {
     /// Read.
+    #[default]
     Read,
     /// Write.
     Write,
