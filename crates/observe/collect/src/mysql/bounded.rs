@@ -1,17 +1,13 @@
 //! Work on a connection with a limit on its total time: the client library limits each read, so that a server which sends
 //! a byte now and then would never time out.
 
-use super::error::MysqlError;
+use super::error::{ANSWER_TIMEOUT, MysqlError};
 use mysql::Conn;
 use std::collections::BTreeSet;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// The longest that an answer takes, and that opening or a snapshot takes in all.
-pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Servers to which an abandoned thread is still connecting. It cannot be stopped, and no second one is started.
 static ABANDONED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());

@@ -1,7 +1,10 @@
-use super::bounded::ANSWER_TIMEOUT;
 use crate::error::SourceFault;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The longest that an answer takes, and that opening or a snapshot takes in all.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a MySQL or MariaDB server gives no snapshot. No text of it holds a password. Which server it is, if the settings are
 /// right, stands in [`SourceError::Server`](crate::SourceError::Server).

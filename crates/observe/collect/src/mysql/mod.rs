@@ -38,7 +38,8 @@ pub use error::MysqlError;
 
 use crate::error::SourceError;
 use crate::source::Source;
-use bounded::{ANSWER_TIMEOUT, Canceller, bounded};
+use bounded::{Canceller, bounded};
+use error::ANSWER_TIMEOUT;
 use files::Owner;
 use filestats::Snapshot;
 use resets::Resets;

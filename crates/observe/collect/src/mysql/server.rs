@@ -1,6 +1,5 @@
 //! The server: its kind, run and directories, and its process if that is on this machine.
 
-use super::session::Place;
 use crate::volume::inode_id;
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,6 +14,13 @@ pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN
 
 /// Names of the servers' programs.
 const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Socket(PathBuf),
+    Tcp { host: String, port: u16 },
+}
 
 /// What is known of the server behind a connection.
 #[derive(Clone, Debug, Default)]

@@ -1,17 +1,17 @@
 //! One connection: made once, given up at the first failure.
 
 use super::address::{Address, Tls};
-use super::bounded::{ANSWER_TIMEOUT, Canceller};
-use super::error::MysqlError;
+use super::bounded::Canceller;
+use super::error::{ANSWER_TIMEOUT, MysqlError};
 use super::option_file::{ClientOptions, Secret};
-use super::server::{self, Server};
+use super::server::{self, Place, Server};
 use crate::environment;
 use mysql::prelude::Queryable;
 use mysql::{Conn, DriverError, Error, OptsBuilder, Row, SslOpts, Value};
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Of one read. Shorter than [`ANSWER_TIMEOUT`], so that the thread of a server that hangs ends before it is abandoned.
@@ -29,13 +29,6 @@ const TABLE_DENIED: [u16; 3] = [1142, 1143, 1227];
 /// Shutting down, killed, idle for too long.
 const CONNECTION_ENDED: [u16; 3] = [1053, 1927, 4031];
 const STATEMENT_TOO_LONG: [u16; 2] = [1969, 3024];
-
-/// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Socket(PathBuf),
-    Tcp { host: String, port: u16 },
-}
 
 /// Where a server is and how to log in.
 #[derive(Clone, Debug)]

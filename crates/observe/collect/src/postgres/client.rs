@@ -1,11 +1,10 @@
 //! A connection for a caller's own statements, with the source's rules for settings, password files and TLS.
 
 use super::connection::Connection;
-use super::error::{PostgresError, describe};
+use super::error::{PostgresError, SNAPSHOT_LIMIT, describe};
 use super::local::Local;
 use super::server::{self, Server};
 use super::session::Session;
-use super::worker::SNAPSHOT_LIMIT;
 use crate::environment;
 use crate::error::SourceError;
 use tokio::runtime::{Builder, Runtime};

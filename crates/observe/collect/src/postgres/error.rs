@@ -1,8 +1,12 @@
-use super::server::OLDEST_VERSION;
-use super::worker::SNAPSHOT_LIMIT;
 use crate::error::SourceFault;
 use std::error::Error;
+use std::time::Duration;
 use tokio_postgres::error::SqlState;
+
+/// The longest that a snapshot takes, a new connection included; then it is an error.
+pub const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
+/// The oldest version whose views are known.
+pub(super) const OLDEST_VERSION: u32 = 14;
 
 /// Why a PostgreSQL server gives no snapshot. No text of it holds a password.
 #[derive(Debug, thiserror::Error)]

@@ -44,9 +44,8 @@ mod worker;
 
 pub use argument::KIND;
 pub use client::Client;
-pub use error::PostgresError;
+pub use error::{PostgresError, SNAPSHOT_LIMIT};
 pub use waits::SAMPLED_EVERY;
-pub use worker::SNAPSHOT_LIMIT;
 
 use crate::environment;
 use crate::error::SourceError;

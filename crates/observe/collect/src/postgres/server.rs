@@ -2,7 +2,7 @@
 
 use super::answer::Columns;
 use super::connection::Connection;
-use super::error::PostgresError;
+use super::error::{OLDEST_VERSION, PostgresError};
 use super::timing::Timing;
 use crate::notes::Notes;
 use filestats::{Counters, Durable, Epoch, Figure, FileIdentity, Meaning, Ops, Reason, Sample};
@@ -38,9 +38,6 @@ pub(super) const STATE_QUERY: &str = "
 /// A remark on all figures of a server with asynchronous reads.
 const READS_AHEAD: &str =
     "io_method is not sync: the time of reads is the time that sessions waited for them";
-
-/// The oldest version whose views are known.
-pub(super) const OLDEST_VERSION: u32 = 14;
 
 /// What is known of the server for a whole connection.
 pub(super) struct Server {

@@ -1,7 +1,7 @@
 //! The thread that owns the connection: it answers requests, and samples in between who waits for what.
 
 use super::connection::Connection;
-use super::error::PostgresError;
+use super::error::{PostgresError, SNAPSHOT_LIMIT};
 use super::sampler::{Reading, Sampler};
 use super::waits::SAMPLED_EVERY;
 use crate::environment;
@@ -11,9 +11,6 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
-
-/// The longest that a snapshot takes, a new connection included; then it is an error.
-pub const SNAPSHOT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Requests that wait for the thread; there are few handles.
 const REQUESTS_MAX: usize = 8;

@@ -3,6 +3,7 @@
 use super::error::OpenError;
 use super::refused::{not_filled, open_error};
 use super::selection::Selection;
+use super::tables::by_number;
 use super::trace::filter::{Filter, FilterConstants};
 use super::{casts, cgroup, target};
 use aya::maps::{HashMap as KernelMap, MapError};
@@ -53,21 +54,8 @@ const CALLS: &[(libc::c_long, u8)] = &[
     (libc::SYS_io_getevents, 8),
     (SYS_IO_PGETEVENTS, 8),
 ];
-/// More than the largest number of a system call.
-pub(super) const SYSCALLS: usize = 512;
 /// libc does not define it.
 const SYS_IO_PGETEVENTS: libc::c_long = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
-
-/// What each system call means to the programs; 0 for those that a table lacks.
-pub(super) fn by_number(table: &[(libc::c_long, u8)]) -> [u8; SYSCALLS] {
-    let mut meanings = [0; SYSCALLS];
-    for (number, meaning) in table {
-        if let Some(slot) = usize::try_from(*number).ok().and_then(|number| meanings.get_mut(number)) {
-            *slot = *meaning;
-        }
-    }
-    meanings
-}
 
 /// The addresses of kernel functions; 0 where the kernel lacks one or hides its address.
 fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {

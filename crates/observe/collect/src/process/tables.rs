@@ -249,6 +249,20 @@ impl FileId {
     }
 }
 
+/// More than the largest number of a system call.
+pub(super) const SYSCALLS: usize = 512;
+
+/// What each system call means to the programs; 0 for those that a table lacks.
+pub(super) fn by_number(table: &[(libc::c_long, u8)]) -> [u8; SYSCALLS] {
+    let mut meanings = [0; SYSCALLS];
+    for (number, meaning) in table {
+        if let Some(slot) = usize::try_from(*number).ok().and_then(|number| meanings.get_mut(number)) {
+            *slot = *meaning;
+        }
+    }
+    meanings
+}
+
 /// The name of a program or thread, cut short by the kernel at 15 bytes.
 pub(super) fn command_text(comm: &[u8; 16]) -> String {
     let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len());

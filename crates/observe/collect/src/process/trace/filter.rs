@@ -1,4 +1,4 @@
-use super::super::object::{SYSCALLS, by_number};
+use super::super::tables::{SYSCALLS, by_number};
 use super::pattern::FilePattern;
 use aya::EbpfLoader;
 use filestats::TracedOp;
