@@ -5,8 +5,8 @@ use crate::lane::Lane;
 use crate::mapping::Mapping;
 use crate::recorder::Recorder;
 use crate::ring::Op;
-use std::io;
-use std::os::fd::AsRawFd;
+use rustix::io::{ReadWriteFlags, pwritev2};
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use storage::{Region, Volume};
@@ -214,9 +214,5 @@ fn result_code(result: io::Result<usize>) -> i32 {
 }
 
 fn write_through(region: &Region, block: &[u8], offset: u64) -> io::Result<usize> {
-    let part = libc::iovec { iov_base: block.as_ptr().cast_mut().cast(), iov_len: block.len() };
-    // SAFETY: `part` describes `block`, which the call only reads.
-    let written =
-        unsafe { libc::pwritev2(region.file.as_raw_fd(), &part, 1, offset as i64, libc::RWF_DSYNC) };
-    usize::try_from(written).map_err(|_| io::Error::last_os_error())
+    Ok(pwritev2(&region.file, &[IoSlice::new(block)], offset, ReadWriteFlags::DSYNC)?)
 }

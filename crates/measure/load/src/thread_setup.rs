@@ -1,7 +1,9 @@
 //! What a load thread sets for itself before it begins: core, I/O priority, timer slack, signals.
 
 use crate::job::Affinity;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 use std::io;
+use std::num::NonZeroU64;
 
 /// Pins the calling thread, number `thread` of the run, to its core. A core that does not exist is ignored.
 pub fn pin_to_core(affinity: &Affinity, thread: usize) {
@@ -11,26 +13,16 @@ pub fn pin_to_core(affinity: &Affinity, thread: usize) {
         Affinity::RoundRobin => allowed_cores(),
     };
     let Some(core) = cores.get(thread % cores.len().max(1)) else { return };
-    if (*core as usize) < libc::CPU_SETSIZE as usize {
-        // SAFETY: `set` is plain memory, valid when zeroed; the core is below `CPU_SETSIZE`. If the core does not exist
-        // the call fails and changes nothing.
-        unsafe {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(*core as usize, &mut set);
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
-        }
+    if (*core as usize) < CpuSet::MAX_CPU {
+        let mut set = CpuSet::new();
+        set.set(*core as usize);
+        let _ = sched_setaffinity(None, &set);
     }
 }
 
 fn allowed_cores() -> Vec<u32> {
-    // SAFETY: `set` is plain memory that the call fills; `CPU_ISSET` is given indices below `CPU_SETSIZE`.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return Vec::new();
-        }
-        (0..libc::CPU_SETSIZE as u32).filter(|core| libc::CPU_ISSET(*core as usize, &set)).collect()
-    }
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU as u32).filter(|core| set.is_set(*core as usize)).collect()
 }
 
 /// Sets the best-effort I/O priority of the calling thread and of its ring (`ioprio_set(2)`).
@@ -46,8 +38,7 @@ pub fn set_io_priority(level: u8) -> io::Result<()> {
 
 /// Makes the timers of the calling thread as exact as the kernel can.
 pub fn minimize_timer_slack() {
-    // SAFETY: the call takes numbers only, and sets one of this thread.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// While it exists, threads that are started inherit a mask that blocks all signals but those of faults.

@@ -3,8 +3,8 @@ use crate::job::RunControl;
 use crate::lane::FIRST_BAD_MAX;
 use crate::ledger::Ledger;
 use crate::live::{LiveStats, RecentStats, RunStage};
+use rustix::fs::{Advice, fadvise};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -69,8 +69,8 @@ pub fn verify(
 fn drop_caches(region: &Region) -> io::Result<()> {
     for member in region.members() {
         member.file.sync_data()?;
-        // SAFETY: advice on an open file, which a file system may ignore.
-        unsafe { libc::posix_fadvise(member.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        // A file system may ignore it.
+        let _ = fadvise(&member.file, 0, None, Advice::DontNeed);
     }
     Ok(())
 }
