@@ -18,12 +18,8 @@ const KINDS: [CapKind; 4] = [CapKind::ReadIops, CapKind::WriteIops, CapKind::Rea
 /// A hierarchy of version 1 is searched no deeper.
 const DEPTH_MAX: u32 = 8;
 
-/// Limits that act on I/Os of this process to any of `devices`.
-pub fn caps(devices: &[DeviceFacts]) -> Vec<Cap> {
-    caps_for(devices, std::process::id())
-}
-
-/// The same for another process: a database's limits are those of its group, not of ours. Empty if the process is gone.
+/// Limits that act on I/Os of a process to any of `devices`: a database's limits are those of its group, not of ours. Empty
+/// if the process is gone.
 pub fn caps_for(devices: &[DeviceFacts], pid: u32) -> Vec<Cap> {
     let Ok(mounts) = Mounts::read() else { return Vec::new() };
     let Ok(groups) = fs::read(format!("/proc/{pid}/cgroup")) else { return Vec::new() };

@@ -34,7 +34,7 @@ pub use block_devices::{
     LoopDevice, attribute_directory, device_chain, device_name, device_sequence, device_size_bytes,
     is_read_only, loop_devices, loop_uses_direct_io, queue_attribute,
 };
-pub use cgroups::{ThrottleFile, caps, caps_for, throttle_files};
+pub use cgroups::{ThrottleFile, caps_for, throttle_files};
 pub use clock::{monotonic_ns, unix_ns};
 pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};

@@ -16,7 +16,7 @@ pub struct Accounting<'a> {
     /// Set by the first completion in the measured part.
     cpu_start_ns: Option<u64>,
     /// CPU time used in the measured part, once that is closed.
-    cpu_ns: u64,
+    pub cpu_ns: u64,
     closed: bool,
 }
 
@@ -108,11 +108,6 @@ impl<'a> Accounting<'a> {
     #[inline]
     pub fn run_has_ended(&self, now_ns: u64) -> bool {
         now_ns >= self.shared.end_ns.load(Relaxed)
-    }
-
-    /// CPU time used in the measured part, once that is closed.
-    pub fn cpu_ns(&self) -> u64 {
-        self.cpu_ns
     }
 }
 

@@ -77,7 +77,7 @@ impl BlockingLoop<'_> {
             }
         }
         self.close();
-        self.accounting.cpu_ns()
+        self.accounting.cpu_ns
     }
 
     /// Executes one I/O; when it completed.

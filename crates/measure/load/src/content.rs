@@ -24,15 +24,9 @@ pub enum Writer {
     /// The prepared bytes unchanged.
     Counting,
     /// From a random offset of a buffer that all threads share.
-    Source { source: Arc<Source>, align: u64 },
+    Source { source: Arc<AlignedBuffer>, align: u64 },
     /// With the marks that verification needs.
     Marked(Arc<Ledger>),
-}
-
-/// The buffer that the content of writes is taken from.
-#[derive(Debug)]
-pub struct Source {
-    memory: AlignedBuffer,
 }
 
 /// Number of different blocks among those that repeat.
@@ -40,43 +34,39 @@ const REPEATED: u64 = 8;
 /// Offsets in a source buffer are multiples of this, as in diskspd, and as direct I/O requires.
 const SOURCE_ALIGN: u64 = 512;
 
-impl Source {
-    /// A buffer of `bytes`, filled from the file (repeatedly if it is shorter) or with random bytes.
-    ///
-    /// # Errors
-    /// Where the file cannot be read or is empty.
-    pub fn new(bytes: u64, file: Option<&Path>, seed: u64) -> io::Result<Source> {
-        let mut memory = AlignedBuffer::new(bytes as usize, 4096);
-        match file {
-            None => {
-                let mut words = SplitMix64(seed ^ 0x5eed);
-                fill_words(&mut memory, || words.next_word());
-            }
-            Some(path) => {
-                let mut from = File::open(path)?.take(bytes);
-                let mut filled = 0;
-                while filled < memory.len() {
-                    match from.read(&mut memory[filled..])? {
-                        0 => break,
-                        read => filled += read,
-                    }
-                }
-                if filled == 0 {
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is empty"));
-                }
-                for at in filled..memory.len() {
-                    memory[at] = memory[at - filled];
-                }
-            }
+/// A buffer of `bytes` that the content of writes is taken from, filled from the file (repeatedly if it is shorter) or
+/// with random bytes.
+///
+/// # Errors
+/// Where the file cannot be read or is empty.
+pub fn source(bytes: u64, file: Option<&Path>, seed: u64) -> io::Result<AlignedBuffer> {
+    let mut memory = AlignedBuffer::new(bytes as usize, 4096);
+    let Some(path) = file else {
+        let mut words = SplitMix64(seed ^ 0x5eed);
+        fill_words(&mut memory, || words.next_word());
+        return Ok(memory);
+    };
+    let mut from = File::open(path)?.take(bytes);
+    let mut filled = 0;
+    while filled < memory.len() {
+        match from.read(&mut memory[filled..])? {
+            0 => break,
+            read => filled += read,
         }
-        Ok(Source { memory })
     }
+    if filled == 0 {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is empty"));
+    }
+    for at in filled..memory.len() {
+        memory[at] = memory[at - filled];
+    }
+    Ok(memory)
 }
 
 impl Writer {
     pub fn new(
         workload: &Workload,
-        source: Option<&Arc<Source>>,
+        source: Option<&Arc<AlignedBuffer>>,
         ledger: Option<&Arc<Ledger>>,
         memory_align_bytes: u32,
     ) -> Writer {
@@ -141,9 +131,9 @@ impl Writer {
                 None
             }
             Writer::Source { source, align } => {
-                let places = (source.memory.len() - buffer.len()) as u64 / *align + 1;
+                let places = (source.len() - buffer.len()) as u64 / *align + 1;
                 let at = (chooser.below(places) * *align) as usize;
-                Some(&source.memory[at..at + buffer.len()])
+                Some(&source[at..at + buffer.len()])
             }
             Writer::Marked(ledger) => {
                 ledger.mark(buffer, offset);
@@ -180,9 +170,7 @@ mod tests {
     fn written(content: Content, count: usize) -> Vec<Vec<u8>> {
         let workload = Workload { content, ..Shape::random_write(8192).into() };
         let source = match &workload.content {
-            Content::Buffer { bytes, file } => {
-                Some(Arc::new(Source::new(*bytes, file.as_deref(), 1).unwrap()))
-            }
+            Content::Buffer { bytes, file } => Some(Arc::new(source(*bytes, file.as_deref(), 1).unwrap())),
             _ => None,
         };
         let mut chooser = Chooser::new(&workload, 0..1 << 30, ThreadIndex::ONLY, &Arc::default());

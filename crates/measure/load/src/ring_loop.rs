@@ -138,7 +138,7 @@ impl<'a> RingLoop<'a> {
             }
         }
         self.close(&state.submission);
-        Ok(self.accounting.cpu_ns())
+        Ok(self.accounting.cpu_ns)
     }
 
     /// Queues the next I/Os of the lanes, up to a batch; how to wait for completions.

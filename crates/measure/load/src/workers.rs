@@ -1,6 +1,6 @@
 use crate::accounting::Accounting;
 use crate::blocking_loop::{BlockingFiles, BlockingLoop};
-use crate::content::{Source, Writer};
+use crate::content::{self, Writer};
 use crate::error::LoadError;
 use crate::io_buffers::IoBuffers;
 use crate::job::{Job, RunControl, RunOptions};
@@ -22,7 +22,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread::ScopedJoinHandle;
-use storage::{Region, Volume};
+use storage::{AlignedBuffer, Region, Volume};
 use stream::{Chooser, IoStream, ThreadIndex, used_range};
 use workload::{Backend, Content, MemberShare, RunResult, Trace, Verify};
 
@@ -38,7 +38,7 @@ pub struct Workers<'a> {
 struct JobState {
     /// Next offset of a shared walk.
     next_offset: Arc<AtomicU64>,
-    source: Option<Arc<Source>>,
+    source: Option<Arc<AlignedBuffer>>,
     ledger: Option<Arc<Ledger>>,
     mapping: Option<Mapping>,
 }
@@ -282,7 +282,7 @@ impl JobState {
         let (workload, region) = (job.workload, job.region);
         let source = match &workload.content {
             Content::Buffer { bytes, file } => {
-                let source = Source::new(*bytes, file.as_deref(), workload.seed);
+                let source = content::source(*bytes, file.as_deref(), workload.seed);
                 let path = || file.as_ref().map_or("random bytes".into(), |file| file.display().to_string());
                 Some(Arc::new(source.map_err(|error| LoadError::Source { path: path(), error })?))
             }

@@ -1,6 +1,6 @@
 use crate::alignment::{self, Alignment};
 use crate::{StorageError, Workspace};
-use host::{DeviceNumber, MOUNTINFO, Mount, Mounts, caps, device_chain};
+use host::{DeviceNumber, MOUNTINFO, Mount, Mounts, caps_for, device_chain};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
@@ -75,7 +75,7 @@ fn read_facts(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFac
                 Some(device) => device.size_bytes,
                 None => size_by_end(path)?,
             },
-            caps: caps(&devices),
+            caps: caps_for(&devices, std::process::id()),
             devices,
             direct_align_bytes: Some(block),
             memory_align_bytes: block,
@@ -101,7 +101,7 @@ fn read_facts(path: &Path, known: Option<Option<Alignment>>) -> Result<TargetFac
         kind,
         mount: mount.map(|mount| mount.point.display().to_string()),
         free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
-        caps: caps(&devices),
+        caps: caps_for(&devices, std::process::id()),
         devices,
         direct_align_bytes: alignment.map(|alignment| alignment.offset_bytes),
         memory_align_bytes: alignment.map_or(1, |alignment| alignment.memory_bytes),

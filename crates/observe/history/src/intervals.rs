@@ -81,7 +81,7 @@ impl History {
         let rows = intervals(&earlier, &later, rules).into_iter().filter(|row| filter.matches(row));
         Ok(rows
             .map(|row| match untimed.get(&(row.file.instance.clone(), row.file.path.clone())) {
-                Some(untimed) => untimed.taken_from(row),
+                Some(untimed) => without_untimed(row, untimed),
                 None => row,
             })
             .map(|interval| IntervalRow {
@@ -101,7 +101,7 @@ impl History {
 }
 
 /// Why the time of reads, writes and syncs does not cover all of them, although it is known at both ends.
-struct Untimed([Option<Why>; 3]);
+type Untimed = [Option<Why>; 3];
 
 /// The files whose time was unknown in some capture between two captures, by instance and path.
 fn untimed_within(
@@ -127,7 +127,7 @@ fn untimed_within(
         let parameters = named_params! { ":source": source, ":first": first.0, ":last": last.0 };
         let mut rows = rows.query(parameters)?;
         while let Some(row) = rows.next()? {
-            let Untimed(whys) = untimed.entry((row.get(0)?, row.get(1)?)).or_insert(Untimed([None; 3]));
+            let whys = untimed.entry((row.get(0)?, row.get(1)?)).or_default();
             for (at, why) in whys.iter_mut().enumerate() {
                 *why = why.or(row.get(at + 2)?);
             }
@@ -136,23 +136,20 @@ fn untimed_within(
     Ok(untimed)
 }
 
-impl Untimed {
-    fn taken_from(&self, mut row: FileInterval) -> FileInterval {
-        let take = |time: &mut Figure<u64>, why: Option<Why>| {
-            if let (Figure::Known(_), Some(Why(reason))) = (&time, why) {
-                *time = Figure::unknown(reason);
-            }
-        };
-        if let Interval::Known(delta) = &mut row.interval {
-            let Untimed([read, write, sync]) = *self;
-            take(&mut delta.counters.read.stall_ns, read);
-            take(&mut delta.counters.write.stall_ns, write);
-            if let Figure::Known(syncs) = &mut delta.counters.sync {
-                take(&mut syncs.stall_ns, sync);
-            }
+fn without_untimed(mut row: FileInterval, [read, write, sync]: &Untimed) -> FileInterval {
+    let take = |time: &mut Figure<u64>, why: &Option<Why>| {
+        if let (Figure::Known(_), Some(Why(reason))) = (&time, why) {
+            *time = Figure::unknown(*reason);
         }
-        row
+    };
+    if let Interval::Known(delta) = &mut row.interval {
+        take(&mut delta.counters.read.stall_ns, read);
+        take(&mut delta.counters.write.stall_ns, write);
+        if let Figure::Known(syncs) = &mut delta.counters.sync {
+            take(&mut syncs.stall_ns, sync);
+        }
     }
+    row
 }
 
 /// Cumulative latencies by file; as in `filestats`, the last of two samples of one name counts.

@@ -38,26 +38,23 @@ impl CommitPart {
     /// The name in text and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Appended => "appended",
-            Self::Buffered => "buffered",
-            Self::Submitted => "submitted",
-            Self::Durable => "durable",
-            Self::Acknowledged => "acknowledged",
-        }
+        self.words().0
     }
 
     /// A description of what happens in it.
     #[must_use]
     pub fn meaning(self) -> &'static str {
+        self.words().1
+    }
+
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Queued => "another transaction has the turn to write",
-            Self::Appended => "its records are made and put into the log's block",
-            Self::Buffered => "in the block, until a write takes it",
-            Self::Submitted => "its write is in flight",
-            Self::Durable => "written, one before it is not yet",
-            Self::Acknowledged => "durable, until its thread runs again",
+            Self::Queued => ("queued", "another transaction has the turn to write"),
+            Self::Appended => ("appended", "its records are made and put into the log's block"),
+            Self::Buffered => ("buffered", "in the block, until a write takes it"),
+            Self::Submitted => ("submitted", "its write is in flight"),
+            Self::Durable => ("durable", "written, one before it is not yet"),
+            Self::Acknowledged => ("acknowledged", "durable, until its thread runs again"),
         }
     }
 }

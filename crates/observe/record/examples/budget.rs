@@ -178,7 +178,8 @@ fn main() {
         silence: Duration::from_secs(60),
     };
     let before = cpu();
-    let recorder = Recorder::new(recorded.collect(), History::open(&path).expect("a history"), settings);
+    let history = History::open(&path).expect("a history");
+    let recorder = Recorder { sources: recorded.collect(), history, settings };
     recorder.run(&Arc::new(AtomicBool::new(false)), &mut |event| eprintln!("{event}"));
     let spent = (cpu() - before).saturating_sub(of_sources);
 

@@ -7,7 +7,7 @@
 //!                                                                            gaps, retention, events for the log
 //! ```
 //!
-//! Main path: [`Recorder::new`], then [`Recorder::run`] until its flag is set. Every source has one thread and one
+//! Main path: [`Recorder::run`] until its flag is set. Every source has one thread and one
 //! connection, so that a slow server delays no other source. A source that fails is tried again at growing intervals,
 //! and the gap is kept with its reason. On a full disk (or below the reserve) the recorder stops saving but keeps running:
 //! counters are cumulative, so the first snapshot after it makes one long interval. Old captures are removed by the

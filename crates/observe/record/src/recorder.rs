@@ -90,9 +90,12 @@ pub enum Event<'a> {
 
 /// Records sources in a history.
 pub struct Recorder {
-    sources: Vec<RecordedSource>,
-    history: History,
-    settings: Settings,
+    /// The sources.
+    pub sources: Vec<RecordedSource>,
+    /// The history.
+    pub history: History,
+    /// How it works.
+    pub settings: Settings,
 }
 
 /// The state of a source while it is recorded.
@@ -118,11 +121,6 @@ const THIN_EVERY: Duration = Duration::from_secs(3600);
 const THIN_NEXT: Duration = Duration::from_secs(5);
 
 impl Recorder {
-    /// A recorder of these sources into this history.
-    pub fn new(sources: Vec<RecordedSource>, history: History, settings: Settings) -> Recorder {
-        Recorder { sources, history, settings }
-    }
-
     /// Records until `stop` is set or the time is over. `log` receives each event.
     pub fn run(self, stop: &Arc<AtomicBool>, log: &mut dyn FnMut(Event<'_>)) {
         let supervisor = Supervisor::from_environment();

@@ -102,7 +102,7 @@ impl Running {
             reserve_bytes,
             silence: Duration::from_millis(500),
         };
-        let recorder = Recorder::new(sources, History::open(history).unwrap(), settings);
+        let recorder = Recorder { sources, history: History::open(history).unwrap(), settings };
         let (stop, said) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (stopping, saying) = (stop.clone(), said.clone());
         let thread = std::thread::spawn(move || {

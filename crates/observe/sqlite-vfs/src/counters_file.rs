@@ -61,7 +61,7 @@ pub(crate) fn create(dir: &Path, pid: u32) -> io::Result<(Published, File)> {
 /// library), or to a process of another pid namespace that shares the directory. Only the first is removed.
 fn remove_stale(path: &Path) -> io::Result<()> {
     if let Ok(counters) = CountersFile::open(path)
-        && counters.process().is_alive() != Some(false)
+        && counters.process.is_alive() != Some(false)
     {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,

@@ -90,7 +90,8 @@ pub enum ReadError {
 pub struct CountersFile {
     path: PathBuf,
     mapping: Mapping,
-    process: ProcessIdentity,
+    /// The process whose counters these are.
+    pub process: ProcessIdentity,
 }
 
 impl CountersFile {
@@ -105,21 +106,6 @@ impl CountersFile {
         let mapping = mapping.ok_or_else(|| foreign("its size is wrong"))?;
         let process = process_of(&mapping.as_board::<Table>().header).map_err(foreign)?;
         Ok(CountersFile { path: path.into(), mapping, process })
-    }
-
-    /// The process whose counters these are.
-    pub fn process(&self) -> &ProcessIdentity {
-        &self.process
-    }
-
-    /// The file's name.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Number of files that were opened while all slots were taken; they are not counted.
-    pub fn files_lost(&self) -> u64 {
-        self.table().map_or(0, |table| table.header.files_lost.load(Relaxed))
     }
 
     /// All files that the process has opened so far.
@@ -237,7 +223,7 @@ pub fn published_in(dir: &Path) -> io::Result<CountersFiles> {
             continue;
         }
         match CountersFile::open(&entry.path()) {
-            Ok(counters) => match counters.process().is_alive() {
+            Ok(counters) => match counters.process.is_alive() {
                 Some(true) => found.live.push(counters),
                 Some(false) => {
                     let _ = fs::remove_file(entry.path());
@@ -249,6 +235,6 @@ pub fn published_in(dir: &Path) -> io::Result<CountersFiles> {
             Err(ReadError::Foreign { .. }) => {}
         }
     }
-    found.live.sort_by_key(|counters| counters.process().pid);
+    found.live.sort_by_key(|counters| counters.process.pid);
     Ok(found)
 }

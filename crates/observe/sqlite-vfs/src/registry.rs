@@ -82,11 +82,6 @@ impl Registry {
         self.region.table().header.files_lost.load(Relaxed)
     }
 
-    /// This process; `None` if /proc cannot be read.
-    pub fn process(&self) -> Option<ProcessIdentity> {
-        ProcessIdentity::own()
-    }
-
     /// The file through which other processes read these counters.
     ///
     /// # Errors

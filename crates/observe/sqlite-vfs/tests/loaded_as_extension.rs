@@ -150,7 +150,7 @@ impl Session {
     fn files(&self) -> Vec<FileReading> {
         let found = published_in(self.dir.path()).unwrap();
         let counters: Vec<&CountersFile> =
-            found.live.iter().filter(|file| file.process().pid == self.child.id()).collect();
+            found.live.iter().filter(|file| file.process.pid == self.child.id()).collect();
         assert_eq!(counters.len(), 1, "{found:?}");
         counters[0].files().unwrap()
     }

@@ -93,7 +93,7 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let names = collect::FileNames::default();
     let recorded = sources.into_iter().map(|name| recorded(name, names.clone())).collect();
     let mut tally = Tally { totals: exported.then_some(totals), ..Tally::default() };
-    Recorder::new(recorded, history, settings).run(&stop, &mut |event| tally.add(&event));
+    Recorder { sources: recorded, history, settings }.run(&stop, &mut |event| tally.add(&event));
     ::push::finish(pushing, push::END_WITHIN);
     let took_s = began.elapsed().as_secs_f64();
     let Tally { failures, thinned, .. } = tally;

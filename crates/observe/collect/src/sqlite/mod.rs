@@ -57,7 +57,7 @@ impl Source for InProcess {
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        let process = self.registry.process().ok_or_else(|| SourceError::System {
+        let process = ProcessIdentity::own().ok_or_else(|| SourceError::System {
             path: "/proc/self".into(),
             error: std::io::Error::other("the start time of this process is not there"),
         })?;
@@ -126,7 +126,7 @@ impl Live {
                         |file: &&FileReading| self.belongs_to_database(file, &files, identity.as_deref());
                     let chosen: Vec<&FileReading> = files.iter().filter(belongs).collect();
                     if chosen.iter().any(|file| file.kind == FileKind::Data) {
-                        let process = counters.process();
+                        let process = &counters.process;
                         processes.push(process.pid);
                         samples.extend(chosen.iter().map(|file| sample(file, &files, process, &mounts)));
                     }
