@@ -5,8 +5,7 @@
 
 use crate::SimDisk;
 use crate::workload::{Change, End, Model, OnError, assert_state, contents, name};
-use pagestore::{Durability, Store, Tables, WriteTx};
-use pagestore::{Error, Result};
+use pagestore::{Durability, Error, Result, Store, Tables, WriteTx};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// A caller that goes on after errors ends its transaction after this many.

@@ -3,10 +3,9 @@
 use crate::lab::{Lab, Outcome, catch_panic};
 use crate::oracle::{Expected, Tolerance, judge};
 use crate::path::{Continuation, Counterexample, CrashImage, CrashPoint, Torn, crashed, show};
-use crate::run::{Place, Run, Start, is_log_write, perform_from};
+use crate::run::{Run, Start, is_log_write, perform_from};
 use crate::workload::{self, Model, Setting};
-use crate::{Chance, Files, Medium, Op, SimDisk};
-use crate::{cuts, indices, kind};
+use crate::{Chance, Files, Medium, Op, SimDisk, cuts, indices, kind};
 use pagestore::Recovery;
 use pagestore::internals::{BLOCK_BYTES_MAX, newest_control};
 use pagestore_disk::FileId;
@@ -29,10 +28,10 @@ struct NextRun {
 
 /// A crash during an operation of a run.
 struct CrashAt<'a> {
+    run: &'a Run,
     at: usize,
     in_flight: Option<&'a Op>,
     medium: &'a Medium,
-    place: Place,
     expected: Expected,
     generation: u32,
     /// Whether a run goes on from the first image.
@@ -43,34 +42,165 @@ impl CrashAt<'_> {
     fn failed(&self, what: &str, point: CrashPoint) -> Counterexample {
         Counterexample::after_crash(crashed(self.generation, self.at, self.in_flight, what), point)
     }
+
+    fn point(&self, image: CrashImage, drawn: Chance, judging: Chance) -> CrashPoint {
+        CrashPoint { place: self.run.place(self.at), image, drawn, judging }
+    }
 }
 
-impl Lab {
+/// The test of a workload in progress.
+pub(crate) struct Judge<'a> {
+    pub lab: &'a Lab,
+    /// The totals so far.
+    pub outcome: Outcome,
+}
+
+impl Judge<'_> {
     /// Crashes at every operation.
     pub(crate) fn judge_run(
-        &self,
+        &mut self,
         run: &Run,
         chance: &mut Chance,
-        outcome: &mut Outcome,
         generation: u32,
     ) -> Result<(), Counterexample> {
         let mut medium = Medium::holding(run.start.clone());
-        let continued = self.places_to_continue(run, chance, generation);
+        let continued = self.lab.places_to_continue(run, chance, generation);
         for at in 0..=run.trace.len() {
             let in_flight = run.trace.get(at);
             let expected = run.expected(at);
             let here = || continued.iter().filter(|place| place.at == at);
-            if at < run.trace.len() && here().next().is_none() && !run.setting.kind.is_crashed(chance) {
-                in_flight.into_iter().for_each(|op| medium.apply(op));
-                continue;
+            if at == run.trace.len() || here().next().is_some() || run.setting.kind.is_crashed(chance) {
+                let continues = here().any(|place| place.torn.is_none());
+                let crash = CrashAt { run, at, in_flight, medium: &medium, expected, generation, continues };
+                self.judge_images(&crash, chance)?;
+                self.judge_truncated(&crash, chance)?;
+                for torn in here().filter_map(|place| place.torn) {
+                    self.judge_torn(&crash, torn, chance)?;
+                }
             }
-            let continues = here().any(|place| place.torn.is_none());
-            let (medium_now, place) = (&medium, run.place(at));
-            let crash = CrashAt { at, in_flight, medium: medium_now, place, expected, generation, continues };
-            self.judge_images(run, &crash, chance, outcome)?;
-            self.judge_truncated(run, &crash, chance, outcome)?;
-            for torn in here().filter_map(|place| place.torn) {
-                self.judge_torn(run, &crash, torn, chance, outcome)?;
+            in_flight.into_iter().for_each(|op| medium.apply(op));
+        }
+        Ok(())
+    }
+
+    /// Judges the images of a crash, and goes on from the first one where that is wanted.
+    fn judge_images(&mut self, crash: &CrashAt<'_>, chance: &mut Chance) -> Result<(), Counterexample> {
+        let CrashAt { run, at, generation, .. } = *crash;
+        let drawn = chance.clone();
+        let images = self.lab.images_at(run, crash.medium, at, chance, generation);
+        for (image, files) in images.into_iter().enumerate() {
+            let point = crash.point(CrashImage::Plain(image), drawn.clone(), chance.clone());
+            let found = self.lab.judge(run, &files, crash.expected, chance, generation);
+            let found = found.map_err(|what| crash.failed(&what, point.clone()))?;
+            self.outcome.crash_points += 1;
+            self.outcome.in_recovery += u64::from(is_in_recovery(run, at, generation));
+            if let Some((sequence, model)) = found
+                && image == 0
+                && crash.continues
+            {
+                let start = Start { files, sequence, model, rotten: false };
+                let steps = kind::draw_again(chance, run.setting.kind, self.lab.steps / 3);
+                self.continue_from(run, NextRun { point, start, steps }, chance, generation + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges the same crash with a truncated file, where that is drawn.
+    fn judge_truncated(&mut self, crash: &CrashAt<'_>, chance: &Chance) -> Result<(), Counterexample> {
+        let Some(mut aside) = cuts::is_drawn(chance) else { return Ok(()) };
+        let drawn = aside.clone();
+        let vlf_bytes = crash.run.setting.layout.vlf_bytes;
+        let files = cuts::cut(crash.medium, crash.in_flight, vlf_bytes, &mut aside);
+        let expected = Expected { tolerance: Tolerance::Reported, ..crash.expected };
+        let point = crash.point(CrashImage::Cut, drawn, aside.clone());
+        let found = self.lab.judge(crash.run, &files, expected, &mut aside, crash.generation);
+        let found = found.map_err(|what| crash.failed(&format!("a file cut short: {what}"), point))?;
+        self.outcome.crash_points += 1;
+        self.outcome.damage_reported += u64::from(found.is_none());
+        Ok(())
+    }
+
+    /// Judges a crash that tears the write in flight, and goes on from it.
+    fn judge_torn(
+        &mut self,
+        crash: &CrashAt<'_>,
+        torn: Torn,
+        chance: &mut Chance,
+    ) -> Result<(), Counterexample> {
+        let drawn = chance.clone();
+        let op = crash.in_flight.expect("a torn write is in flight");
+        let files = tear(crash.medium, op, torn, chance);
+        let point = crash.point(CrashImage::Torn(torn), drawn, chance.clone());
+        let found = self.lab.judge(crash.run, &files, crash.expected, chance, crash.generation);
+        let found = found.map_err(|what| crash.failed(&what, point.clone()))?;
+        self.outcome.crash_points += 1;
+        if let Some(found) = found {
+            let (start, steps) = after_torn(crash.run, torn, files, found, chance);
+            let next = NextRun { point, start, steps };
+            self.continue_from(crash.run, next, chance, crash.generation + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Opens an image, works on it, and crashes that run at every operation.
+    fn continue_from(
+        &mut self,
+        before: &Run,
+        next: NextRun,
+        chance: &mut Chance,
+        generation: u32,
+    ) -> Result<(), Counterexample> {
+        let NextRun { point, start, steps } = next;
+        let mut setting = before.setting;
+        setting.options.recovery = Setting::draw_recovery(chance);
+        let judged = match catch_panic(|| perform_from(setting, start, &steps)) {
+            Ok(Some(run)) => {
+                self.outcome.runs += 1;
+                self.outcome.survived += run.survived.total();
+                self.judge_run(&run, chance, generation)
+            }
+            Ok(None) => {
+                self.outcome.damage_reported += 1;
+                Ok(())
+            }
+            Err(what) => Err(format!("generation {generation}: {what}").into()),
+        };
+        judged.map_err(|found| {
+            found.preceded_by(Continuation { point, recovery: setting.options.recovery, steps })
+        })
+    }
+
+    /// Crashes a run whose disk has failed or has acknowledged a write that it did not do.
+    pub(crate) fn judge_fault(
+        &mut self,
+        run: &Run,
+        everywhere: std::ops::RangeInclusive<usize>,
+        chance: &mut Chance,
+    ) -> Result<(), String> {
+        let (fault, fault_at) = run.fault.expect("a run with a fault");
+        let tolerance = if fault.is_reported() { Tolerance::None } else { Tolerance::Reported };
+        let mut medium = Medium::holding(run.start.clone());
+        for at in 0..=run.trace.len() {
+            let in_flight = run.trace.get(at);
+            // Before the fault the run equals the one without.
+            if at >= fault_at && (everywhere.contains(&at) || chance.once_in(4)) {
+                let mut expected = Expected { tolerance, ..run.expected(at) };
+                if tolerance == Tolerance::Reported {
+                    expected.least = expected.least.min(run.witnessed(fault_at, at));
+                }
+                let files = medium.crash(in_flight, chance);
+                let recovery = Setting::draw_recovery(chance);
+                let judged = judge(run, &files, expected, recovery, chance).map_err(|what| {
+                    format!(
+                        "{fault:?} at operation {fault_at} ({}), crash at {at} ({}): {what}",
+                        show(run.trace.get(fault_at)),
+                        show(in_flight)
+                    )
+                })?;
+                self.outcome.damage_reported += u64::from(judged.is_none());
+                self.outcome.after_faults += 1;
+                self.outcome.crash_points += 1;
             }
             if let Some(op) = in_flight {
                 medium.apply(op);
@@ -79,80 +209,86 @@ impl Lab {
         Ok(())
     }
 
-    /// Judges the images of a crash, and goes on from the first one where that is wanted.
-    fn judge_images(
-        &self,
-        run: &Run,
-        crash: &CrashAt<'_>,
-        chance: &mut Chance,
-        outcome: &mut Outcome,
-    ) -> Result<(), Counterexample> {
-        let CrashAt { at, place, generation, .. } = *crash;
-        let drawn = chance.clone();
-        let images = self.images_at(run, crash.medium, at, chance, generation);
-        for (image, files) in images.into_iter().enumerate() {
-            let judging = chance.clone();
-            let point = CrashPoint { place, image: CrashImage::Plain(image), drawn: drawn.clone(), judging };
-            let found = self.judge(run, &files, crash.expected, chance, generation);
-            let found = found.map_err(|what| crash.failed(&what, point.clone()))?;
-            outcome.crash_points += 1;
-            outcome.in_recovery += u64::from(is_in_recovery(run, at, generation));
-            if let Some((sequence, model)) = found
-                && image == 0
-                && crash.continues
-            {
-                let start = Start { files, sequence, model, rotten: false };
-                let steps = kind::draw_again(chance, run.setting.kind, self.steps / 3);
-                self.continue_from(run, NextRun { point, start, steps }, chance, outcome, generation + 1)?;
+    /// Flips bits of what was durable at the end of a run.
+    pub(crate) fn judge_rot(&mut self, run: &Run, chance: &mut Chance) -> Result<(), String> {
+        let medium = at_the_end(run);
+        for _ in 0..self.lab.images * 8 {
+            let mut files = medium.crash(None, chance);
+            let file = FileId::ALL[chance.below(3) as usize];
+            let bytes = &mut files[file as usize];
+            if bytes.is_empty() {
+                continue;
             }
+            let mut at = chance.below(bytes.len() as u64) as usize;
+            if file == FileId::Log && chance.once_in(2) {
+                at = indices::byte_of_index(bytes, chance).unwrap_or(at);
+            }
+            bytes[at] ^= 1 << chance.below(8);
+            let recovery = Setting::draw_recovery(chance);
+            self.judge_damaged(run, &files, recovery, chance)
+                .map_err(|what| format!("bit rot at {at} of the {file} file: {what}"))?;
         }
         Ok(())
     }
 
-    /// Judges the same crash with a truncated file, where that is drawn.
-    fn judge_truncated(
-        &self,
-        run: &Run,
-        crash: &CrashAt<'_>,
-        chance: &Chance,
-        outcome: &mut Outcome,
-    ) -> Result<(), Counterexample> {
-        let Some(mut aside) = cuts::is_drawn(chance) else { return Ok(()) };
-        let drawn = aside.clone();
-        let files = cuts::cut(crash.medium, crash.in_flight, run.setting.layout.vlf_bytes, &mut aside);
-        let expected = Expected { tolerance: Tolerance::Reported, ..crash.expected };
-        let point = CrashPoint { place: crash.place, image: CrashImage::Cut, drawn, judging: aside.clone() };
-        let found = self.judge(run, &files, expected, &mut aside, crash.generation);
-        let found = found.map_err(|what| crash.failed(&format!("a file cut short: {what}"), point))?;
-        outcome.crash_points += 1;
-        outcome.damage_reported += u64::from(found.is_none());
+    /// Changes indices that were durable at the end of a run: they list other pages and records than they should, in a valid
+    /// order and number.
+    pub(crate) fn judge_misled(&mut self, run: &Run, chance: &mut Chance) -> Result<(), String> {
+        let medium = at_the_end(run);
+        for _ in 0..self.lab.images * 2 {
+            let mut files = medium.crash(None, chance);
+            let Some(at) = indices::mislead(&mut files, chance) else { return Ok(()) };
+            self.judge_damaged(run, &files, Recovery::Instant, chance)
+                .map_err(|what| format!("a misleading index at {at} of the log file: {what}"))?;
+        }
         Ok(())
     }
 
-    /// Judges a crash that tears the write in flight, and goes on from it.
-    fn judge_torn(
-        &self,
+    /// Judges damaged files: recovery reports the damage, or it does no harm.
+    fn judge_damaged(
+        &mut self,
         run: &Run,
-        crash: &CrashAt<'_>,
-        torn: Torn,
+        files: &Files,
+        recovery: Recovery,
         chance: &mut Chance,
-        outcome: &mut Outcome,
-    ) -> Result<(), Counterexample> {
-        let drawn = chance.clone();
-        let op = crash.in_flight.expect("a torn write is in flight");
-        let files = tear(crash.medium, op, torn, chance);
-        let (place, image, judging) = (crash.place, CrashImage::Torn(torn), chance.clone());
-        let point = CrashPoint { place, image, drawn, judging };
-        let found = self.judge(run, &files, crash.expected, chance, crash.generation);
-        let found = found.map_err(|what| crash.failed(&what, point.clone()))?;
-        outcome.crash_points += 1;
-        if let Some(found) = found {
-            let (start, steps) = self.after_torn(run, torn, files, found, chance);
-            self.continue_from(run, NextRun { point, start, steps }, chance, outcome, crash.generation + 1)?;
-        }
+    ) -> Result<(), String> {
+        let mut expected = Expected { tolerance: Tolerance::Reported, ..run.expected(run.trace.len()) };
+        // No later block confirms the last one: damage there is indistinguishable from a torn end.
+        expected.least = expected.least.min(run.before_last_log_write());
+        let judged = judge(run, files, expected, recovery, chance)?;
+        self.outcome.damage_reported += u64::from(judged.is_none());
+        self.outcome.crash_points += 1;
         Ok(())
     }
+}
 
+/// The start and the steps of a run after a torn write.
+fn after_torn(
+    before: &Run,
+    torn: Torn,
+    mut files: Files,
+    (sequence, model): (u64, Model),
+    chance: &mut Chance,
+) -> (Start, Vec<workload::Step>) {
+    let rotten = torn.rots(&mut files);
+    // Together the steps fill a whole block.
+    let value_bytes = if before.setting.layout.log_sector_bytes > 512 { 20 } else { 900 };
+    let steps = match torn {
+        Torn::FirstBlocks => workload::draw_small(chance, 3, value_bytes),
+        Torn::LastBlocks => workload::draw_small(chance, 24, value_bytes),
+        Torn::AllButTheEnd => Vec::new(),
+    };
+    (Start { files, sequence, model, rotten }, steps)
+}
+
+/// The medium after all operations of a run.
+fn at_the_end(run: &Run) -> Medium {
+    let mut medium = Medium::holding(run.start.clone());
+    run.trace.iter().for_each(|op| medium.apply(op));
+    medium
+}
+
+impl Lab {
     /// The images that a crash during operation `at` may leave.
     pub(crate) fn images_at(
         &self,
@@ -230,163 +366,6 @@ impl Lab {
         }
         places
     }
-
-    /// Opens an image, works on it, and crashes that run at every operation.
-    fn continue_from(
-        &self,
-        before: &Run,
-        next: NextRun,
-        chance: &mut Chance,
-        outcome: &mut Outcome,
-        generation: u32,
-    ) -> Result<(), Counterexample> {
-        let NextRun { point, start, steps } = next;
-        let mut setting = before.setting;
-        setting.options.recovery = Setting::draw_recovery(chance);
-        let judged = match catch_panic(|| perform_from(setting, start, &steps)) {
-            Ok(Some(run)) => {
-                outcome.runs += 1;
-                outcome.survived += run.survived.total();
-                self.judge_run(&run, chance, outcome, generation)
-            }
-            Ok(None) => {
-                outcome.damage_reported += 1;
-                Ok(())
-            }
-            Err(what) => Err(Counterexample::new(format!("generation {generation}: {what}"))),
-        };
-        judged.map_err(|found| {
-            found.preceded_by(Continuation { point, recovery: setting.options.recovery, steps })
-        })
-    }
-
-    /// The start and the steps of a run after a torn write.
-    fn after_torn(
-        &self,
-        before: &Run,
-        torn: Torn,
-        mut files: Files,
-        (sequence, model): (u64, Model),
-        chance: &mut Chance,
-    ) -> (Start, Vec<workload::Step>) {
-        let rotten = torn.rots(&mut files);
-        // Together the steps fill a whole block.
-        let value_bytes = if before.setting.layout.log_sector_bytes > 512 { 20 } else { 900 };
-        let steps = match torn {
-            Torn::FirstBlocks => workload::draw_small(chance, 3, value_bytes),
-            Torn::LastBlocks => workload::draw_small(chance, 24, value_bytes),
-            Torn::AllButTheEnd => Vec::new(),
-        };
-        (Start { files, sequence, model, rotten }, steps)
-    }
-
-    /// Crashes a run whose disk has failed or has acknowledged a write that it did not do.
-    pub(crate) fn judge_fault(
-        &self,
-        run: &Run,
-        everywhere: std::ops::RangeInclusive<usize>,
-        chance: &mut Chance,
-        outcome: &mut Outcome,
-    ) -> Result<(), String> {
-        let (fault, fault_at) = run.fault.expect("a run with a fault");
-        let tolerance = if fault.is_reported() { Tolerance::None } else { Tolerance::Reported };
-        let mut medium = Medium::holding(run.start.clone());
-        for at in 0..=run.trace.len() {
-            let in_flight = run.trace.get(at);
-            // Before the fault the run equals the one without.
-            if at >= fault_at && (everywhere.contains(&at) || chance.once_in(4)) {
-                let mut expected = Expected { tolerance, ..run.expected(at) };
-                if tolerance == Tolerance::Reported {
-                    expected.least = expected.least.min(run.witnessed(fault_at, at));
-                }
-                let files = medium.crash(in_flight, chance);
-                let recovery = Setting::draw_recovery(chance);
-                let judged = judge(run, &files, expected, recovery, chance).map_err(|what| {
-                    format!(
-                        "{fault:?} at operation {fault_at} ({}), crash at {at} ({}): {what}",
-                        show(run.trace.get(fault_at)),
-                        show(in_flight)
-                    )
-                })?;
-                outcome.damage_reported += u64::from(judged.is_none());
-                outcome.after_faults += 1;
-                outcome.crash_points += 1;
-            }
-            if let Some(op) = in_flight {
-                medium.apply(op);
-            }
-        }
-        Ok(())
-    }
-
-    /// Flips bits of what was durable at the end of a run.
-    pub(crate) fn judge_rot(
-        &self,
-        run: &Run,
-        chance: &mut Chance,
-        outcome: &mut Outcome,
-    ) -> Result<(), String> {
-        let medium = at_the_end(run);
-        for _ in 0..self.images * 8 {
-            let mut files = medium.crash(None, chance);
-            let file = FileId::ALL[chance.below(3) as usize];
-            let bytes = &mut files[file as usize];
-            if bytes.is_empty() {
-                continue;
-            }
-            let mut at = chance.below(bytes.len() as u64) as usize;
-            if file == FileId::Log && chance.once_in(2) {
-                at = indices::byte_of_index(bytes, chance).unwrap_or(at);
-            }
-            bytes[at] ^= 1 << chance.below(8);
-            let recovery = Setting::draw_recovery(chance);
-            judge_damaged(run, &files, recovery, chance, outcome)
-                .map_err(|what| format!("bit rot at {at} of the {file} file: {what}"))?;
-        }
-        Ok(())
-    }
-
-    /// Changes indices that were durable at the end of a run: they list other pages and records than they should, in a valid
-    /// order and number.
-    pub(crate) fn judge_misled(
-        &self,
-        run: &Run,
-        chance: &mut Chance,
-        outcome: &mut Outcome,
-    ) -> Result<(), String> {
-        let medium = at_the_end(run);
-        for _ in 0..self.images * 2 {
-            let mut files = medium.crash(None, chance);
-            let Some(at) = indices::mislead(&mut files, chance) else { return Ok(()) };
-            judge_damaged(run, &files, Recovery::Instant, chance, outcome)
-                .map_err(|what| format!("a misleading index at {at} of the log file: {what}"))?;
-        }
-        Ok(())
-    }
-}
-
-/// The medium after all operations of a run.
-fn at_the_end(run: &Run) -> Medium {
-    let mut medium = Medium::holding(run.start.clone());
-    run.trace.iter().for_each(|op| medium.apply(op));
-    medium
-}
-
-/// Judges damaged files: recovery reports the damage, or it does no harm.
-fn judge_damaged(
-    run: &Run,
-    files: &Files,
-    recovery: Recovery,
-    chance: &mut Chance,
-    outcome: &mut Outcome,
-) -> Result<(), String> {
-    let mut expected = Expected { tolerance: Tolerance::Reported, ..run.expected(run.trace.len()) };
-    // No later block confirms the last one: damage there is indistinguishable from a torn end.
-    expected.least = expected.least.min(run.before_last_log_write());
-    let judged = judge(run, files, expected, recovery, chance)?;
-    outcome.damage_reported += u64::from(judged.is_none());
-    outcome.crash_points += 1;
-    Ok(())
 }
 
 impl Torn {

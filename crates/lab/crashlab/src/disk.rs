@@ -144,19 +144,19 @@ impl SimDisk {
     pub(crate) fn reported_an_error(&self) -> bool {
         let state = self.lock();
         let faulty = state.fault.is_some_and(|(_, fault)| fault.is_reported()) && state.fault_met.is_some();
-        state.troubles.met() || faulty
+        state.troubles.met || faulty
     }
 
     /// Whether anything was ever refused.
     pub(crate) fn was_in_trouble(&self) -> bool {
-        self.lock().troubles.ever_met()
+        self.lock().troubles.ever_met
     }
 
     /// Runs `work` while nothing is refused.
     pub(crate) fn without_trouble<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.lock().troubles.suspend(true);
+        self.lock().troubles.suspended = true;
         let done = work();
-        self.lock().troubles.suspend(false);
+        self.lock().troubles.suspended = false;
         done
     }
 

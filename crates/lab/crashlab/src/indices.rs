@@ -6,7 +6,7 @@ use crate::{Chance, Files, Op, SimDisk};
 use pagestore::Lsn;
 use pagestore::internals::{
     BLOCK_HEADER_BYTES, BLOCK_MAGIC, INDEX_ENTRY_BYTES, LOG_HEAD_BYTES, RECORD_HEADER_BYTES, Record,
-    newest_control, records,
+    newest_control, put_u32, records, u32_at,
 };
 use pagestore_disk::FileId;
 use std::collections::BTreeMap;
@@ -132,12 +132,4 @@ pub(crate) fn write_of_index(trace: &[Op], chance: &mut Chance) -> Option<usize>
         |op: &Op| matches!(op, Op::Write { file: FileId::Log, bytes, .. } if !indices(bytes).is_empty());
     let all: Vec<usize> = (0..trace.len()).filter(|at| writes(&trace[*at])).collect();
     all.get(chance.below(all.len() as u64) as usize).copied()
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-}
-
-fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
-    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }

@@ -9,7 +9,6 @@
 //! out of order. The simulated disk covers machines that stop.
 
 use crate::Chance;
-use pagestore::Result;
 use pagestore::{Durability, Layout, Options, Recovery, Store, Tables};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -67,7 +66,7 @@ fn options(recovery: Recovery) -> Options {
 ///
 /// # Errors
 /// When the store cannot be opened or written.
-pub fn run_child(directory: &Path, role: ChildRole, recovery: Recovery) -> Result<()> {
+pub fn run_child(directory: &Path, role: ChildRole, recovery: Recovery) -> pagestore::Result<()> {
     let store = Store::open(directory, options(recovery))?;
     if role == ChildRole::Recover {
         loop {
@@ -85,7 +84,7 @@ pub fn run_child(directory: &Path, role: ChildRole, recovery: Recovery) -> Resul
 }
 
 /// Increments the thread's own row and changes another row in each transaction; reports thread, count and commit.
-fn commit_repeatedly(store: &Store, thread: u32) -> Result<()> {
+fn commit_repeatedly(store: &Store, thread: u32) -> pagestore::Result<()> {
     for number in 0_u32.. {
         let mut tx = store.write()?;
         let table = tx.table("numbers")?;
@@ -150,7 +149,7 @@ impl KillTest {
     ///
     /// # Errors
     /// When it cannot be created.
-    pub fn create(directory: &Path, seed: u64) -> Result<Self> {
+    pub fn create(directory: &Path, seed: u64) -> pagestore::Result<Self> {
         let layout = Layout { vlf_bytes: 256 << 10, ..Layout::default() };
         let store = Store::create(directory, layout, options(Recovery::Instant))?;
         let mut tx = store.write()?;
@@ -165,10 +164,7 @@ impl KillTest {
     ///
     /// # Errors
     /// A commit that is missing or was never made, or a process that cannot be started.
-    pub fn round(
-        &mut self,
-        command: impl Fn(ChildRole, usize) -> Command,
-    ) -> std::result::Result<(), String> {
+    pub fn round(&mut self, command: impl Fn(ChildRole, usize) -> Command) -> Result<(), String> {
         let round = self.round;
         self.round += 1;
         let lasting = Duration::from_millis(WORKED_MS.0 + self.chance.below(WORKED_MS.1));
@@ -190,12 +186,7 @@ impl KillTest {
     }
 
     /// Checks that the store is in the state after one commit, and that it contains every reported commit up to that one.
-    fn verify(
-        &mut self,
-        reports: &[Report],
-        ended: Instant,
-        strategy: Recovery,
-    ) -> std::result::Result<(), String> {
+    fn verify(&mut self, reports: &[Report], ended: Instant, strategy: Recovery) -> Result<(), String> {
         let failed = |error: pagestore::Error| format!("{strategy:?} recovery: {error}");
         let store = Store::open(&self.directory, options(strategy)).map_err(failed)?;
         let last = store.stats().last_sequence;
@@ -240,7 +231,7 @@ impl KillTest {
 }
 
 /// Starts a child, and a thread that reads its reports.
-fn start(mut command: Command) -> std::result::Result<(Child, JoinHandle<Vec<Report>>), String> {
+fn start(mut command: Command) -> Result<(Child, JoinHandle<Vec<Report>>), String> {
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
@@ -260,12 +251,12 @@ fn start(mut command: Command) -> std::result::Result<(Child, JoinHandle<Vec<Rep
                 at: Instant::now(),
             })
         };
-        lines.lines().map_while(std::result::Result::ok).filter_map(parse).collect()
+        lines.lines().map_while(Result::ok).filter_map(parse).collect()
     });
     Ok((child, reader))
 }
 
-fn kill(child: &mut Child) -> std::result::Result<(), String> {
+fn kill(child: &mut Child) -> Result<(), String> {
     // A process that ended by itself has printed its error.
     if let Ok(Some(status)) = child.try_wait() {
         return Err(format!("the process has ended by itself: {status}"));

@@ -5,11 +5,10 @@
 //! recovery leads to the same state. (e) Damage is an error, never data. (f) Nothing is there of a commit that was refused
 //! while the store went on.
 
-use crate::run::{Event, Run, is_log_write};
+use crate::run::{Event, Run, is_log_write, state_of};
 use crate::workload::{Model, contents, difference};
 use crate::{Chance, Files, Op, SimDisk};
-use pagestore::Error;
-use pagestore::{Options, Recovery, Store};
+use pagestore::{Error, Options, Recovery, Store};
 use pagestore_disk::FileId;
 use std::sync::Arc;
 
@@ -38,11 +37,7 @@ impl Run {
     }
 
     pub(crate) fn state(&self, sequence: u64) -> Option<&Model> {
-        // A refused attempt leaves its number to the next one.
-        self.events.iter().rev().find_map(|(_, event)| match event {
-            Event::Attempt(own, model) if *own == sequence => Some(&**model),
-            _ => None,
-        })
+        state_of(&self.events, sequence)
     }
 
     /// The oldest state allowed after a crash during operation `at`, if operation `fault_at` was not done as acknowledged.

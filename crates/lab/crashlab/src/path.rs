@@ -72,13 +72,15 @@ impl fmt::Display for AfterCrash {
     }
 }
 
-impl Counterexample {
-    pub(crate) fn new(what: String) -> Counterexample {
-        Counterexample { what, path: Vec::new(), last: None }
+impl From<String> for Counterexample {
+    fn from(what: String) -> Self {
+        Self { what, path: Vec::new(), last: None }
     }
+}
 
+impl Counterexample {
     pub(crate) fn after_crash(what: String, point: CrashPoint) -> Counterexample {
-        Counterexample { last: Some(point), ..Counterexample::new(what) }
+        Counterexample { last: Some(point), ..what.into() }
     }
 
     /// The same failure, after this crash.

@@ -4,8 +4,7 @@ use crate::caller::{Caller, Survived};
 use crate::workload::{self, Change, End, Model, OnError, assert_state, contents};
 use crate::{Fault, Files, Op, Setting, SimDisk, Step};
 use pagestore::internals::READ_BACK;
-use pagestore::{Durability, ReadTx, Store};
-use pagestore::{Error, Result};
+use pagestore::{Durability, Error, ReadTx, Result, Store};
 use pagestore_disk::FileId;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,6 +25,14 @@ pub(crate) enum Event {
     Refused(u64),
     /// The engine has acknowledged everything up to this commit as durable.
     Durable(u64),
+}
+
+/// The state after a commit of this number; a refused attempt leaves its number to the next one.
+pub(crate) fn state_of(events: &[(usize, Event)], sequence: u64) -> Option<&Model> {
+    events.iter().rev().find_map(|(_, event)| match event {
+        Event::Attempt(own, model) if *own == sequence => Some(&**model),
+        _ => None,
+    })
 }
 
 /// A finished run.
@@ -397,11 +404,7 @@ impl Worker {
     }
 
     fn state(&self, sequence: u64) -> &Model {
-        let attempt = self.events.iter().rev().find_map(|(_, event)| match event {
-            Event::Attempt(number, model) if *number == sequence => Some(&**model),
-            _ => None,
-        });
-        attempt.expect("a snapshot is as of a commit of this run")
+        state_of(&self.events, sequence).expect("a snapshot is as of a commit of this run")
     }
 }
 

@@ -1,11 +1,11 @@
 //! The test of one seed: its workloads, crashed at every write and sync, on faulty disks and with damaged files.
 
+use crate::crashes::Judge;
 use crate::lab::{Failure, Lab, Outcome, catch_panic};
 use crate::path::Counterexample;
 use crate::reduce::reduce;
 use crate::run::{Run, perform};
-use crate::workload::Change;
-use crate::workload::WorkloadKind;
+use crate::workload::{Change, WorkloadKind};
 use crate::{Chance, Fault, SimDisk, Step, indices};
 use pagestore::Recovery;
 
@@ -100,125 +100,107 @@ impl Lab {
         only: Stage,
     ) -> Result<Outcome, (Stage, Counterexample)> {
         let mut stage = Stage::Workload;
-        let judged = self.judge_steps(kind, steps, only, &mut stage);
-        judged.map_err(|found| (stage, found))
+        let mut judge = Judge { lab: self, outcome: Outcome { runs: 1, ..Outcome::default() } };
+        match judge.judge_steps(kind, steps, only, &mut stage) {
+            Ok(()) => Ok(judge.outcome),
+            Err(found) => Err((stage, found)),
+        }
     }
+}
 
+impl Judge<'_> {
     fn judge_steps(
-        &self,
+        &mut self,
         kind: WorkloadKind,
         steps: &[Step],
         only: Stage,
         stage: &mut Stage,
-    ) -> Result<Outcome, Counterexample> {
-        let (setting, mut chance) = self.setting(kind);
-        let mut outcome = Outcome { runs: 1, ..Outcome::default() };
-        let run =
-            catch_panic(|| perform(setting, SimDisk::new(), None, steps)).map_err(Counterexample::new)?;
-        outcome.survived += run.survived.total();
+    ) -> Result<(), Counterexample> {
+        // Each stage has its own generator, so that it can run alone.
+        let own = |salt: u64| Chance::new(self.lab.seed ^ salt);
+        let [mut faults, mut lost, mut rot, mut misled] = [0xfa17, 0x1057, 0x0b17, 0x1d78].map(own);
+        let (setting, mut chance) = self.lab.setting(kind);
+        let run = catch_panic(|| perform(setting, SimDisk::new(), None, steps))?;
+        self.outcome.survived += run.survived.total();
         if kind == WorkloadKind::Snapshots {
-            return Ok(outcome);
+            return Ok(());
         }
         if kind == WorkloadKind::LogReuse {
             *stage = Stage::Faults;
             let over = indices::writes_over_indices(&run.trace, setting.layout.vlf_bytes);
             for at in over.into_iter().take(LOST_ENDS_MAX) {
-                let judged =
-                    || self.judge_one_fault(&run, (Fault::Lost, at), steps, &mut chance, &mut outcome);
-                catch_panic(judged).map_err(Counterexample::new)?;
+                catch_panic(|| self.judge_one_fault(&run, (Fault::Lost, at), steps, &mut chance))?;
             }
             *stage = Stage::Rot;
-            let mut chance = Chance::new(self.seed ^ 0x1d78);
-            catch_panic(|| self.judge_misled(&run, &mut chance, &mut outcome))
-                .map_err(Counterexample::new)?;
-            return Ok(outcome);
+            return Ok(catch_panic(|| self.judge_misled(&run, &mut misled))?);
         }
         if matches!(only, Stage::Crashes | Stage::All) {
             *stage = Stage::Crashes;
-            self.judge_run(&run, &mut chance, &mut outcome, 0)?;
+            self.judge_run(&run, &mut chance, 0)?;
         }
         if kind == WorkloadKind::Errors {
-            return Ok(outcome);
+            return Ok(());
         }
         if matches!(only, Stage::Faults | Stage::All) {
             *stage = Stage::Faults;
-            // Each stage has its own generator, so that it can run alone.
-            let mut chance = Chance::new(self.seed ^ 0xfa17);
-            catch_panic(|| self.judge_faults(&run, steps, &mut chance, &mut outcome))
-                .map_err(Counterexample::new)?;
-            let mut chance = Chance::new(self.seed ^ 0x1057);
-            catch_panic(|| self.judge_lost_commits(&run, steps, &mut chance, &mut outcome))
-                .map_err(Counterexample::new)?;
+            catch_panic(|| self.judge_faults(&run, steps, &mut faults))?;
+            catch_panic(|| self.judge_lost_commits(&run, steps, &mut lost))?;
         }
         if matches!(only, Stage::Rot | Stage::All) {
             *stage = Stage::Rot;
-            let mut chance = Chance::new(self.seed ^ 0x0b17);
-            catch_panic(|| self.judge_rot(&run, &mut chance, &mut outcome)).map_err(Counterexample::new)?;
-            catch_panic(|| self.judge_misled(&run, &mut chance, &mut outcome))
-                .map_err(Counterexample::new)?;
+            catch_panic(|| self.judge_rot(&run, &mut rot))?;
+            // It goes on with the generator of the stage.
+            catch_panic(|| self.judge_misled(&run, &mut rot))?;
         }
-        Ok(outcome)
+        Ok(())
     }
 
     /// Runs the same steps on disks with random faults.
-    fn judge_faults(
-        &self,
-        run: &Run,
-        steps: &[Step],
-        chance: &mut Chance,
-        outcome: &mut Outcome,
-    ) -> Result<(), String> {
-        for _ in 0..self.faults {
+    fn judge_faults(&mut self, run: &Run, steps: &[Step], chance: &mut Chance) -> Result<(), String> {
+        for _ in 0..self.lab.faults {
             let fault = Fault::ALL[chance.below(Fault::ALL.len() as u64) as usize];
             let mut at = chance.below(run.trace.len() as u64) as usize;
             if chance.once_in(4) {
                 at = indices::write_of_index(&run.trace, chance).unwrap_or(at);
             }
-            self.judge_one_fault(run, (fault, at), steps, chance, outcome)?;
+            self.judge_one_fault(run, (fault, at), steps, chance)?;
         }
         Ok(())
     }
 
     /// Runs the same steps on a disk that loses a commit right before pages of it are written, and crashes there.
-    fn judge_lost_commits(
-        &self,
-        run: &Run,
-        steps: &[Step],
-        chance: &mut Chance,
-        outcome: &mut Outcome,
-    ) -> Result<(), String> {
+    fn judge_lost_commits(&mut self, run: &Run, steps: &[Step], chance: &mut Chance) -> Result<(), String> {
         let under = indices::commits_right_under_pages(&run.trace);
         for (at, synced) in under.into_iter().take(LOST_UNDER_PAGES_MAX) {
-            let run = self.run_with_fault(run, (Fault::Lost, at), steps)?;
-            outcome.runs += 1;
-            self.judge_fault(&run, at..=synced, chance, outcome)?;
+            let run = run_with_fault(run, (Fault::Lost, at), steps)?;
+            self.outcome.runs += 1;
+            self.judge_fault(&run, at..=synced, chance)?;
         }
         Ok(())
     }
 
     fn judge_one_fault(
-        &self,
+        &mut self,
         run: &Run,
         fault: (Fault, usize),
         steps: &[Step],
         chance: &mut Chance,
-        outcome: &mut Outcome,
     ) -> Result<(), String> {
-        let run = self.run_with_fault(run, fault, steps)?;
-        outcome.runs += 1;
+        let run = run_with_fault(run, fault, steps)?;
+        self.outcome.runs += 1;
         let last = run.trace.len();
-        self.judge_fault(&run, last..=last, chance, outcome)
+        self.judge_fault(&run, last..=last, chance)
     }
+}
 
-    fn run_with_fault(&self, run: &Run, (fault, at): (Fault, usize), steps: &[Step]) -> Result<Run, String> {
-        let mut setting = run.setting;
-        if !fault.is_reported() {
-            // Only reading back finds a page that a device has lost; recovery does not.
-            setting.options.verify_writes = true;
-            setting.options.recovery = Recovery::Instant;
-        }
-        perform(setting, SimDisk::new().with_fault(at, fault), Some((fault, at)), steps)
+fn run_with_fault(run: &Run, (fault, at): (Fault, usize), steps: &[Step]) -> Result<Run, String> {
+    let mut setting = run.setting;
+    if !fault.is_reported() {
+        // Only reading back finds a page that a device has lost; recovery does not.
+        setting.options.verify_writes = true;
+        setting.options.recovery = Recovery::Instant;
     }
+    perform(setting, SimDisk::new().with_fault(at, fault), Some((fault, at)), steps)
 }
 
 #[cfg(test)]

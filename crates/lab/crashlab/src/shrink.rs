@@ -5,14 +5,13 @@
 //! not fail, other draws are tried.
 
 use crate::crashes::tear;
-use crate::cuts;
 use crate::lab::{Lab, catch_panic};
 use crate::oracle::{Expected, Tolerance};
 use crate::path::{AfterCrash, Counterexample, CrashImage, CrashPoint, crashed, show};
 use crate::reduce::reduce;
 use crate::run::{Place, Run, Start, perform, perform_from};
 use crate::workload::WorkloadKind;
-use crate::{Chance, Medium, Op, SimDisk, Step};
+use crate::{Chance, Medium, Op, SimDisk, Step, cuts};
 use pagestore::Recovery;
 
 /// Bounds the replays of one reduction.

@@ -38,9 +38,10 @@ impl fmt::Display for Trouble {
 pub(crate) struct Troubles {
     coming: Option<Trouble>,
     /// Something was refused since `begin`.
-    met: bool,
-    ever_met: bool,
-    suspended: bool,
+    pub met: bool,
+    pub ever_met: bool,
+    /// Nothing is refused for now.
+    pub suspended: bool,
 }
 
 impl Troubles {
@@ -52,18 +53,6 @@ impl Troubles {
     pub(crate) fn end(&mut self) -> bool {
         self.coming = None;
         std::mem::take(&mut self.met)
-    }
-
-    pub(crate) fn suspend(&mut self, suspended: bool) {
-        self.suspended = suspended;
-    }
-
-    pub(crate) fn met(&self) -> bool {
-        self.met
-    }
-
-    pub(crate) fn ever_met(&self) -> bool {
-        self.ever_met
     }
 
     /// Whether the next operation is refused.
@@ -95,6 +84,6 @@ mod tests {
         assert!(!troubles.refuses(Refused::Growth));
         let met = [false; 5].map(|_| troubles.refuses(Refused::Reads));
         assert_eq!(met, [false, false, true, false, false]);
-        assert!(troubles.end() && !troubles.end() && troubles.ever_met());
+        assert!(troubles.end() && !troubles.end() && troubles.ever_met);
     }
 }

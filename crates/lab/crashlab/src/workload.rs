@@ -1,8 +1,7 @@
 //! The steps of a workload: they are drawn from a seed and can be left out one by one.
 
 use crate::{Chance, Trouble};
-use pagestore::Result;
-use pagestore::{Apply, Durability, Layout, Options, Recovery, Store, Table, Tables};
+use pagestore::{Apply, Durability, Layout, Options, Recovery, Result, Store, Table, Tables};
 use std::collections::BTreeMap;
 use std::fmt;
 

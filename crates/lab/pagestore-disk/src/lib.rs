@@ -93,14 +93,8 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// Those of the operating system.
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()>;
-    /// As `write` to the data file, through a memory mapping where the disk has one.
-    ///
-    /// # Errors
-    /// Those of the operating system.
-    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.write(FileId::Data, offset, bytes)
-    }
-    /// Performs all of `writes` on the data file, up to `at_once` at a time and in any order, by `write` or `write_mapped`.
+    /// Performs all of `writes` on the data file, up to `at_once` at a time and in any order, through a memory mapping if
+    /// `apply` says so and the disk has one.
     /// `on_event` is called for the begin and the end of each, from any thread. After an error no more are begun. None is in
     /// flight when it returns.
     ///
@@ -113,16 +107,9 @@ pub trait Disk: Send + Sync {
         at_once: usize,
         on_event: &(dyn Fn(IoEvent) + Sync),
     ) -> io::Result<()> {
-        let _ = at_once;
-        writes.iter().try_for_each(|write| {
-            write.run_with(
-                |offset, bytes| match apply {
-                    Apply::Direct => self.write(FileId::Data, offset, bytes),
-                    Apply::Mapped => self.write_mapped(offset, bytes),
-                },
-                on_event,
-            )
-        })
+        let _ = (apply, at_once);
+        let write = |offset: u64, bytes: &[u8]| self.write(FileId::Data, offset, bytes);
+        writes.iter().try_for_each(|page| page.run_with(write, on_event))
     }
 
     /// Gives `file` at least this length, and its space where the file system can allocate it without writing. Later

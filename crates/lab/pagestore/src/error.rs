@@ -1,6 +1,7 @@
 //! The errors of the page store, by the cases that a caller distinguishes.
 
 use crate::types::{Lsn, PageNo};
+use pagestore_disk::FileId;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -170,12 +171,25 @@ impl Error {
     pub(crate) fn io(action: &'static str, file: impl std::fmt::Display, source: io::Error) -> Self {
         Self::Io { action, file: file.to_string(), source: Arc::new(source) }
     }
+
+    /// As `io`, for `map_err`.
+    pub(crate) fn during(action: &'static str, file: FileId) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::io(action, file, source)
+    }
+
+    pub(crate) fn corrupt_log(lsn: Lsn, why: impl Into<String>) -> Self {
+        Self::CorruptLog { lsn, why: why.into() }
+    }
+
+    pub(crate) fn not_a_store(directory: &Path, why: impl Into<String>) -> Self {
+        Self::NotAStore { path: directory.display().to_string(), why: why.into() }
+    }
 }
 
 /// Adds the directory to a `NotAStore` error.
 pub(crate) fn in_directory(error: Error, directory: &Path) -> Error {
     match error {
-        Error::NotAStore { why, .. } => Error::NotAStore { path: directory.display().to_string(), why },
+        Error::NotAStore { why, .. } => Error::not_a_store(directory, why),
         other => other,
     }
 }

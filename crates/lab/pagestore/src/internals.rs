@@ -1,6 +1,7 @@
 //! The file formats, for the crash laboratory: it aims faults and damage at particular bytes. This is not part of the
 //! interface and changes with the formats.
 
+pub use crate::format::codec::{put_u32, u32_at};
 pub use crate::log::record::Record;
 
 use crate::error::Result;

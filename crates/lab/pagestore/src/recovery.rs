@@ -207,7 +207,7 @@ impl Opening {
         let control = read_control(disk.as_ref())?;
         // What is read may be only in the system's cache; make it durable before relying on it.
         for file in FileId::ALL {
-            disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
+            disk.sync(file).map_err(Error::during("sync", file))?;
         }
         let report = RecoveryReport {
             strategy: options.recovery,

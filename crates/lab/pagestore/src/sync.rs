@@ -1,6 +1,8 @@
 //! Locks, threads and atomics: those of the standard library. In this crate's tests a test may run under a
 //! schedule; then Shuttle switches between threads wherever they lock, wait, do I/O or use one of these atomics.
 
+use std::thread::{Builder, scope};
+
 #[cfg(not(test))]
 pub(crate) use std::{
     sync::{Mutex, atomic::AtomicU64},
@@ -9,13 +11,12 @@ pub(crate) use std::{
 
 /// Runs `work` on this many threads, including the current one; on fewer if the system refuses to start more. Waits
 /// for all of them. Returns their results, or the first error.
-#[cfg(not(test))]
-pub(crate) fn run_on_threads<T: Send, E: Send>(
+pub(crate) fn run_on_system_threads<T: Send, E: Send>(
     threads: usize,
     work: impl Fn() -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    thread::scope(|scope| {
-        let begin = |_| thread::Builder::new().spawn_scoped(scope, &work).ok();
+    scope(|scope| {
+        let begin = |_| Builder::new().spawn_scoped(scope, &work).ok();
         let others: Vec<_> = (1..threads).map_while(begin).collect();
         let first = work();
         let others = others.into_iter().map(|thread| thread.join().expect("none of them panics"));
@@ -24,6 +25,9 @@ pub(crate) fn run_on_threads<T: Send, E: Send>(
         ended.into_iter().collect()
     })
 }
+
+#[cfg(not(test))]
+pub(crate) use self::run_on_system_threads as run_on_threads;
 
 /// A number for the current thread: unique among live threads, and never 0.
 pub(crate) fn thread_number() -> usize {

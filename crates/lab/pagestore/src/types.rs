@@ -12,7 +12,7 @@ pub(crate) const COUNT_MAX: u64 = 1 << 48;
 pub(crate) const COUNT_MAX_U32: u32 = 1 << 31;
 
 /// A position in the log from which it can be read: the next record's LSN and the checksum of the block before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
     pub lsn: Lsn,
     pub previous: u32,

@@ -1,7 +1,7 @@
 //! The counters of a running store, seen from inside and from other processes.
 
 use crashlab::SimDisk;
-use pagestore::disk::{Disk, FileId};
+use pagestore::disk::{Disk, FileId, IoEvent, PageWrite};
 use pagestore::{Apply, Durability, Layout, Options, Recovery, Store, Table};
 use pagestore_counters::{CommitPart, ReadError, Reader};
 use std::io::{self, BufRead, BufReader, Write};
@@ -132,9 +132,17 @@ impl Disk for CountingDisk {
         self.count(file, 2, bytes.len());
         self.disk.write_through(file, offset, bytes)
     }
-    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.mapped.fetch_add(1, Relaxed);
-        self.write(FileId::Data, offset, bytes)
+    fn write_many(
+        &self,
+        writes: &[PageWrite<'_>],
+        apply: Apply,
+        _: usize,
+        on_event: &(dyn Fn(IoEvent) + Sync),
+    ) -> io::Result<()> {
+        let mapped = if apply == Apply::Mapped { writes.len() as u64 } else { 0 };
+        self.mapped.fetch_add(mapped, Relaxed);
+        let write = |offset: u64, bytes: &[u8]| self.write(FileId::Data, offset, bytes);
+        writes.iter().try_for_each(|page| page.run_with(write, on_event))
     }
     fn sync(&self, file: FileId) -> io::Result<()> {
         self.count(file, 4, 0);

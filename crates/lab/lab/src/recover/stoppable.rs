@@ -59,10 +59,6 @@ impl Disk for Stoppable {
         self.pass(|| self.disk.write_through(file, offset, bytes))
     }
 
-    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.pass(|| self.disk.write_mapped(offset, bytes))
-    }
-
     fn write_many(
         &self,
         writes: &[PageWrite<'_>],

@@ -1,8 +1,7 @@
 //! A disk that counts and times every I/O.
 
-use pagestore_counters::{Publisher, monotonic_ns};
-use pagestore_disk::Apply;
-use pagestore_disk::{Disk, FileId, IoEvent, PageWrite};
+use pagestore_counters::{OpsBoard, Publisher, monotonic_ns};
+use pagestore_disk::{Apply, Disk, FileId, IoEvent, PageWrite};
 use std::io;
 use std::sync::Arc;
 
@@ -18,31 +17,26 @@ impl CountedDisk {
     }
 }
 
+/// Counts an I/O of this many bytes, and times it.
+fn count<T>(counters: &OpsBoard, bytes: usize, io: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let begun = monotonic_ns();
+    let result = io();
+    counters.count(bytes, result, monotonic_ns() - begun)
+}
+
 impl Disk for CountedDisk {
     pagestore_disk::forward_to_disk!(reserve, len, directory);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let begun = monotonic_ns();
-        let result = self.disk.read(file, offset, buffer);
-        self.counters.file(file).reads.count(buffer.len(), result, monotonic_ns() - begun)
+        count(&self.counters.file(file).reads, buffer.len(), || self.disk.read(file, offset, buffer))
     }
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let begun = monotonic_ns();
-        let result = self.disk.write(file, offset, bytes);
-        self.counters.file(file).writes.count(bytes.len(), result, monotonic_ns() - begun)
+        count(&self.counters.file(file).writes, bytes.len(), || self.disk.write(file, offset, bytes))
     }
 
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let begun = monotonic_ns();
-        let result = self.disk.write_through(file, offset, bytes);
-        self.counters.file(file).writes.count(bytes.len(), result, monotonic_ns() - begun)
-    }
-
-    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let begun = monotonic_ns();
-        let result = self.disk.write_mapped(offset, bytes);
-        self.counters.file(FileId::Data).writes.count(bytes.len(), result, monotonic_ns() - begun)
+        count(&self.counters.file(file).writes, bytes.len(), || self.disk.write_through(file, offset, bytes))
     }
 
     fn write_many(
@@ -62,8 +56,6 @@ impl Disk for CountedDisk {
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
-        let begun = monotonic_ns();
-        let result = self.disk.sync(file);
-        self.counters.file(file).syncs.count(0, result, monotonic_ns() - begun)
+        count(&self.counters.file(file).syncs, 0, || self.disk.sync(file))
     }
 }

@@ -78,8 +78,7 @@ impl RealDisk {
         };
         let disk = Self { lock, ..Self::open_files(directory, access)? };
         if disk.lock.is_some() && creation::is_unfinished(directory) && Control::read(&disk)?.is_none() {
-            let why = "its creation did not finish: create it again".into();
-            return Err(Error::NotAStore { path: directory.display().to_string(), why });
+            return Err(Error::not_a_store(directory, "its creation did not finish: create it again"));
         }
         Ok(disk)
     }
@@ -156,7 +155,7 @@ fn lock_directory(directory: &Path) -> Result<File> {
 
 fn missing(directory: &Path, name: &str, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::NotFound {
-        Error::NotAStore { path: directory.display().to_string(), why: format!("there is no file '{name}'") }
+        Error::not_a_store(directory, format!("there is no file '{name}'"))
     } else {
         Error::io("open", directory.join(name).display(), error)
     }
@@ -167,8 +166,7 @@ fn open_file(directory: &Path, file: FileId, access: Access, flags: i32) -> Resu
     let path = directory.join(file.name());
     // Opening a pipe would block until another process opens its other end.
     if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
-        let why = format!("its '{}' is not a file", file.name());
-        return Err(Error::NotAStore { path: directory.display().to_string(), why });
+        return Err(Error::not_a_store(directory, format!("its '{}' is not a file", file.name())));
     }
     let mut options = OpenOptions::new();
     options.read(true).write(access != Access::Inspect);
@@ -272,10 +270,6 @@ impl Disk for RealDisk {
         write_all(handle, offset, bytes)
     }
 
-    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.mapped.write(&self.data, offset, bytes)
-    }
-
     fn write_many(
         &self,
         writes: &[PageWrite<'_>],
@@ -283,23 +277,23 @@ impl Disk for RealDisk {
         at_once: usize,
         on_event: &(dyn Fn(IoEvent) + Sync),
     ) -> io::Result<()> {
-        match apply {
-            Apply::Direct if at_once > 1 && writes.iter().all(|write| is_aligned(write.bytes)) => {
-                match self.rings.write(&self.data, writes, at_once, on_event) {
-                    Some(result) => result,
-                    None => on_threads(writes, at_once, |write| {
-                        write.run_with(|offset, bytes| write_all(&self.data, offset, bytes), on_event)
-                    }),
-                }
-            }
-            Apply::Direct => writes.iter().try_for_each(|write| {
-                write.run_with(|offset, bytes| write_all(&self.data, offset, bytes), on_event)
-            }),
-            // Each write waits for page faults of its pages.
-            Apply::Mapped => on_threads(writes, at_once, |write| {
-                write.run_with(|offset, bytes| self.mapped.write(&self.data, offset, bytes), on_event)
-            }),
+        let write_one = |write: &PageWrite<'_>| {
+            let write_bytes = |offset: u64, bytes: &[u8]| match apply {
+                Apply::Direct => write_all(&self.data, offset, bytes),
+                Apply::Mapped => self.mapped.write(&self.data, offset, bytes),
+            };
+            write.run_with(write_bytes, on_event)
+        };
+        if at_once <= 1 || apply == Apply::Direct && !writes.iter().all(|write| is_aligned(write.bytes)) {
+            return writes.iter().try_for_each(write_one);
         }
+        if apply == Apply::Direct
+            && let Some(result) = self.rings.write(&self.data, writes, at_once, on_event)
+        {
+            return result;
+        }
+        // Without a ring, or where each write waits for page faults of its pages.
+        on_threads(writes, at_once, write_one)
     }
 
     fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {

@@ -96,6 +96,7 @@ struct Entry {
 }
 
 /// See the module.
+#[derive(Default)]
 pub(crate) struct PageTable {
     entries: FxHashMap<PageNo, Entry>,
     page_bytes: usize,
@@ -127,25 +128,7 @@ pub(crate) struct PageTable {
 
 impl PageTable {
     pub(crate) fn new(page_bytes: usize, limit_bytes: usize) -> Self {
-        Self {
-            entries: FxHashMap::default(),
-            page_bytes,
-            limit_bytes,
-            cached_bytes: 0,
-            clock: Clock::default(),
-            dirty: BTreeSet::new(),
-            retained: VecDeque::new(),
-            old_cached: 0,
-            stored_only: BTreeSet::new(),
-            reusable: Vec::new(),
-            snapshots: BTreeMap::new(),
-            given_up_before: 0,
-            captured_before: Lsn::ZERO,
-            freed_before: Lsn::ZERO,
-            checkpoints: 0,
-            changes: 0,
-            runs: None,
-        }
+        Self { page_bytes, limit_bytes, ..Self::default() }
     }
 
     /// Pages without an entry are looked up in these runs from now on.

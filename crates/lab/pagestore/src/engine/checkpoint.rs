@@ -17,18 +17,15 @@ mod batch;
 mod pipeline;
 
 use crate::engine::cache::Captured;
-use crate::engine::inner::{Checkpoints, Inner};
+use crate::engine::inner::Inner;
 use crate::error::{Error, Result};
 use crate::format::page;
 use crate::log::record::Record;
-use crate::sync::lock;
-use crate::sync::thread_number;
-use crate::types::Position;
-use crate::types::{Lsn, PageNo};
+use crate::sync::{lock, thread_number};
+use crate::types::{Lsn, PageNo, Position};
 use batch::Batch;
 use pagestore_counters::Certificate;
-use pagestore_disk::Apply;
-use pagestore_disk::FileId;
+use pagestore_disk::{Apply, FileId};
 use pipeline::Load;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -67,26 +64,19 @@ struct CheckpointPage {
     first: Lsn,
 }
 
-/// Every write of these pages has completed without an error.
-struct Written {
-    pages: Vec<CheckpointPage>,
-}
-
-/// … and a sync begun after that has succeeded.
-struct Synced {
-    pages: Vec<CheckpointPage>,
-}
+/// Excludes other checkpoints, and holds the proof of the last one.
+type CheckpointGuard<'a> = MutexGuard<'a, Option<Certificate>>;
 
 /// The one checkpoint that may run at a time; records the thread that runs it.
 struct Running<'a> {
     inner: &'a Inner,
-    checkpoints: MutexGuard<'a, Checkpoints>,
+    last: CheckpointGuard<'a>,
 }
 
 impl<'a> Running<'a> {
-    fn begin(inner: &'a Inner, checkpoints: MutexGuard<'a, Checkpoints>) -> Self {
+    fn begin(inner: &'a Inner, last: CheckpointGuard<'a>) -> Self {
         inner.checkpoint_thread.store(thread_number(), Ordering::Relaxed);
-        Self { inner, checkpoints }
+        Self { inner, last }
     }
 }
 
@@ -98,8 +88,6 @@ impl Drop for Running<'_> {
 
 /// A checkpoint in progress. It is written in as many steps as its owner likes; commits go on between them.
 pub struct Checkpoint<'a> {
-    inner: &'a Inner,
-    /// Excludes other checkpoints.
     running: Running<'a>,
     position: Position,
     slot: u32,
@@ -109,36 +97,28 @@ pub struct Checkpoint<'a> {
     /// Captured pages that have not been gathered yet.
     captured: IntoIter<Captured>,
     batch: Option<Batch>,
-    done: Written,
+    /// Every write of these pages has completed without an error.
+    written: Vec<CheckpointPage>,
     /// Pages that were written with the maximum of concurrent writes, and the time that the writes took.
     wide: (u64, Duration),
 }
 
-/// A checkpoint whose pages are durable.
-pub struct SyncedCheckpoint<'a> {
-    inner: &'a Inner,
-    running: Running<'a>,
-    position: Position,
-    slot: u32,
-    sequence: u64,
-    tx_max: u64,
-    pages: u64,
-    synced: Synced,
-}
+/// A checkpoint whose pages are durable: a sync begun after their writes has succeeded.
+pub struct SyncedCheckpoint<'a>(Checkpoint<'a>);
 
 impl Inner {
     /// Does a whole checkpoint at full speed.
     pub(crate) fn checkpoint(&self) -> Result<Certificate> {
         self.checkpoint_waiters.fetch_add(1, Ordering::AcqRel);
-        let running = lock(&self.checkpointing);
+        let last = lock(&self.checkpointing);
         self.checkpoint_waiters.fetch_sub(1, Ordering::AcqRel);
-        self.checkpoint_in(running)
+        self.checkpoint_in(last)
     }
 
     /// As `checkpoint`, unless one is running already.
     pub(crate) fn checkpoint_unless_running(&self) -> Result<()> {
         match self.checkpointing.try_lock() {
-            Ok(running) => self.checkpoint_in(running).map(|_| ()),
+            Ok(last) => self.checkpoint_in(last).map(|_| ()),
             Err(_) => Ok(()),
         }
     }
@@ -151,22 +131,19 @@ impl Inner {
             || self.journal.redo_position().0.lsn.packed() > self.redo.load(Ordering::Acquire)
     }
 
-    fn checkpoint_in(&self, running: MutexGuard<'_, Checkpoints>) -> Result<Certificate> {
+    fn checkpoint_in(&self, last: CheckpointGuard<'_>) -> Result<Certificate> {
         self.journal.check()?;
-        if let Some(certificate) = running.last.filter(|_| !self.may_move_redo()) {
+        if let Some(certificate) = last.filter(|_| !self.may_move_redo()) {
             return Ok(certificate);
         }
-        let mut checkpoint = self.begin_checkpoint(running)?;
+        let mut checkpoint = self.begin_checkpoint(last)?;
         checkpoint.write_all()?;
         checkpoint.sync()?.end()
     }
 
     /// Begins a checkpoint: captures the dirty pages and makes their log durable.
-    pub(crate) fn begin_checkpoint<'a>(
-        &'a self,
-        running: MutexGuard<'a, Checkpoints>,
-    ) -> Result<Checkpoint<'a>> {
-        let running = Running::begin(self, running);
+    pub(crate) fn begin_checkpoint<'a>(&'a self, last: CheckpointGuard<'a>) -> Result<Checkpoint<'a>> {
+        let running = Running::begin(self, last);
         self.journal.check()?;
         self.absorb_runs()?;
         let (position, slot, sequence, tx_max) = {
@@ -194,14 +171,13 @@ impl Inner {
         }
         lock(&self.pages).invalidate_reads();
         Ok(Checkpoint {
-            inner: self,
             running,
             position,
             slot,
             sequence,
             tx_max,
             pages,
-            done: Written { pages: Vec::with_capacity(captured.len()) },
+            written: Vec::with_capacity(captured.len()),
             captured: captured.into_iter(),
             batch: None,
             wide: (0, Duration::ZERO),
@@ -268,16 +244,16 @@ impl Inner {
         self.tracker.ended().is_none()
     }
 
-    fn sync_pages(&self, written: Written) -> Result<Synced> {
+    fn sync_pages(&self) -> Result<()> {
         self.disk.sync(FileId::Data).map_err(|error| self.journal.fail("sync", FileId::Data, error))?;
         self.counters.engine.data_syncs.fetch_add(1, Ordering::Relaxed);
-        Ok(Synced { pages: written.pages })
+        Ok(())
     }
 
     /// Reads back what was written: each page must be there, and be as new as it was written.
-    fn verify(&self, synced: &Synced) -> Result<()> {
+    fn verify(&self, synced: &[CheckpointPage]) -> Result<()> {
         let mut bytes = vec![0; self.geometry.page_bytes];
-        for CheckpointPage { page, first } in &synced.pages {
+        for CheckpointPage { page, first } in synced {
             let offset = page.0 * self.geometry.page_bytes as u64;
             let found = self
                 .disk
@@ -304,7 +280,7 @@ impl<'a> Checkpoint<'a> {
     /// # Errors
     /// When an I/O fails; the store is read-only then.
     pub fn write(&mut self, writes_max: usize) -> Result<bool> {
-        let (inner, at_once) = (self.inner, self.inner.options.parallel);
+        let (inner, at_once) = (self.running.inner, self.running.inner.options.parallel);
         let mut batch = self.batch.take().unwrap_or_else(|| Batch::new(at_once));
         if !batch.is_left() {
             let pages = self.pages_in(PACED_BYTES_MAX);
@@ -315,10 +291,10 @@ impl<'a> Checkpoint<'a> {
             batch.gather(inner, next)?;
         }
         let begun = Instant::now();
-        let before = self.done.pages.len();
-        self.done.pages.extend(batch.write(inner, writes_max, at_once)?);
+        let before = self.written.len();
+        self.written.extend(batch.write(inner, writes_max, at_once)?);
         if writes_max >= at_once.min(WIDE_WRITES_MIN) {
-            self.wide.0 += (self.done.pages.len() - before) as u64;
+            self.wide.0 += (self.written.len() - before) as u64;
             self.wide.1 += begun.elapsed();
         }
         let more = batch.is_left() || self.captured.len() > 0;
@@ -328,19 +304,19 @@ impl<'a> Checkpoint<'a> {
 
     /// Does the remaining writes at full speed.
     pub(crate) fn write_all(&mut self) -> Result<()> {
-        let (inner, at_once) = (self.inner, self.inner.options.parallel);
+        let (inner, at_once) = (self.running.inner, self.running.inner.options.parallel);
         let begun = Instant::now();
-        let before = self.done.pages.len();
+        let before = self.written.len();
         if let Some(mut batch) = self.batch.take() {
-            self.done.pages.extend(batch.write(inner, usize::MAX, at_once)?);
+            self.written.extend(batch.write(inner, usize::MAX, at_once)?);
         }
         let load = Load {
             pages_max: self.pages_at_a_time(),
             copied_max: self.pages_in(PACED_BYTES_MAX),
             captured: std::mem::take(&mut self.captured),
         };
-        let gathering = pipeline::write_all(inner, load, at_once, &mut self.done.pages)?;
-        self.wide.0 += (self.done.pages.len() - before) as u64;
+        let gathering = pipeline::write_all(inner, load, at_once, &mut self.written)?;
+        self.wide.0 += (self.written.len() - before) as u64;
         self.wide.1 += begun.elapsed().saturating_sub(gathering);
         if inner.is_recovering() {
             inner.redo_cost.log_read(inner.redo_bytes(self.position.lsn), gathering);
@@ -350,8 +326,8 @@ impl<'a> Checkpoint<'a> {
 
     /// Pages of a batch: what its share of memory holds, at most `bytes_max`.
     fn pages_in(&self, bytes_max: usize) -> usize {
-        let share = self.inner.options.cache_bytes / BATCH_SHARE;
-        share.clamp(BATCH_BYTES_MIN, bytes_max) / self.inner.geometry.page_bytes
+        let share = self.running.inner.options.cache_bytes / BATCH_SHARE;
+        share.clamp(BATCH_BYTES_MIN, bytes_max) / self.running.inner.geometry.page_bytes
     }
 
     /// Pages of a batch at full speed: as many as possible if that halves the number of writes.
@@ -366,7 +342,7 @@ impl<'a> Checkpoint<'a> {
 
     /// The share of all pages that has been written.
     pub(crate) fn share_written(&self) -> f64 {
-        self.done.pages.len() as f64 / self.pages.max(1) as f64
+        self.written.len() as f64 / self.pages.max(1) as f64
     }
 
     /// Makes the written pages durable; all must have been written.
@@ -376,18 +352,18 @@ impl<'a> Checkpoint<'a> {
     ///
     /// # Panics
     /// When a page is not written yet.
-    pub fn sync(self) -> Result<SyncedCheckpoint<'a>> {
-        let left = self.batch.as_ref().is_some_and(Batch::is_left);
+    pub fn sync(mut self) -> Result<SyncedCheckpoint<'a>> {
+        let left = self.batch.take().is_some_and(|batch| batch.is_left());
         assert!(!left && self.captured.len() == 0, "every page is written before the sync");
-        let Self { inner, running, position, slot, sequence, tx_max, pages, done, wide, .. } = self;
-        let begun = Instant::now();
-        let synced = inner.sync_pages(done)?;
-        let sync = begun.elapsed().mul_f64(wide.0 as f64 / pages.max(1) as f64);
+        let inner = self.running.inner;
+        let (wide, begun) = (self.wide, Instant::now());
+        inner.sync_pages()?;
+        let sync = begun.elapsed().mul_f64(wide.0 as f64 / self.pages.max(1) as f64);
         inner.redo_cost.pages_written(wide.0, wide.1 + sync);
         if inner.options.verify_writes {
-            inner.verify(&synced)?;
+            inner.verify(&self.written)?;
         }
-        Ok(SyncedCheckpoint { inner, running, position, slot, sequence, tx_max, pages, synced })
+        Ok(SyncedCheckpoint(self))
     }
 }
 
@@ -396,13 +372,13 @@ impl SyncedCheckpoint<'_> {
     ///
     /// # Errors
     /// When an I/O fails; the store is read-only then.
-    pub fn end(mut self) -> Result<Certificate> {
-        let inner = self.inner;
-        let redo = self.position.lsn;
+    pub fn end(self) -> Result<Certificate> {
+        let Self(Checkpoint { mut running, position, slot, sequence, tx_max, pages, written, .. }) = self;
+        let (inner, redo) = (running.inner, position.lsn);
         let generation = {
             let mut control = lock(&inner.control);
-            (control.redo, control.redo_slot) = (self.position, self.slot);
-            (control.sequence, control.tx_max) = (self.sequence, self.tx_max);
+            (control.redo, control.redo_slot) = (position, slot);
+            (control.sequence, control.tx_max) = (sequence, tx_max);
             control.durable = inner.journal.durable();
             control.write(inner.disk.as_ref()).inspect_err(|error| inner.poison(error))?;
             control.generation
@@ -410,20 +386,20 @@ impl SyncedCheckpoint<'_> {
         // From here on recovery would redo nothing of this; the rest is bookkeeping in memory.
         let at_once = inner.pages_at_once();
         inner.tracker.end();
-        let certificate = Certificate { redo, pages: self.pages, generation };
+        let certificate = Certificate { redo, pages, generation };
         inner.redo.store(redo.packed(), Ordering::Release);
         // In parts, so that no commit waits for all of them; before the log is freed that reads would need.
         lock(&inner.pages).invalidate_reads();
-        for part in self.synced.pages.chunks(at_once) {
+        for part in written.chunks(at_once) {
             let part = part.iter().map(|page| (page.page, page.first));
             lock(&inner.pages).mark_written(part, inner.journal.visible());
             inner.pause_between_locks();
         }
         lock(&inner.pages).log_freed();
         inner.journal.with_writer(|writer| writer.vlfs.free(certificate));
-        inner.journal.append_note(&Record::CheckpointEnd { redo, pages: self.pages })?;
+        inner.journal.append_note(&Record::CheckpointEnd { redo, pages })?;
         inner.counters.engine.checkpoints.fetch_add(1, Ordering::AcqRel);
-        self.running.checkpoints.last = Some(certificate);
+        *running.last = Some(certificate);
         Ok(certificate)
     }
 }

@@ -52,8 +52,8 @@ pub(crate) struct Inner {
     /// Makes appending and installing a commit atomic with respect to checkpoints.
     pub gate: Mutex<()>,
     pub control: Mutex<Control>,
-    /// Held by the one checkpoint that runs.
-    pub checkpointing: Mutex<Checkpoints>,
+    /// Held by the one checkpoint that runs: the proof of the last one.
+    pub checkpointing: Mutex<Option<Certificate>>,
     /// The number of the thread that runs it; 0: none. Compared as `writer_thread` is.
     pub checkpoint_thread: AtomicUsize,
     /// Threads that wait for a running checkpoint to end.
@@ -73,12 +73,6 @@ pub(crate) struct Inner {
     pub counters: Arc<Publisher>,
     /// Held by the thread that publishes the state of the log.
     pub publishing: Mutex<()>,
-}
-
-/// The last checkpoint.
-#[derive(Default)]
-pub(crate) struct Checkpoints {
-    pub last: Option<Certificate>,
 }
 
 impl Inner {
@@ -109,7 +103,7 @@ impl Inner {
             gate: Mutex::new(()),
             redo: AtomicU64::new(parts.control.redo.lsn.packed()),
             control: Mutex::new(parts.control),
-            checkpointing: Mutex::new(Checkpoints::default()),
+            checkpointing: Mutex::new(None),
             checkpoint_thread: AtomicUsize::new(0),
             checkpoint_waiters: AtomicU64::new(0),
             growing: Mutex::new(()),

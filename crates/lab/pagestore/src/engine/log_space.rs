@@ -100,7 +100,7 @@ impl Inner {
         };
         let entries = [slots, slots + more].map(directory::end_of);
         write_zeros(disk, FileId::Control, entries[0], entries[1], pause)?;
-        disk.reserve(FileId::Log, end).map_err(|error| Error::io("reserve", FileId::Log, error))?;
+        disk.reserve(FileId::Log, end).map_err(Error::during("reserve", FileId::Log))?;
         write_zeros(disk, FileId::Log, start, end, pause)?;
         for file in [FileId::Control, FileId::Log] {
             // As with any sync, the kernel does not report again what it failed to write.
@@ -119,7 +119,7 @@ pub(crate) fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, pau
     let mut at = from;
     while at < to {
         let bytes = ZEROS_BYTES.min((to - at) as usize);
-        disk.write(file, at, &buffer.bytes()[..bytes]).map_err(|error| Error::io("write", file, error))?;
+        disk.write(file, at, &buffer.bytes()[..bytes]).map_err(Error::during("write", file))?;
         at += bytes as u64;
         pause();
     }

@@ -16,8 +16,7 @@ use crate::format::delta;
 use crate::format::geometry::{Geometry, MAX_BLOCK_BYTES};
 use crate::log::block;
 use crate::log::record::{Record, Records};
-use crate::sync::lock;
-use crate::sync::{Mutex, run_on_threads, thread};
+use crate::sync::{Mutex, lock, run_on_threads, thread};
 use crate::types::{Lsn, UNIT_BYTES};
 use pagestore_disk::FileId;
 use std::sync::atomic::Ordering;
@@ -228,7 +227,7 @@ impl Inner {
         let slot = slot.ok_or_else(|| damaged(lsn, "its space has been reused"))?;
         self.disk
             .read(FileId::Log, self.geometry.slot_offset(slot) + from, bytes)
-            .map_err(|error| Error::io("read", FileId::Log, error))
+            .map_err(Error::during("read", FileId::Log))
     }
 
     /// Applies the records of the pages that need them in order, or those of the others.
@@ -266,7 +265,7 @@ impl Inner {
 }
 
 fn damaged(lsn: Lsn, why: &str) -> Error {
-    Error::CorruptLog { lsn, why: why.into() }
+    Error::corrupt_log(lsn, why)
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ impl Inner {
             next,
             active_transaction: active,
             oldest_dirty_page: self.oldest_dirty(),
-            last_certificate: self.checkpointing.try_lock().ok().and_then(|checkpoints| checkpoints.last),
+            last_certificate: self.checkpointing.try_lock().ok().and_then(|last| *last),
         }
     }
 
@@ -104,9 +104,5 @@ impl Inner {
 }
 
 fn vlf_state(slot: &Slot) -> VlfState {
-    match *slot {
-        Slot::Unused => VlfState { vlf: 0, status: 0, parity: 0 },
-        Slot::Active { vlf, parity } => VlfState { vlf, status: 2, parity },
-        Slot::Reusable { vlf, parity, .. } => VlfState { vlf, status: 0, parity },
-    }
+    VlfState { vlf: slot.vlf, status: if slot.is_active { 2 } else { 0 }, parity: slot.parity }
 }

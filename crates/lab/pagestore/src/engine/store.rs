@@ -100,15 +100,15 @@ impl Store {
         let disk = CountedDisk::wrap(disk, &counters);
         let length = LOG_HEAD_BYTES + layout.log_bytes(options.log_limit_bytes)?;
         // A lack of space is reported before anything is written.
-        disk.reserve(FileId::Log, length).map_err(|error| Error::io("reserve", FileId::Log, error))?;
+        disk.reserve(FileId::Log, length).map_err(Error::during("reserve", FileId::Log))?;
         write_zeros(disk.as_ref(), FileId::Log, 0, length, || {})?;
         let entries = [0, layout.vlfs].map(directory::end_of);
         write_zeros(disk.as_ref(), FileId::Control, entries[0], entries[1], || {})?;
         for file in [FileId::Log, FileId::Control] {
-            disk.sync(file).map_err(|error| Error::io("sync", file, error))?;
+            disk.sync(file).map_err(Error::during("sync", file))?;
         }
         // Detect a device that loses writes now, and not later in a log without space.
-        let found = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
+        let found = disk.len(FileId::Log).map_err(Error::during("measure", FileId::Log))?;
         if found < length {
             let why = format!("it has {found} bytes after it was written to its full length");
             return Err(Error::io("create", FileId::Log, std::io::Error::other(why)));
@@ -267,12 +267,6 @@ impl Store {
         control.clean = true;
         control.durable = self.inner.journal.durable();
         control.write(self.inner.disk.as_ref())
-    }
-
-    /// Bytes of a page that are available to the user.
-    #[must_use]
-    pub fn usable_page_bytes(&self) -> usize {
-        self.inner.geometry.page_bytes - page::PAGE_HEADER_BYTES
     }
 }
 

@@ -16,8 +16,7 @@ use crate::format::page::{self, PAGE_HEADER_BYTES};
 use crate::log::journal::WriteTimes;
 use crate::log::record::{RECORD_HEADER_BYTES, Record};
 use crate::options::Durability;
-use crate::sync::lock;
-use crate::sync::{thread_number, yield_in_schedule};
+use crate::sync::{lock, thread_number, yield_in_schedule};
 use crate::types::{Lsn, PageNo};
 use pagestore_counters::{Instants, monotonic_ns};
 use rustc_hash::FxHashMap;
@@ -109,7 +108,7 @@ impl Drop for ReadTx<'_> {
 /// the transaction refuses everything but being dropped, including its commit ([`Error::TransactionBroken`]).
 pub struct WriteTx<'a> {
     inner: &'a Inner,
-    writing: Option<MutexGuard<'a, Writing>>,
+    writing: MutexGuard<'a, Writing>,
     tx: u64,
     copies: FxHashMap<PageNo, PageCopy>,
     /// The leaf of the last insertion.
@@ -177,7 +176,7 @@ impl<'a> WriteTx<'a> {
         let copies = std::mem::take(&mut writing.buffers.copies);
         let mut begun = Self {
             inner,
-            writing: Some(writing),
+            writing,
             tx,
             copies,
             finger: Finger::default(),
@@ -246,15 +245,11 @@ impl<'a> WriteTx<'a> {
     }
 
     fn add_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
-        let content = self.writing().buffers.copy_of(&before);
+        let content = self.writing.buffers.copy_of(&before);
         let base = (!self.spilled.contains_key(&page)).then_some(before);
         self.reserve_pages(&[page])?;
         self.copies.insert(page, PageCopy { content, base });
         Ok(())
-    }
-
-    fn writing(&mut self) -> &mut Writing {
-        self.writing.as_mut().expect("held until the end")
     }
 
     fn copy_bytes(&mut self, page: PageNo) -> &mut [u8] {
@@ -289,8 +284,7 @@ impl<'a> WriteTx<'a> {
     /// Appends the changed pages to the log, uncommitted, and drops them from memory.
     fn spill(&mut self) -> Result<()> {
         self.inner.ensure_log_space(self.log_bytes())?;
-        let writing = self.writing.as_mut().expect("held until the end");
-        let mut records = Records::begin(&self.inner.journal, self.tx, &mut writing.buffers.records);
+        let mut records = Records::begin(&self.inner.journal, self.tx, &mut self.writing.buffers.records);
         let mut pages: Vec<_> = self.copies.iter().collect();
         pages.sort_unstable_by_key(|(page, _)| **page);
         for (page, copy) in &pages {
@@ -362,8 +356,7 @@ impl<'a> WriteTx<'a> {
             return Ok(None);
         }
         self.inner.ensure_log_space(self.log_bytes())?;
-        let writing = self.writing.as_mut().expect("held until the end");
-        let Writing { sequence: newest, buffers, .. } = &mut **writing;
+        let Writing { sequence: newest, buffers, .. } = &mut *self.writing;
         let Buffers { changed, records, pages: spare, .. } = buffers;
         changed.clear();
         changed.extend(self.copies.drain().map(|(page, copy)| Changed { page, copy, image: false }));
@@ -429,7 +422,7 @@ impl Drop for WriteTx<'_> {
         // Before the next writer stores its own number: a thread that finds its number there must be the writer.
         self.inner.writer_thread.store(0, Ordering::Relaxed);
         let copies = std::mem::take(&mut self.copies);
-        self.writing().buffers.keep_copies(copies);
+        self.writing.buffers.keep_copies(copies);
         if !self.spilled.is_empty() {
             // If this record cannot be appended, the first record of the next transaction ends this one as well.
             let mut encoded = Vec::new();

@@ -5,7 +5,9 @@ pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
 }
 
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+/// The integer at `at`.
+#[must_use]
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
@@ -17,7 +19,8 @@ pub(crate) fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
 }
 
-pub(crate) fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
+/// Puts an integer at `at`.
+pub fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 

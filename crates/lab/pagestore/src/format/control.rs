@@ -26,8 +26,7 @@ use crate::error::{Error, Result};
 use crate::format::codec::{put_u32, put_u64, u32_at, u64_at};
 use crate::format::geometry::{Geometry, VLF_HEADER_BYTES};
 use crate::options::Layout;
-use crate::types::Position;
-use crate::types::{COUNT_MAX, COUNT_MAX_U32, Lsn, UNIT_BYTES};
+use crate::types::{COUNT_MAX, COUNT_MAX_U32, Lsn, Position, UNIT_BYTES};
 use pagestore_counters::Opening;
 use pagestore_disk::{Disk, FileId};
 
@@ -145,14 +144,12 @@ impl Control {
 
     /// Reads the newest valid copy.
     pub(crate) fn read(disk: &dyn Disk) -> Result<Option<Self>> {
-        let length =
-            disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
+        let length = disk.len(FileId::Control).map_err(Error::during("measure", FileId::Control))?;
         if length < COPIES_BYTES {
             return Ok(None);
         }
         let mut copies = [0; 2 * COPY_BYTES];
-        disk.read(FileId::Control, 0, &mut copies)
-            .map_err(|error| Error::io("read", FileId::Control, error))?;
+        disk.read(FileId::Control, 0, &mut copies).map_err(Error::during("read", FileId::Control))?;
         Ok(copies.chunks(COPY_BYTES).filter_map(Self::decode).max_by_key(|control| control.generation))
     }
 
@@ -165,7 +162,7 @@ impl Control {
     pub(crate) fn write(&mut self, disk: &dyn Disk) -> Result<()> {
         self.generation += 1;
         disk.write_through(FileId::Control, self.place(), &self.encode())
-            .map_err(|error| Error::io("write", FileId::Control, error))
+            .map_err(Error::during("write", FileId::Control))
     }
 
     /// Writes both copies of a new store.

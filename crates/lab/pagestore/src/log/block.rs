@@ -22,8 +22,10 @@
 //! earlier end of the log that was cut off, do not continue the chain. `witness` distinguishes a torn end from
 //! damage: a block that says "everything up to X was durable" makes a gap before X damage.
 
+use crate::error::{Error, Result};
 use crate::format::codec::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 use crate::format::geometry::{Geometry, MAX_BLOCK_BYTES, VLF_HEADER_BYTES};
+use crate::log::record::{Record, Records};
 use crate::types::{COUNT_MAX_U32, Lsn, UNIT_BYTES};
 
 const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"HLB1");
@@ -57,6 +59,26 @@ impl BlockHeader {
     pub(crate) fn next_unit(&self) -> u32 {
         self.unit + (self.length as u64 / UNIT_BYTES) as u32
     }
+}
+
+/// A record of a block, with its position and transaction.
+pub(crate) struct BlockRecord<'a> {
+    pub lsn: Lsn,
+    pub tx: u64,
+    pub record: Record<'a>,
+}
+
+/// The records of a block. A record that cannot be read is damage: the block's checksum is valid.
+pub(crate) fn records<'a>(
+    header: &BlockHeader,
+    used: &'a [u8],
+) -> impl Iterator<Item = Result<BlockRecord<'a>>> {
+    let (vlf, unit) = (header.vlf, header.unit);
+    Records::new(used).zip(1..).map(move |(record, number)| {
+        let lsn = Lsn::new(vlf, unit, number);
+        let (tx, record) = record.map_err(|why| Error::corrupt_log(lsn, why))?;
+        Ok(BlockRecord { lsn, tx, record })
+    })
 }
 
 /// Writes the header of a complete, padded block; returns the block's checksum.

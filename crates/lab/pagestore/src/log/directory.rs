@@ -134,7 +134,7 @@ pub(crate) fn end_of(slots: usize) -> u64 {
 
 /// The entries of all slots; `None` if any is missing or damaged.
 pub(crate) fn read(disk: &dyn Disk, store: u64, slots: usize) -> Result<Option<Vec<Option<Entry>>>> {
-    let length = disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
+    let length = disk.len(FileId::Control).map_err(Error::during("measure", FileId::Control))?;
     if length < end_of(slots) {
         return Ok(None);
     }
@@ -144,7 +144,7 @@ pub(crate) fn read(disk: &dyn Disk, store: u64, slots: usize) -> Result<Option<V
         let count = (slots - entries.len()).min(GROUP_SLOTS);
         buffer.resize((count * ENTRY_BYTES).next_multiple_of(SECTOR_BYTES));
         disk.read(FileId::Control, entry_offset(entries.len()), buffer.bytes_mut())
-            .map_err(|error| Error::io("read", FileId::Control, error))?;
+            .map_err(Error::during("read", FileId::Control))?;
         for bytes in buffer.bytes().chunks(ENTRY_BYTES).take(count) {
             match Entry::decode(bytes, entries.len(), store) {
                 Ok(entry) => entries.push(entry),
@@ -158,7 +158,7 @@ pub(crate) fn read(disk: &dyn Disk, store: u64, slots: usize) -> Result<Option<V
 /// The virtual log files (number, slot) that were begun in slots from `slots` on, according to the entries that can
 /// be read. There are none if the control file ends with the slots before.
 pub(crate) fn begun_from(disk: &dyn Disk, store: u64, slots: usize) -> Result<Vec<(u32, usize)>> {
-    let length = disk.len(FileId::Control).map_err(|error| Error::io("measure", FileId::Control, error))?;
+    let length = disk.len(FileId::Control).map_err(Error::during("measure", FileId::Control))?;
     let mut begun = Vec::new();
     if length == end_of(slots) {
         return Ok(begun);
@@ -254,7 +254,7 @@ pub(crate) fn read_filters(
         let mut buffer = AlignedBuffer::new((last + 1 - first) * FILTER_BYTES);
         buffer.resize(buffer.capacity());
         disk.read(FileId::Control, filter_offset(first), buffer.bytes_mut())
-            .map_err(|error| Error::io("read", FileId::Control, error))?;
+            .map_err(Error::during("read", FileId::Control))?;
         let all = Arc::new(buffer);
         for (slot, vlf) in part {
             found.insert(*slot, Filter::open(&all, (slot - first) * FILTER_BYTES, *vlf, store));
@@ -269,13 +269,14 @@ pub(crate) struct DirectoryWrite {
     pub buffer: AlignedBuffer,
 }
 
-struct Pending {
+/// An entry that is not in the file yet.
+pub(super) struct Pending {
     /// Written once the log is durable up to here.
-    after: Lsn,
-    slot: usize,
-    entry: Entry,
+    pub after: Lsn,
+    pub slot: usize,
+    pub entry: Entry,
     /// `None` if the virtual log file was only begun.
-    filter: Option<Filter>,
+    pub filter: Option<Filter>,
 }
 
 /// The directory of a log in use.
@@ -303,14 +304,10 @@ impl Directory {
         Self { stale, behind: true, ..Self::new(store, entries) }
     }
 
-    /// A virtual log file has ended, and the next one is begun.
-    pub(super) fn vlf_ended(&mut self, after: Lsn, slot: usize, entry: Entry, filter: Filter) {
-        self.pending.push_back(Pending { after, slot, entry, filter: Some(filter) });
-    }
-
-    /// A virtual log file is begun after one that was closed in an earlier opening.
-    pub(super) fn vlf_begun(&mut self, after: Lsn, slot: usize, entry: Entry) {
-        self.pending.push_back(Pending { after, slot, entry, filter: None });
+    /// A virtual log file has ended, and the next one is begun; or it is begun after one that was closed in an earlier
+    /// opening.
+    pub(super) fn vlf_ended(&mut self, ended: Pending) {
+        self.pending.push_back(ended);
     }
 
     /// Whether there is something to write now that the log is durable up to `durable`.
@@ -391,7 +388,8 @@ mod tests {
         for slot in slots {
             let vlf = slot as u32 + 1;
             let filter = Filter::from_pages([u64::from(vlf) * 10].into_iter(), vlf, STORE);
-            directory.vlf_ended(Lsn::new(vlf, 8, 1), slot, entry(vlf), filter);
+            let after = Lsn::new(vlf, 8, 1);
+            directory.vlf_ended(Pending { after, slot, entry: entry(vlf), filter: Some(filter) });
         }
         put(&disk, &directory.take_writes(Lsn::new(599, 8, 1)));
         assert!(!directory.is_due(Lsn::new(599, 8, 1)) && directory.is_due(Lsn::new(600, 8, 1)));

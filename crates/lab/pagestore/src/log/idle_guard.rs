@@ -13,6 +13,7 @@ mod trial;
 
 use crate::options::KeepAwake;
 use pagestore_counters::monotonic_ns;
+use rustix::thread::CpuSet;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use std::sync::{Mutex, OnceLock};
@@ -126,7 +127,7 @@ impl IdleGuard {
             let wanted = self.processor.load(Relaxed);
             if processor != Some(wanted) && self.spin_until.load(Relaxed) > 0 {
                 // If it may not run there it spins where it is, which is useless but harmless.
-                let _ = rustix::thread::sched_setaffinity(None, &one_processor(wanted as usize));
+                let _ = rustix::thread::sched_setaffinity(None, &processors([wanted as usize]));
                 processor = Some(wanted);
             }
             (0..SPINS_PER_CLOCK_READ).for_each(|_| std::hint::spin_loop());
@@ -147,7 +148,7 @@ impl IdleGuard {
         let id = self.thread_id.load(SeqCst);
         if let Some(id) = rustix::thread::Pid::from_raw(id) {
             // Let it run on all processors, not only the one it spun on.
-            let _ = rustix::thread::sched_setaffinity(Some(id), &all_processors());
+            let _ = rustix::thread::sched_setaffinity(Some(id), &processors(0..CpuSet::MAX_CPU));
         }
         if let Some(thread) = self.thread.get() {
             thread.unpark();
@@ -159,17 +160,10 @@ fn lock(trial: &Mutex<Trial>) -> std::sync::MutexGuard<'_, Trial> {
     trial.lock().expect("no thread panics with it locked")
 }
 
-fn all_processors() -> rustix::thread::CpuSet {
-    let mut set = rustix::thread::CpuSet::new();
-    (0..rustix::thread::CpuSet::MAX_CPU).for_each(|processor| set.set(processor));
-    set
-}
-
-fn one_processor(processor: usize) -> rustix::thread::CpuSet {
-    let mut set = rustix::thread::CpuSet::new();
-    if processor < rustix::thread::CpuSet::MAX_CPU {
-        set.set(processor);
-    }
+/// These processors, as far as a set can hold them.
+fn processors(wanted: impl IntoIterator<Item = usize>) -> CpuSet {
+    let mut set = CpuSet::new();
+    wanted.into_iter().filter(|processor| *processor < CpuSet::MAX_CPU).for_each(|own| set.set(own));
     set
 }
 

@@ -13,11 +13,11 @@
 //! recovery, and the next virtual log file continues the chain from it. Otherwise the whole virtual log file is
 //! read.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::codec::{u32_at, u64_at};
 use crate::format::geometry::{Geometry, MAX_BLOCK_BYTES};
-use crate::log::block::{BLOCK_HEADER_BYTES, BlockHeader};
-use crate::log::record::{ENTRY_BYTES, IndexEnd, Outcome, RECORD_HEADER_BYTES, Record, Records};
+use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, BlockRecord};
+use crate::log::record::{ENTRY_BYTES, IndexEnd, Outcome, RECORD_HEADER_BYTES, Record};
 use crate::types::{COUNT_MAX, Lsn, PageNo, UNIT_BYTES};
 
 /// Bytes of a block with entries, apart from the entries.
@@ -91,9 +91,8 @@ impl Index {
 
     /// Adds the records of a block from `redo` on, except index records.
     pub(crate) fn add_block(&mut self, header: &BlockHeader, used: &[u8], redo: Lsn) -> Result<()> {
-        for (index, record) in Records::new(used).enumerate() {
-            let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
-            let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
+        for found in block::records(header, used) {
+            let BlockRecord { lsn, tx, record } = found?;
             if lsn >= redo && !matches!(record, Record::Index { .. } | Record::IndexEnd(_)) {
                 self.add_record(lsn, tx, &record);
             }

@@ -14,8 +14,7 @@
 //! ```
 
 use crate::format::codec::{u16_at, u32_at, u64_at};
-use crate::types::COUNT_MAX;
-use crate::types::{Lsn, PageNo};
+use crate::types::{COUNT_MAX, Lsn, PageNo};
 use std::fmt;
 
 /// Bytes of an entry of an index.
@@ -28,11 +27,11 @@ pub(crate) const RECORD_HEADER_BYTES: usize = 12;
 pub enum Outcome {
     /// It is still open.
     #[default]
-    Open,
+    Open = 0,
     /// It committed.
-    Committed,
+    Committed = 1,
     /// It ended without a commit.
-    Dropped,
+    Dropped = 2,
 }
 
 /// The end of a virtual log file, which describes its index.
@@ -124,35 +123,26 @@ pub enum Record<'a> {
 }
 
 impl Record<'_> {
-    fn kind(&self) -> u8 {
+    /// The number in the log, and the name shown in listings.
+    fn kind(&self) -> (u8, &'static str) {
         match self {
-            Self::Page { .. } => 1,
-            Self::Commit { .. } => 2,
-            Self::Abort => 3,
-            Self::CheckpointBegin { .. } => 4,
-            Self::CheckpointEnd { .. } => 5,
-            Self::Recovery { .. } => 6,
-            Self::Mark => 7,
-            Self::Index { .. } => 8,
-            Self::IndexEnd(_) => 9,
+            Self::Page { image: true, .. } => (1, "page image"),
+            Self::Page { .. } => (1, "page delta"),
+            Self::Commit { .. } => (2, "commit"),
+            Self::Abort => (3, "abort"),
+            Self::CheckpointBegin { .. } => (4, "checkpoint begin"),
+            Self::CheckpointEnd { .. } => (5, "checkpoint end"),
+            Self::Recovery { .. } => (6, "recovery"),
+            Self::Mark => (7, "mark"),
+            Self::Index { .. } => (8, "index"),
+            Self::IndexEnd(_) => (9, "index end"),
         }
     }
 
     /// The name shown in listings.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Page { image: true, .. } => "page image",
-            Self::Page { .. } => "page delta",
-            Self::Commit { .. } => "commit",
-            Self::Abort => "abort",
-            Self::CheckpointBegin { .. } => "checkpoint begin",
-            Self::CheckpointEnd { .. } => "checkpoint end",
-            Self::Recovery { .. } => "recovery",
-            Self::Mark => "mark",
-            Self::Index { .. } => "index",
-            Self::IndexEnd(_) => "index end",
-        }
+        self.kind().1
     }
 
     /// Appends the encoded record.
@@ -164,7 +154,7 @@ impl Record<'_> {
             Self::IndexEnd(end) => end.missing,
             _ => false,
         });
-        out.extend_from_slice(&[self.kind(), flags, 0, 0]);
+        out.extend_from_slice(&[self.kind().0, flags, 0, 0]);
         out.extend_from_slice(&tx.to_le_bytes());
         let mut two = |first: u64, second: u64| {
             out.extend_from_slice(&first.to_le_bytes());
@@ -196,11 +186,7 @@ impl IndexEnd {
     pub(crate) const BYTES: usize = 6 * 4 + 7 * 8;
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let carried = match self.carried {
-            Outcome::Open => 0,
-            Outcome::Committed => 1,
-            Outcome::Dropped => 2,
-        };
+        let carried = self.carried as u32;
         for number in [self.unit, self.bytes, self.crc, self.entries, self.open_entries, carried] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -214,12 +200,8 @@ impl IndexEnd {
         if body.len() < Self::BYTES {
             return None;
         }
-        let carried = match u32_at(body, 20) {
-            0 => Outcome::Open,
-            1 => Outcome::Committed,
-            2 => Outcome::Dropped,
-            _ => return None,
-        };
+        let outcomes = [Outcome::Open, Outcome::Committed, Outcome::Dropped];
+        let carried = *outcomes.get(u32_at(body, 20) as usize)?;
         let number = |index: usize| u64_at(body, 24 + 8 * index);
         let end = Self {
             missing: flags & 1 == 1,

@@ -13,8 +13,7 @@ use crate::log::block::{self, BlockHeader, VlfHeader};
 use crate::log::index;
 use crate::log::segments::Slot;
 use crate::sync::run_on_threads;
-use crate::types::Position;
-use crate::types::{Lsn, UNIT_BYTES};
+use crate::types::{Lsn, Position, UNIT_BYTES};
 use pagestore_disk::{Disk, FileId};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use window::Window;
@@ -90,6 +89,15 @@ fn walked(chain: &[(u32, usize)], slots: usize) -> Vec<Option<u32>> {
     walked
 }
 
+/// The slots that were not scanned, and the one of them whose last use is oldest.
+fn not_walked(headers: &[Option<VlfHeader>], chain: &[(u32, usize)]) -> (Vec<usize>, Option<usize>) {
+    let walked = walked(chain, headers.len());
+    let others: Vec<_> = (0..headers.len()).filter(|slot| walked[*slot].is_none()).collect();
+    let used = others.iter().filter_map(|slot| Some((headers[*slot]?.vlf, *slot)));
+    let oldest = used.min().map(|(_, slot)| slot);
+    (others, oldest)
+}
+
 impl<'a> LogFile<'a> {
     /// Reads the headers of all slots, and the sectors after them.
     pub(crate) fn open(disk: &'a dyn Disk, geometry: Geometry, reading: Reading) -> Result<Self> {
@@ -128,19 +136,14 @@ impl<'a> LogFile<'a> {
 
     /// The number of slots that the log file holds whole.
     pub(crate) fn slots_in(disk: &dyn Disk, geometry: &Geometry) -> Result<usize> {
-        let length = disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
+        let length = disk.len(FileId::Log).map_err(Error::during("measure", FileId::Log))?;
         Ok((length.saturating_sub(LOG_HEAD_BYTES) / geometry.vlf_bytes) as usize)
     }
 
     /// The slots that may have been taken for the next virtual log file: see `may_follow`.
     pub(crate) fn next_taken(headers: &[Option<VlfHeader>], chain: &[(u32, usize)]) -> Vec<usize> {
-        let walked = walked(chain, headers.len());
-        let others = || (0..headers.len()).filter(|slot| walked[*slot].is_none());
-        let oldest = others()
-            .filter_map(|slot| headers[slot].map(|header| (header.vlf, slot)))
-            .min()
-            .map(|(_, slot)| slot);
-        let unused = others().find(|slot| headers[*slot].is_none());
+        let (others, oldest) = not_walked(headers, chain);
+        let unused = others.into_iter().find(|slot| headers[*slot].is_none());
         oldest.into_iter().chain(unused).collect()
     }
 
@@ -161,7 +164,7 @@ impl<'a> LogFile<'a> {
                 let Some((offset, bytes)) = places.get(index) else { return Ok(seen) };
                 buffer.resize(*bytes);
                 disk.read(FileId::Log, *offset, buffer.bytes_mut())
-                    .map_err(|error| Error::io("read", FileId::Log, error))?;
+                    .map_err(Error::during("read", FileId::Log))?;
                 seen.push((index, parse(index, buffer.bytes())));
             }
         };
@@ -180,13 +183,10 @@ impl<'a> LogFile<'a> {
         self.headers
             .iter()
             .zip(walked(chain, self.headers.len()))
-            .map(|(header, walked)| {
-                let parity = header.map_or(0, |header| header.parity);
-                match (walked, header) {
-                    (Some(vlf), _) => Slot::Active { vlf, parity },
-                    (None, Some(header)) => Slot::Reusable { vlf: header.vlf, parity, certificate: None },
-                    (None, None) => Slot::Unused,
-                }
+            .map(|(header, walked)| Slot {
+                vlf: walked.or(header.map(|header| header.vlf)).unwrap_or(0),
+                parity: header.map_or(0, |header| header.parity),
+                is_active: walked.is_some(),
             })
             .collect()
     }
@@ -217,8 +217,7 @@ impl<'a> LogFile<'a> {
     ) -> Result<bool> {
         if cursor.slot >= self.headers.len() {
             let end = self.geometry.slot_offset(cursor.slot) + self.geometry.vlf_bytes;
-            let length =
-                self.disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
+            let length = self.disk.len(FileId::Log).map_err(Error::during("measure", FileId::Log))?;
             return Err(Error::CorruptLog {
                 lsn: cursor.position.lsn,
                 why: format!(

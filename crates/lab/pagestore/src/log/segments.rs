@@ -5,15 +5,15 @@ use pagestore_counters::Certificate;
 /// Slots that transactions leave to checkpoints.
 pub(crate) const SPARE_SLOTS: usize = 1;
 
-/// The state of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
-    /// Filled with zeros and never used.
-    Unused,
-    /// Recovery may need it, or it is being written.
-    Active { vlf: u32, parity: u32 },
-    /// It may be reused.
-    Reusable { vlf: u32, parity: u32, certificate: Option<Certificate> },
+/// The state of a slot, which is filled with zeros before its first use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Slot {
+    /// The virtual log file of its last use; 0: none.
+    pub vlf: u32,
+    /// The parity of its last use; 0: none.
+    pub parity: u32,
+    /// Recovery may need it, or it is being written; otherwise it may be reused.
+    pub is_active: bool,
 }
 
 /// All slots.
@@ -36,61 +36,36 @@ impl VlfTable {
 
     /// Adds slots at the end of the log file, filled with zeros.
     pub(crate) fn grow(&mut self, slots: usize) {
-        self.slots.extend(std::iter::repeat_n(Slot::Unused, slots));
+        self.slots.extend(std::iter::repeat_n(Slot::default(), slots));
     }
 
     /// The number of slots that could be taken now.
     pub(crate) fn available(&self) -> usize {
-        self.slots.iter().filter(|slot| !matches!(slot, Slot::Active { .. })).count()
+        self.slots.iter().filter(|slot| !slot.is_active).count()
     }
 
     /// Takes a slot for virtual log file `vlf`; returns the slot and its parity.
     pub(crate) fn take(&mut self, vlf: u32) -> Option<(usize, u32)> {
-        let index = self
-            .slots
-            .iter()
-            .enumerate()
-            .filter_map(|(index, slot)| match slot {
-                Slot::Active { .. } => None,
-                // Prefer the slot that was used longest ago, then unused slots.
-                Slot::Reusable { vlf, .. } => Some((*vlf, index)),
-                Slot::Unused => Some((u32::MAX, index)),
-            })
-            .min()?
-            .1;
-        let parity = match self.slots[index] {
-            Slot::Reusable { parity, .. } | Slot::Active { parity, .. } if parity == PARITIES[0] => {
-                PARITIES[1]
-            }
-            _ => PARITIES[0],
-        };
-        self.slots[index] = Slot::Active { vlf, parity };
+        let free = self.slots.iter_mut().enumerate().filter(|(_, slot)| !slot.is_active);
+        // Prefer the slot that was used longest ago, then unused slots.
+        let (index, slot) = free.min_by_key(|(_, slot)| if slot.vlf == 0 { u32::MAX } else { slot.vlf })?;
+        let parity = if slot.parity == PARITIES[0] { PARITIES[1] } else { PARITIES[0] };
+        *slot = Slot { vlf, parity, is_active: true };
         Some((index, parity))
     }
 
     /// The slot of an active virtual log file.
     pub(crate) fn slot_of(&self, vlf: u32) -> Option<usize> {
-        self.slots.iter().position(|slot| matches!(slot, Slot::Active { vlf: active, .. } if *active == vlf))
-    }
-
-    /// The parity of a slot's last use; 0 if it was never used.
-    pub(crate) fn parity(&self, slot: usize) -> u32 {
-        match self.slots[slot] {
-            Slot::Unused => 0,
-            Slot::Active { parity, .. } | Slot::Reusable { parity, .. } => parity,
-        }
+        self.slots.iter().position(|slot| slot.is_active && slot.vlf == vlf)
     }
 
     /// Frees the slots that the certificate covers; returns how many.
     pub(crate) fn free(&mut self, certificate: Certificate) -> usize {
         let mut freed = 0;
-        for slot in &mut self.slots {
-            if let Slot::Active { vlf, parity } = *slot
-                && vlf < certificate.redo.vlf()
-            {
-                *slot = Slot::Reusable { vlf, parity, certificate: Some(certificate) };
-                freed += 1;
-            }
+        let active = self.slots.iter_mut().filter(|slot| slot.is_active);
+        for slot in active.filter(|slot| slot.vlf < certificate.redo.vlf()) {
+            slot.is_active = false;
+            freed += 1;
         }
         freed
     }
@@ -103,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_reusable_only_when_redo_begins_in_a_later_virtual_log_file() {
-        let mut table = VlfTable::new(vec![Slot::Unused; 3]);
+        let mut table = VlfTable::new(vec![Slot::default(); 3]);
         assert_eq!(table.take(1), Some((0, 64)));
         assert_eq!(table.take(2), Some((1, 64)));
         let certificate = |redo| Certificate { redo, pages: 1, generation: 1 };

@@ -5,7 +5,7 @@ mod close;
 use crate::disk::aligned::AlignedBuffer;
 use crate::format::geometry::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES, VLF_HEADER_BYTES};
 use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
-use crate::log::directory::{Directory, Entry, Filter, VlfEnd};
+use crate::log::directory::{Directory, Entry, Filter, Pending, VlfEnd};
 use crate::log::index::Index;
 use crate::log::record::{IndexEnd, Records};
 use crate::log::segments::VlfTable;
@@ -30,6 +30,7 @@ pub(crate) struct LogWrite {
 pub(crate) struct NoSpace;
 
 /// Where a log continues after recovery.
+#[derive(Default)]
 pub(crate) struct ResumePoint {
     /// The next record goes here.
     pub position: Position,
@@ -91,14 +92,7 @@ impl LogWriter {
     pub(crate) fn create(geometry: Geometry, slots: usize, in_flight_max: usize) -> Self {
         let mut vlfs = VlfTable::default();
         vlfs.grow(slots);
-        let at = Position { lsn: Lsn::ZERO, previous: 0 };
-        let mut writer = Self::resume(
-            geometry,
-            vlfs,
-            1,
-            ResumePoint { position: at, last: Lsn::ZERO, index: Index::default() },
-            in_flight_max,
-        );
+        let mut writer = Self::resume(geometry, vlfs, 1, ResumePoint::default(), in_flight_max);
         writer.directory = Directory::new(geometry.store, vec![None; slots]);
         writer.next_vlf().expect("an empty log has a slot");
         writer
@@ -270,15 +264,17 @@ impl LogWriter {
         let vlf = self.vlf + 1;
         let before = self.vlfs.slot_of(self.vlf);
         let (slot, parity) = self.vlfs.take(vlf).ok_or(NoSpace)?;
-        match (self.closed.take(), before) {
-            (Some((end, filter)), Some(before)) => {
-                let ended = VlfEnd { epoch: self.epoch, crc: self.previous, next_slot: slot as u32, end };
-                let entry = Entry { vlf: self.vlf, parity: self.vlfs.parity(before), ended: Some(ended) };
-                self.directory.vlf_ended(self.last, before, entry, filter);
-            }
-            (None, Some(_)) => self.directory.vlf_begun(self.last, slot, Entry { vlf, parity, ended: None }),
-            // The first virtual log file of the log.
-            (_, None) => {}
+        // Nothing is before the first virtual log file of the log.
+        if let Some(before) = before {
+            let (slot, entry, filter) = match self.closed.take() {
+                Some((end, filter)) => {
+                    let ended = VlfEnd { epoch: self.epoch, crc: self.previous, next_slot: slot as u32, end };
+                    let parity = self.vlfs.slots()[before].parity;
+                    (before, Entry { vlf: self.vlf, parity, ended: Some(ended) }, Some(filter))
+                }
+                None => (slot, Entry { vlf, parity, ended: None }, None),
+            };
+            self.directory.vlf_ended(Pending { after: self.last, slot, entry, filter });
         }
         self.finish_run(self.geometry.slot_offset(slot));
         let header =

@@ -1,8 +1,8 @@
 //! What the records of the log amount to, for the strategies that read all of them.
 
-use crate::error::{Error, Result};
-use crate::log::block::BlockHeader;
-use crate::log::record::{Record, Records};
+use crate::error::Result;
+use crate::log::block::{self, BlockHeader, BlockRecord};
+use crate::log::record::Record;
 use crate::types::{Lsn, PageNo};
 use std::collections::{HashMap, HashSet};
 
@@ -34,9 +34,8 @@ pub(crate) struct Analysis {
 impl Analysis {
     /// Adds the records of a block from `redo` on.
     pub(crate) fn add_block(&mut self, header: &BlockHeader, used: &[u8], redo: Lsn) -> Result<()> {
-        for (index, record) in Records::new(used).enumerate() {
-            let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
-            let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
+        for found in block::records(header, used) {
+            let BlockRecord { lsn, tx, record } = found?;
             if lsn < redo {
                 continue;
             }

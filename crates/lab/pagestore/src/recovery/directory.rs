@@ -9,8 +9,7 @@ use crate::log::block::VlfHeader;
 use crate::log::directory::{self, Entry, FILTER_BYTES, VlfEnd};
 use crate::log::index;
 use crate::log::scan::{FIRST_UNIT, LogFile, Reading, ScanCursor};
-use crate::types::Lsn;
-use crate::types::Position;
+use crate::types::{Lsn, Position};
 use pagestore_disk::Disk;
 
 /// The newest filters, which are read while the last virtual log file is: as many bytes as that may have. The

@@ -8,11 +8,9 @@ use crate::format::geometry::Geometry;
 use crate::log::block::{self, BlockHeader};
 use crate::log::directory::{Filter, VlfEnd};
 use crate::log::index::{self, Index};
-use crate::log::record::Outcome;
-use crate::log::record::{IndexEnd, Record, Records};
+use crate::log::record::{IndexEnd, Outcome, Record, Records};
 use crate::log::scan::{FIRST_UNIT, LogFile, Reading, ScanCursor};
-use crate::types::Position;
-use crate::types::{Lsn, UNIT_BYTES};
+use crate::types::{Lsn, Position, UNIT_BYTES};
 use pagestore_disk::Disk;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,14 +27,6 @@ impl Part {
         match self {
             Self::Read(index) => &index.end,
             Self::Stored(_, stored) => &stored.end,
-        }
-    }
-
-    /// Page records of the transaction that is open at the end.
-    fn open_entries(&self) -> u64 {
-        match self {
-            Self::Read(index) => index.open.len() as u64,
-            Self::Stored(_, stored) => u64::from(stored.end.open_entries),
         }
     }
 }
@@ -107,7 +97,7 @@ impl Collected {
             sums.dropped += end.dropped;
             let committed = open_outcome == Outcome::Committed;
             if !committed {
-                sums.dropped += part.open_entries();
+                sums.dropped += u64::from(end.open_entries);
             }
             match part {
                 Part::Stored(slot, stored) => {

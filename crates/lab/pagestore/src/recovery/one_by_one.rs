@@ -2,13 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::format::control::Control;
-use crate::format::delta;
-use crate::format::page;
-use crate::log::record::{Record, Records};
+use crate::format::{delta, page};
+use crate::log::block::{self, BlockRecord};
+use crate::log::record::Record;
 use crate::log::scan::{LogFile, Reading};
 use crate::types::{Lsn, PageNo};
-use pagestore_disk::Apply;
-use pagestore_disk::{Disk, FileId};
+use pagestore_disk::{Apply, Disk, FileId, PageWrite};
 use std::collections::HashSet;
 
 struct Change<'a> {
@@ -45,9 +44,8 @@ pub(super) fn apply(
             vlf = header.vlf;
             applied.sync()?;
         }
-        for (index, record) in Records::new(used).enumerate() {
-            let lsn = Lsn::new(header.vlf, header.unit, index as u16 + 1);
-            let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
+        for found in block::records(header, used) {
+            let BlockRecord { lsn, tx, record } = found?;
             if lsn < control.redo.lsn {
                 continue;
             }
@@ -81,22 +79,19 @@ impl Applied<'_> {
         } else if self.imaged.contains(&change.page) {
             self.disk
                 .read(FileId::Data, offset, &mut self.page)
-                .map_err(|error| Error::io("read", FileId::Data, error))?;
+                .map_err(Error::during("read", FileId::Data))?;
             page::unstamp(&mut self.page, store, change.page)?;
         } else {
             return Ok(());
         }
-        delta::apply(change.runs, &mut self.page)
-            .map_err(|why| Error::CorruptLog { lsn: change.lsn, why: why.into() })?;
+        delta::apply(change.runs, &mut self.page).map_err(|why| Error::corrupt_log(change.lsn, why))?;
         page::stamp(&mut self.page, store, change.page, change.lsn);
-        let written = match self.apply {
-            Apply::Direct => self.disk.write(FileId::Data, offset, &self.page),
-            Apply::Mapped => self.disk.write_mapped(offset, &self.page),
-        };
-        written.map_err(|error| Error::io("write", FileId::Data, error))
+        let write = PageWrite { offset, bytes: &self.page };
+        let written = self.disk.write_many(&[write], self.apply, 1, &|_| ());
+        written.map_err(Error::during("write", FileId::Data))
     }
 
     fn sync(&self) -> Result<()> {
-        self.disk.sync(FileId::Data).map_err(|error| Error::io("sync", FileId::Data, error))
+        self.disk.sync(FileId::Data).map_err(Error::during("sync", FileId::Data))
     }
 }

@@ -83,18 +83,6 @@ impl RecoveryEnd {
     pub fn pages_per_s(&self) -> f64 {
         per_s(self.pages as f64, self.took)
     }
-
-    /// Megabytes (10^6 bytes) read per second.
-    #[must_use]
-    pub fn read_mb_per_s(&self) -> f64 {
-        per_s(self.read_bytes as f64 / 1e6, self.took)
-    }
-
-    /// Megabytes (10^6 bytes) written per second.
-    #[must_use]
-    pub fn write_mb_per_s(&self) -> f64 {
-        per_s(self.write_bytes as f64 / 1e6, self.took)
-    }
 }
 
 fn per_s(amount: f64, time: Duration) -> f64 {
@@ -142,6 +130,6 @@ mod tests {
             write_bytes: 4_000_000,
             syncs: 1,
         };
-        assert_eq!((end.pages_per_s(), end.read_mb_per_s(), end.write_mb_per_s()), (2_000.0, 16.0, 8.0));
+        assert_eq!(end.pages_per_s(), 2_000.0);
     }
 }

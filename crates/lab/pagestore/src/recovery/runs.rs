@@ -9,8 +9,7 @@ use crate::log::block;
 use crate::log::directory::{self, Filter, VlfEnd};
 use crate::log::index::{Entry, Index};
 use crate::log::scan::{FIRST_UNIT, LogFile, Reading, ScanCursor};
-use crate::types::Position;
-use crate::types::{Lsn, PageNo, UNIT_BYTES};
+use crate::types::{Lsn, PageNo, Position, UNIT_BYTES};
 use pagestore_disk::{Disk, FileId};
 use std::sync::{Arc, OnceLock};
 
@@ -175,7 +174,7 @@ impl Runs {
             let at = self.geometry.slot_offset(stored.slot) + u64::from(end.unit) * UNIT_BYTES;
             self.disk
                 .read(FileId::Log, at, blocks.bytes_mut())
-                .map_err(|error| Error::io("read", FileId::Log, error))?;
+                .map_err(Error::during("read", FileId::Log))?;
             if let Some(index) = Index::read(blocks.bytes(), end) {
                 return Ok(index);
             }
@@ -186,12 +185,12 @@ impl Runs {
     /// Builds the index from the records themselves: there was no space for one, or it is damaged.
     fn load_whole(&self, vlf: u32, stored: &StoredIndex) -> Result<Index> {
         let start = Lsn::new(vlf, FIRST_UNIT, 1);
-        let damaged = |why: &str| Error::CorruptLog { lsn: start, why: why.into() };
+        let damaged = |why: &str| Error::corrupt_log(start, why);
         let reading = Reading { read_bytes: 1 << 20, parallel: 1 };
         let mut head = vec![0; VLF_HEADER_BYTES];
         self.disk
             .read(FileId::Log, self.geometry.slot_offset(stored.slot), &mut head)
-            .map_err(|error| Error::io("read", FileId::Log, error))?;
+            .map_err(Error::during("read", FileId::Log))?;
         let header = block::read_vlf_header(&head, &self.geometry)
             .filter(|header| header.vlf == vlf)
             .ok_or_else(|| damaged("its index and its header cannot be read"))?;

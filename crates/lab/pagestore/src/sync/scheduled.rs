@@ -203,13 +203,7 @@ pub(crate) fn run_on_threads<T: Send + 'static, E: Send + 'static>(
         return work().map(|done| vec![done]);
     }
     if !SCHEDULED.get() {
-        return std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
-            let first = work();
-            let others = others.into_iter().map(|thread| thread.join().expect("none of them panics"));
-            let ended: Vec<_> = std::iter::once(first).chain(others).collect();
-            ended.into_iter().collect()
-        });
+        return super::run_on_system_threads(threads, work);
     }
     // Sometimes fewer threads than requested. The current one only waits: Shuttle wakes it when one of its threads
     // ends, whatever else it waits for.

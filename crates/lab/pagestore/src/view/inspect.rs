@@ -5,8 +5,7 @@ mod in_use;
 mod types;
 
 use crate::disk::real::{Access, RealDisk};
-use crate::error::in_directory;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, in_directory};
 use crate::format::control::Control;
 use crate::log::block::BlockHeader;
 use crate::log::record::{Record, Records};
@@ -121,7 +120,7 @@ impl<'a> Inspection<'a> {
             analysis.add_block(header, records, control.redo.lsn)
         })?;
         let vlfs = slots.iter().zip(log.headers()).enumerate().map(|(slot, (state, header))| {
-            let active = matches!(state, Slot::Active { .. });
+            let active = state.is_active;
             let vlf = header.map_or(0, |header| header.vlf);
             let (used_bytes, blocks, index_entries) =
                 used.get(&vlf).copied().filter(|_| active).unwrap_or_default();
@@ -217,7 +216,7 @@ impl<'a> Inspection<'a> {
         Ok(WhyHeld {
             redo,
             last,
-            active: slots.iter().filter(|slot| matches!(slot, Slot::Active { .. })).count(),
+            active: slots.iter().filter(|slot| slot.is_active).count(),
             pages: analysis.chains.len() as u64,
             oldest_page: analysis
                 .chains
@@ -303,7 +302,7 @@ fn each(header: &BlockHeader, used: &[u8], mut visit: impl FnMut(Lsn, u64, Recor
         let Some(record) = rest.next() else { return Ok(()) };
         index += 1;
         let lsn = Lsn::new(header.vlf, header.unit, index);
-        let (tx, record) = record.map_err(|why| Error::CorruptLog { lsn, why: why.into() })?;
+        let (tx, record) = record.map_err(|why| Error::corrupt_log(lsn, why))?;
         visit(lsn, tx, record, before - rest.left());
     }
 }

@@ -8,8 +8,7 @@ use crate::engine::redo::{Wanted, Windows};
 use crate::error::Result;
 use crate::format::page;
 use crate::types::Lsn;
-use pagestore_disk::Apply;
-use pagestore_disk::{FileId, IoEvent, PageWrite};
+use pagestore_disk::{Apply, FileId, IoEvent, PageWrite};
 use std::sync::atomic::Ordering;
 
 /// The largest single write to the data file.

@@ -71,21 +71,19 @@ impl<'a> Node<'a> {
         self.count
     }
 
+    fn cell_header(&self) -> usize {
+        if self.kind == NodeKind::Leaf { LEAF_CELL_HEADER } else { INNER_CELL_HEADER }
+    }
+
     fn cell_at(&self, index: usize) -> Result<usize> {
-        if index >= self.count {
-            return Err(self.outside());
-        }
-        let at = usize::from(u16_at(self.bytes, SLOTS_AT + 2 * index));
-        if at < SLOTS_AT {
-            return Err(self.outside());
-        }
-        Ok(at)
+        let at = (index < self.count).then(|| usize::from(u16_at(self.bytes, SLOTS_AT + 2 * index)));
+        at.filter(|at| *at >= SLOTS_AT).ok_or_else(|| self.outside())
     }
 
     /// The bytes of a cell.
     fn cell(&self, index: usize) -> Result<&'a [u8]> {
         let at = self.cell_at(index)?;
-        let header = if self.kind == NodeKind::Leaf { LEAF_CELL_HEADER } else { INNER_CELL_HEADER };
+        let header = self.cell_header();
         let rest = self.bytes.get(at..).filter(|rest| rest.len() >= header).ok_or_else(|| self.outside())?;
         let value = if self.kind == NodeKind::Leaf { usize::from(u16_at(rest, 2)) } else { 0 };
         rest.get(..header + usize::from(u16_at(rest, 0)) + value).ok_or_else(|| self.outside())
@@ -93,7 +91,7 @@ impl<'a> Node<'a> {
 
     pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
         let cell = self.cell(index)?;
-        let header = if self.kind == NodeKind::Leaf { LEAF_CELL_HEADER } else { INNER_CELL_HEADER };
+        let header = self.cell_header();
         Ok(&cell[header..header + usize::from(u16_at(cell, 0))])
     }
 
@@ -130,10 +128,7 @@ impl<'a> Node<'a> {
 
     /// The index of the child for `key`.
     pub(crate) fn child_index(&self, key: &[u8]) -> Result<usize> {
-        Ok(match self.search(key)? {
-            Ok(index) => index + 1,
-            Err(index) => index,
-        })
+        Ok(self.search(key)?.map_or_else(|index| index, |index| index + 1))
     }
 
     /// Whether an entry fits in this leaf. Returns true for a damaged leaf; the insertion detects the damage.

@@ -91,7 +91,7 @@ impl WriteTx<'_> {
 
     /// A table number that has not been used for a long time.
     pub(crate) fn table_number(&mut self) -> u32 {
-        let tables = &mut self.writing().tables;
+        let tables = &mut self.writing.tables;
         *tables = tables.wrapping_add(1).max(page::TABLES_FROM);
         *tables
     }

@@ -8,7 +8,7 @@
 
 use super::truncation::BegunVlf;
 use super::window::Window;
-use super::{FIRST_UNIT, LogFile, ScanCursor, walked};
+use super::{FIRST_UNIT, LogFile, ScanCursor, not_walked};
 use crate::error::{Error, Result};
 use crate::format::codec::u32_at;
 use crate::format::geometry::MAX_BLOCK_BYTES;
@@ -63,21 +63,15 @@ impl LogFile<'_> {
     fn may_follow(&self, end: Lsn, chain: &[(u32, usize)]) -> Vec<usize> {
         let left = self.geometry.vlf_bytes - u64::from(end.unit()) * UNIT_BYTES;
         let may_be_next = left <= (RUN_CAPACITY + MAX_BLOCK_BYTES) as u64;
-        let walked = walked(chain, self.headers.len());
-        let others = || (0..self.headers.len()).filter(|slot| walked[*slot].is_none());
-        let oldest = others()
-            .filter_map(|slot| self.headers[slot].map(|header| (header.vlf, slot)))
-            .min()
-            .map(|(_, slot)| slot);
-        let unused = others().find(|slot| self.first_blocks[*slot].empty);
-        others()
-            .filter(|slot| {
-                let first = self.first_blocks[*slot];
-                let named = first.vlf > end.vlf() && first.vlf < u32::MAX;
-                let damaged = self.headers[*slot].is_none() && !first.empty;
-                named || may_be_next && (damaged || oldest == Some(*slot) || unused == Some(*slot))
-            })
-            .collect()
+        let (mut others, oldest) = not_walked(&self.headers, chain);
+        let unused = others.iter().copied().find(|slot| self.first_blocks[*slot].empty);
+        others.retain(|slot| {
+            let first = self.first_blocks[*slot];
+            let named = first.vlf > end.vlf() && first.vlf < u32::MAX;
+            let damaged = self.headers[*slot].is_none() && !first.empty;
+            named || may_be_next && (damaged || oldest == Some(*slot) || unused == Some(*slot))
+        });
+        others
     }
 
     /// The first whole block at or after `from`, of any virtual log file, that was written when `end` was durable.

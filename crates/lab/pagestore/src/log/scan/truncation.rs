@@ -8,8 +8,7 @@
 use super::LogFile;
 use crate::error::{Error, Result};
 use crate::format::geometry::{LOG_HEAD_BYTES, VLF_HEADER_BYTES};
-use crate::log::block;
-use crate::log::directory;
+use crate::log::{block, directory};
 use pagestore_disk::FileId;
 
 /// A virtual log file that was begun, and its slot.
@@ -36,7 +35,7 @@ impl LogFile<'_> {
 
     /// The virtual log file in the slot that the log file holds only in part.
     fn begun_in_partial_slot(&self, slot: usize) -> Result<Option<BegunVlf>> {
-        let length = self.disk.len(FileId::Log).map_err(|error| Error::io("measure", FileId::Log, error))?;
+        let length = self.disk.len(FileId::Log).map_err(Error::during("measure", FileId::Log))?;
         let part = length.saturating_sub(LOG_HEAD_BYTES) % self.geometry.vlf_bytes;
         if part < VLF_HEADER_BYTES as u64 {
             return Ok(None);

@@ -11,8 +11,7 @@ use crate::disk::aligned::{ALIGNMENT, AlignedBuffer, HugePageBuffer};
 use crate::error::{Error, Result};
 use crate::format::geometry::MAX_BLOCK_BYTES;
 use crate::log::index;
-use crate::sync::lock;
-use crate::sync::{Mutex, run_on_threads};
+use crate::sync::{Mutex, lock, run_on_threads};
 use crate::types::UNIT_BYTES;
 use pagestore_disk::FileId;
 
@@ -100,5 +99,5 @@ impl<'a> Window<'a> {
 }
 
 fn read(log: &LogFile<'_>, offset: u64, bytes: &mut [u8]) -> Result<()> {
-    log.disk.read(FileId::Log, offset, bytes).map_err(|error| Error::io("read", FileId::Log, error))
+    log.disk.read(FileId::Log, offset, bytes).map_err(Error::during("read", FileId::Log))
 }
