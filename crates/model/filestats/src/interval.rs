@@ -150,6 +150,14 @@ impl Interval {
             Interval::Unknown(_) => None,
         }
     }
+
+    /// The reason, if it is not known.
+    pub fn reason(&self) -> Option<Reason> {
+        match self {
+            Interval::Known(_) => None,
+            Interval::Unknown(reason) => Some(*reason),
+        }
+    }
 }
 
 impl Delta {
@@ -165,7 +173,7 @@ impl Delta {
 
     /// Mean time of one sync in nanoseconds.
     pub fn sync_latency_ns(&self) -> Figure<f64> {
-        self.counters.sync.map(|sync| sync.latency_ns()).flatten()
+        self.counters.sync_latency_ns()
     }
 
     /// Operations of one kind a second.

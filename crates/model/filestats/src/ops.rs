@@ -94,6 +94,11 @@ impl Counters {
         Counters { read, write, sync: Figure::unknown(Reason::NotCounted), ..Counters::ZERO }
     }
 
+    /// Mean time of one sync in nanoseconds.
+    pub fn sync_latency_ns(&self) -> Figure<f64> {
+        self.sync.map(|sync| sync.latency_ns()).flatten()
+    }
+
     /// Zero wherever anything is known.
     pub(crate) fn at_zero(self) -> Counters {
         Counters {

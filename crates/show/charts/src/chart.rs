@@ -104,3 +104,15 @@ pub(crate) fn truncate<T>(all: &mut Vec<T>, most: usize) -> usize {
     all.truncate(most);
     left_out
 }
+
+/// What has the same key together, in the order of the first of each key.
+pub(crate) fn grouped<K: PartialEq, T>(all: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for (key, one) in all {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(one),
+            None => groups.push((key, vec![one])),
+        }
+    }
+    groups
+}

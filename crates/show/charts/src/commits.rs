@@ -1,7 +1,7 @@
 //! Commits in batches: time and log writes against rows a commit.
 
 use crate::axis::Axis;
-use crate::chart::{Chart, Key, Mark, Panel};
+use crate::chart::{Chart, Key, Mark, Panel, grouped};
 use crate::drawing::{Drawing, Size};
 use crate::number;
 use crate::palette::{Ink, SERIES_INKS};
@@ -51,15 +51,10 @@ pub fn commits(study: &CommitStudy) -> Chart {
 }
 
 fn lines(study: &CommitStudy, figure: impl Fn(&CommitResult) -> Option<f64>) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
-    for result in &study.results {
-        // A logarithmic axis has no 0.
-        let point = (result.batch as f64, figure(result).filter(|value| *value > 0.0));
-        match lines.iter_mut().find(|line| line.name == result.name()) {
-            Some(line) => line.points.push(point),
-            None => lines.push(Line { name: result.name(), points: vec![point] }),
-        }
-    }
+    // A logarithmic axis has no 0.
+    let point = |result: &CommitResult| (result.batch as f64, figure(result).filter(|value| *value > 0.0));
+    let lines = grouped(study.results.iter().map(|result| (result.name(), point(result))));
+    let mut lines: Vec<Line> = lines.into_iter().map(|(name, points)| Line { name, points }).collect();
     lines.iter_mut().for_each(|line| line.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
     lines
 }

@@ -1,10 +1,12 @@
 //! What differs between runs, and the figures that a heat map shows of them.
 
 use crate::number;
+use crate::run::NamedRun;
 use crate::words::capitalised;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
-use workload::{Arrival, Pattern, RunResult, format_bytes};
+use workload::{Arrival, LatencyHistogram, Pattern, RunResult, format_bytes};
 
 /// What differs between the runs of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,14 +58,21 @@ impl Factor {
         Factor::Threads,
     ];
 
-    const NAMES: [(Factor, &'static str); 6] = [
-        (Factor::BlockSize, "block-size"),
-        (Factor::Outstanding, "outstanding"),
-        (Factor::Threads, "threads"),
-        (Factor::WriteShare, "write-share"),
-        (Factor::Pattern, "pattern"),
-        (Factor::Target, "target"),
+    /// With its name on the command line and its title on an axis.
+    const NAMES: [(Factor, &'static str, &'static str); 6] = [
+        (Factor::BlockSize, "block-size", "block size"),
+        (Factor::Outstanding, "outstanding", "outstanding I/Os"),
+        (Factor::Threads, "threads", "threads"),
+        (Factor::WriteShare, "write-share", "share of writes"),
+        (Factor::Pattern, "pattern", "pattern"),
+        (Factor::Target, "target", "target"),
     ];
+
+    /// The different levels of runs, sorted.
+    pub(crate) fn levels<'a>(self, runs: impl IntoIterator<Item = &'a NamedRun<'a>>) -> Vec<Level> {
+        let levels: BTreeSet<Level> = runs.into_iter().map(|run| self.level(&run.result)).collect();
+        levels.into_iter().collect()
+    }
 
     /// The level of a run.
     pub(crate) fn level(self, result: &RunResult) -> Level {
@@ -104,32 +113,21 @@ impl Factor {
 
     /// As the title of an axis.
     pub(crate) fn title(self) -> &'static str {
-        match self {
-            Factor::BlockSize => "block size",
-            Factor::Outstanding => "outstanding I/Os",
-            Factor::Threads => "threads",
-            Factor::WriteShare => "share of writes",
-            Factor::Pattern => "pattern",
-            Factor::Target => "target",
-        }
+        named(&Factor::NAMES, self).1
     }
 }
 
 impl Measure {
-    const NAMES: [(Measure, &'static str); 4] = [
-        (Measure::Iops, "iops"),
-        (Measure::MibPerS, "mib-per-s"),
-        (Measure::MeanLatency, "mean"),
-        (Measure::P99Latency, "p99"),
+    /// With its name on the command line and its title.
+    const NAMES: [(Measure, &'static str, &'static str); 4] = [
+        (Measure::Iops, "iops", "IOPS"),
+        (Measure::MibPerS, "mib-per-s", "MiB/s"),
+        (Measure::MeanLatency, "mean", "mean latency"),
+        (Measure::P99Latency, "p99", "p99 latency"),
     ];
 
     pub(crate) fn title(self) -> &'static str {
-        match self {
-            Measure::Iops => "IOPS",
-            Measure::MibPerS => "MiB/s",
-            Measure::MeanLatency => "mean latency",
-            Measure::P99Latency => "p99 latency",
-        }
+        named(&Measure::NAMES, self).1
     }
 
     /// As a title begins; "p99" stays.
@@ -151,26 +149,22 @@ impl Measure {
             Measure::Iops => Some(result.iops()),
             Measure::MibPerS => Some(result.mib_per_s()),
             Measure::MeanLatency => result.latency().mean_ns(),
-            Measure::P99Latency => {
-                let latency = result.latency();
-                latency
-                    .supports_percentile(99.0)
-                    .then(|| latency.percentile_ns(99.0))
-                    .flatten()
-                    .map(|ns| ns as f64)
-            }
+            Measure::P99Latency => p99_ns(&result.latency()),
         }
     }
+}
+
+/// The 99th percentile, where enough I/Os completed for it.
+pub(crate) fn p99_ns(latency: &LatencyHistogram) -> Option<f64> {
+    let known = latency.supports_percentile(99.0);
+    known.then(|| latency.percentile_ns(99.0)).flatten().map(|ns| ns as f64)
 }
 
 impl FromStr for Factor {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Factor, String> {
-        let found = Factor::NAMES.iter().find(|(_, name)| *name == text);
-        found
-            .map(|(factor, _)| *factor)
-            .ok_or_else(|| unknown("axis", text, Factor::NAMES.iter().map(|(_, n)| *n)))
+        parsed(&Factor::NAMES, "axis", text)
     }
 }
 
@@ -178,25 +172,31 @@ impl FromStr for Measure {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Measure, String> {
-        let found = Measure::NAMES.iter().find(|(_, name)| *name == text);
-        found
-            .map(|(measure, _)| *measure)
-            .ok_or_else(|| unknown("value", text, Measure::NAMES.iter().map(|(_, n)| *n)))
+        parsed(&Measure::NAMES, "value", text)
     }
 }
 
-fn unknown<'a>(what: &str, text: &str, names: impl Iterator<Item = &'a str>) -> String {
-    format!("'{text}' is no {what} of a heat map; give one of {}", names.collect::<Vec<_>>().join(", "))
+fn parsed<T: Copy>(names: &[(T, &str, &str)], what: &str, text: &str) -> Result<T, String> {
+    let found = names.iter().find(|(_, name, _)| *name == text);
+    let known = || names.iter().map(|(_, name, _)| *name).collect::<Vec<_>>().join(", ");
+    found
+        .map(|(value, ..)| *value)
+        .ok_or_else(|| format!("'{text}' is no {what} of a heat map; give one of {}", known()))
+}
+
+/// The name and the title of a value.
+fn named<T: PartialEq>(names: &[(T, &'static str, &'static str)], value: T) -> (&'static str, &'static str) {
+    names.iter().find(|(each, ..)| *each == value).map_or(("", ""), |(_, name, title)| (name, title))
 }
 
 impl fmt::Display for Factor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Factor::NAMES.iter().find(|(factor, _)| factor == self).map_or("", |(_, name)| name))
+        f.write_str(named(&Factor::NAMES, *self).0)
     }
 }
 
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Measure::NAMES.iter().find(|(measure, _)| measure == self).map_or("", |(_, name)| name))
+        f.write_str(named(&Measure::NAMES, *self).0)
     }
 }

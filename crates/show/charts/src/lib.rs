@@ -51,10 +51,8 @@ pub use self::file::svg_file;
 #[cfg(feature = "png")]
 pub use self::png::{PngError, png_file};
 pub use chart::{Chart, Draw, Key, Mark, Panel};
-pub use check::curve_iops::curve_iops;
-pub use check::curve_latency::curve_latency;
-pub use check::iops_over_time::iops_over_time;
-pub use check::latency_over_time::latency_over_time;
+pub use check::curve::{curve_iops, curve_latency};
+pub use check::over_time::{iops_over_time, latency_over_time};
 pub use check::series::{CheckSeries, Instant};
 pub use commits::commits;
 pub use difference::{Difference, difference};

@@ -8,9 +8,10 @@ use crate::palette::{Ink, Theme};
 use tiny_skia::{Color, FillRule, Paint, Path, PathBuilder, Pixmap, PixmapMut, Rect, Stroke, Transform};
 
 /// Why a chart could not be made a picture.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PngError {
     /// The chart has more pixels than are held in memory.
+    #[error("the chart would be a picture of {width} x {height} pixels; give fewer runs, or .svg")]
     TooLarge {
         /// Pixels across.
         width: u32,
@@ -18,6 +19,7 @@ pub enum PngError {
         height: u32,
     },
     /// What the encoder reports.
+    #[error("the chart could not be made a picture: {0}")]
     Encoding(String),
 }
 
@@ -163,19 +165,3 @@ fn encode(chart: &Chart, width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>,
     writer.finish()?;
     Ok(file)
 }
-
-impl std::fmt::Display for PngError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            PngError::TooLarge { width, height } => {
-                write!(
-                    f,
-                    "the chart would be a picture of {width} x {height} pixels; give fewer runs, or .svg"
-                )
-            }
-            PngError::Encoding(why) => write!(f, "the chart could not be made a picture: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for PngError {}

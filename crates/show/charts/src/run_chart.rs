@@ -36,7 +36,8 @@ pub enum RunChart {
 }
 
 /// Text that names no chart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct UnknownChart(String);
 
 impl RunChart {
@@ -44,15 +45,15 @@ impl RunChart {
     pub const HEAT_MAP: RunChart =
         RunChart::HeatMap { x: Factor::Outstanding, y: Factor::BlockSize, value: Measure::Iops };
 
-    /// Names with what each chart shows, for help.
-    pub const NAMES: [(&'static str, &'static str); 7] = [
-        ("load-curve", "IOPS and latency against outstanding I/Os"),
-        ("sweep", "knees and crossings, and IOPS, latency and outstanding I/Os on one time axis"),
-        ("heat-map", "a figure over two axes of a matrix; heat-map:X,Y,VALUE chooses them"),
-        ("percentiles", "latency against percentiles, on an axis of nines"),
-        ("over-time", "IOPS, MiB/s and latency, slice by slice"),
-        ("latency-over-time", "how latencies were distributed in each slice"),
-        ("histogram", "how many I/Os took how long"),
+    /// The charts with their names on the command line.
+    pub const NAMES: [(&'static str, RunChart); 7] = [
+        ("load-curve", RunChart::LoadCurve),
+        ("sweep", RunChart::Sweep),
+        ("heat-map", RunChart::HEAT_MAP),
+        ("percentiles", RunChart::Percentiles),
+        ("over-time", RunChart::OverTime),
+        ("latency-over-time", RunChart::LatencyOverTime),
+        ("histogram", RunChart::Histogram),
     ];
 
     /// Draws the runs. Never fails: where there is nothing to draw, the chart is empty and its notes say why.
@@ -70,12 +71,7 @@ impl RunChart {
 
     /// The charts that suit these runs.
     pub fn fitting(runs: &[NamedRun]) -> Vec<RunChart> {
-        let levels = |factor: Factor| {
-            let mut levels: Vec<_> = runs.iter().map(|run| factor.level(&run.result)).collect();
-            levels.sort_unstable();
-            levels.dedup();
-            levels.len()
-        };
+        let levels = |factor: Factor| factor.levels(runs).len();
         let mut charts = Vec::new();
         if levels(Factor::Outstanding) > 2 {
             charts.push(RunChart::LoadCurve);
@@ -117,46 +113,26 @@ impl FromStr for RunChart {
             }
             Ok(RunChart::HeatMap { x, y, value })
         };
-        match text {
-            "load-curve" => Ok(RunChart::LoadCurve),
-            "sweep" => Ok(RunChart::Sweep),
-            "heat-map" => Ok(RunChart::HEAT_MAP),
-            "percentiles" => Ok(RunChart::Percentiles),
-            "over-time" => Ok(RunChart::OverTime),
-            "latency-over-time" => Ok(RunChart::LatencyOverTime),
-            "histogram" => Ok(RunChart::Histogram),
-            _ => match text.strip_prefix("heat-map:") {
-                Some(rest) => axes(rest).map_err(UnknownChart),
-                None => {
-                    let names: Vec<&str> = RunChart::NAMES.iter().map(|(name, _)| *name).collect();
-                    Err(UnknownChart(format!("'{text}' is no chart; give one of {}", names.join(", "))))
-                }
-            },
+        if let Some((_, chart)) = RunChart::NAMES.iter().find(|(name, _)| *name == text) {
+            return Ok(*chart);
         }
+        if let Some(rest) = text.strip_prefix("heat-map:") {
+            return axes(rest).map_err(UnknownChart);
+        }
+        let names = RunChart::NAMES.map(|(name, _)| name).join(", ");
+        Err(UnknownChart(format!("'{text}' is no chart; give one of {names}")))
     }
 }
 
 impl fmt::Display for RunChart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RunChart::LoadCurve => "load-curve",
-            RunChart::Sweep => "sweep",
-            RunChart::HeatMap { x, y, value } => return write!(f, "heat-map:{x},{y},{value}"),
-            RunChart::Percentiles => "percentiles",
-            RunChart::OverTime => "over-time",
-            RunChart::LatencyOverTime => "latency-over-time",
-            RunChart::Histogram => "histogram",
-        })
+        if let RunChart::HeatMap { x, y, value } = self {
+            return write!(f, "heat-map:{x},{y},{value}");
+        }
+        let name = RunChart::NAMES.iter().find(|(_, chart)| chart == self);
+        f.write_str(name.map_or("", |(name, _)| name))
     }
 }
-
-impl fmt::Display for UnknownChart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UnknownChart {}
 
 #[cfg(test)]
 mod tests {

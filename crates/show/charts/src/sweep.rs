@@ -7,7 +7,7 @@ mod words;
 
 pub use words::{comparison_words, names, reached_knee};
 
-use crate::chart::{Chart, Draw, Key, Mark, Panel};
+use crate::chart::{Chart, Draw, Key, Mark, Panel, grouped};
 use crate::drawing::Size;
 use crate::factor::Factor;
 use crate::palette::Ink;
@@ -40,13 +40,9 @@ pub fn chart(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Chart {
     let scale = Scale::for_steps(&drawn);
     let (ratio, throughputs) = (compared.cloned(), Rc::new(drawn));
     let latencies = Rc::clone(&throughputs);
-    let panel = |title: &str, note: &str, draw: Draw| Panel {
-        title: title.into(),
-        note: note.into(),
-        legend: legend.clone(),
-        size: Size::HALF,
-        narrow: Size::NARROW,
-        draw,
+    let panel = |title: &str, note: &str, draw: Draw| {
+        let (note, legend) = (note.into(), legend.clone());
+        Panel { note, legend, ..Panel::new(title, Size::HALF, draw) }
     };
     chart.panels = vec![
         panel(
@@ -66,21 +62,16 @@ pub fn chart(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Chart {
 
 /// Runs of rising outstanding I/Os as sweeps: one for each target, layout and kind of I/O. A note compares two.
 pub(crate) fn chart_of_runs(runs: &[NamedRun]) -> Chart {
-    let mut groups: Vec<(String, Vec<SweepStep>)> = Vec::new();
-    for run in runs.iter().filter(|run| run.result.ios() > 0 && !run.result.workload.is_open_loop()) {
+    let group = |run: &NamedRun| {
         let factors = Factor::ALL
             .into_iter()
             .filter(|factor| !matches!(factor, Factor::Outstanding | Factor::Threads | Factor::Target));
         let levels: Vec<String> = factors.map(|factor| factor.level(&run.result).name).collect();
-        let parts = [&run.group, &run.result.target].into_iter().chain(&levels);
-        let group = listed(parts.map(String::as_str));
-        let step = SweepStep::from_result(run.result.clone().into_owned());
-        match groups.iter_mut().find(|(name, _)| *name == group) {
-            Some((_, steps)) => steps.push(step),
-            None => groups.push((group, vec![step])),
-        }
-    }
-    let sweeps: Vec<Sweep> = groups
+        listed([&run.group, &run.result.target].into_iter().chain(&levels).map(String::as_str))
+    };
+    let closed = runs.iter().filter(|run| run.result.ios() > 0 && !run.result.workload.is_open_loop());
+    let steps = closed.map(|run| (group(run), SweepStep::from_result(run.result.clone().into_owned())));
+    let sweeps: Vec<Sweep> = grouped(steps)
         .into_iter()
         .map(|(name, steps)| Sweep::from_steps(name, steps, &StorageLimits::default()))
         .collect();

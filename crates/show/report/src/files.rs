@@ -1,7 +1,7 @@
 //! The files of a database, by falling time waited.
 
 use crate::Check;
-use filestats::{Band, Delta, Figure, FileInterval, FileKind, Interval, IoClass, Ops, Profile, Reason, Time};
+use filestats::{Band, Delta, Figure, FileInterval, FileKind, Interval, IoClass, Ops, Profile, Time};
 
 /// One file with its share and its grade.
 pub(crate) struct FileRow {
@@ -24,14 +24,6 @@ pub(crate) struct Grade {
 impl FileRow {
     pub(crate) fn delta(&self) -> Option<&Delta> {
         self.row.interval.known()
-    }
-
-    /// Why there are no figures.
-    pub(crate) fn reason(&self) -> Option<Reason> {
-        match self.row.interval {
-            Interval::Known(_) => None,
-            Interval::Unknown(reason) => Some(reason),
-        }
     }
 
     /// A figure of the interval, or the reason why the interval is unknown.

@@ -1,7 +1,7 @@
 use crate::palette::Ink;
 use crate::plot::{Plot, Values};
 use capability::Capability;
-use filestats::{Delta, Interval, Reason};
+use filestats::{Delta, Reason};
 use verdict::{Figures, Moment, Observation};
 
 /// More moments than this are drawn several to a point.
@@ -108,9 +108,6 @@ fn usual_elapsed_ns(moments: &[Moment]) -> u64 {
 
 fn gap_reason(moments: &[Moment]) -> Reason {
     let files = moments.iter().flat_map(|moment| &moment.files);
-    let mut reasons = files.filter_map(|file| match file.interval {
-        Interval::Unknown(reason) => Some(reason),
-        Interval::Known(_) => None,
-    });
+    let mut reasons = files.filter_map(|file| file.interval.reason());
     reasons.next_back().unwrap_or(Reason::NotCounted)
 }

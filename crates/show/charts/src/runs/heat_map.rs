@@ -1,7 +1,7 @@
 //! A figure of every run over two factors of a matrix.
 
 use crate::cells::{Cells, Scale, rate_forms};
-use crate::chart::{Chart, Mark, Panel, truncate};
+use crate::chart::{Chart, Mark, Panel, grouped, truncate};
 use crate::drawing::{Drawing, Size};
 use crate::factor::{Factor, Level, Measure};
 use crate::number;
@@ -24,7 +24,7 @@ pub(crate) fn heat_map(runs: &[NamedRun], x: Factor, y: Factor, value: Measure) 
         chart.notes.push("There is no run.".into());
         return chart;
     }
-    let (columns, rows) = (levels(runs.iter(), x), levels(runs.iter(), y));
+    let (columns, rows) = (x.levels(runs), y.levels(runs));
     let mut facets = facets(runs, x, y);
     let left_out = truncate(&mut facets, PANELS_MAX);
     if left_out > 0 {
@@ -140,36 +140,22 @@ fn facets<'a>(runs: &'a [NamedRun<'a>], x: Factor, y: Factor) -> Vec<Facet<'a>> 
         key.push(run::factor_rest(&run.result));
         key
     };
-    let mut keys: Vec<Vec<String>> = Vec::new();
-    let mut facets: Vec<Facet> = Vec::new();
-    for run in runs {
-        let key = key(run);
-        match keys.iter().position(|known| *known == key) {
-            Some(at) => facets[at].runs.push(run),
-            None => {
-                keys.push(key);
-                facets.push(Facet { name: String::new(), runs: vec![run] });
-            }
-        }
-    }
-    for (key, facet) in keys.iter().zip(&mut facets) {
+    let groups = grouped(runs.iter().map(|run| (key(run), run)));
+    let keys: Vec<&Vec<String>> = groups.iter().map(|(key, _)| key).collect();
+    let name = |key: &[String]| {
         let differs = |at: &usize| keys.iter().any(|other| other[*at] != key[*at]);
-        facet.name = listed((0..key.len()).filter(differs).map(|at| key[at].as_str()));
-    }
-    let grouped = keys.iter().any(|key| key[0] != keys[0][0]);
-    if !grouped {
+        listed((0..key.len()).filter(differs).map(|at| key[at].as_str()))
+    };
+    let facet =
+        |(key, runs): &(Vec<String>, Vec<&'a NamedRun<'a>>)| Facet { name: name(key), runs: runs.clone() };
+    let mut facets: Vec<Facet> = groups.iter().map(facet).collect();
+    let several = keys.iter().any(|key| key[0] != keys[0][0]);
+    if !several {
         facets.sort_by_cached_key(|facet| {
             others.iter().map(|factor| factor.level(&facet.runs[0].result)).collect::<Vec<_>>()
         });
     }
     facets
-}
-
-fn levels<'a>(runs: impl Iterator<Item = &'a NamedRun<'a>>, factor: Factor) -> Vec<Level> {
-    let mut levels: Vec<Level> = runs.map(|run| factor.level(&run.result)).collect();
-    levels.sort_unstable();
-    levels.dedup();
-    levels
 }
 
 fn distinct(runs: &[&NamedRun], x: Factor, y: Factor) -> usize {

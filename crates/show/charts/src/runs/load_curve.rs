@@ -1,9 +1,9 @@
 //! IOPS and latency against outstanding I/Os.
 
 use crate::axis::Axis;
-use crate::chart::{Chart, Draw, Key, Mark, Panel, truncate};
+use crate::chart::{Chart, Draw, Key, Mark, Panel, grouped, truncate};
 use crate::drawing::{Drawing, Size};
-use crate::factor::{Factor, Level};
+use crate::factor::{Factor, Level, p99_ns};
 use crate::palette::{Ink, SERIES_INKS};
 use crate::plot::{Margins, Plot, Stroke, Values};
 use crate::run::{self, NamedRun};
@@ -105,14 +105,8 @@ fn panels(chart: &mut Chart, facet: &str, mut series: Vec<Series>, ranges: &Rc<R
     let series = Rc::new(series);
     let mut panel = |title: &str, note: &str, legend: Vec<Key>, draw: Draw| {
         let title = if facet.is_empty() { title.to_owned() } else { format!("{title}: {facet}") };
-        chart.panels.push(Panel {
-            title,
-            note: note.into(),
-            legend,
-            size: Size::HALF,
-            narrow: Size::NARROW,
-            draw,
-        });
+        let (note, panel) = (note.into(), Panel::new(title, Size::HALF, draw));
+        chart.panels.push(Panel { note, legend, ..panel });
     };
     let (drawn, within) = (Rc::clone(&series), Rc::clone(ranges));
     panel("Throughput", "I/Os a second", lines.clone(), Box::new(move |size| iops(&drawn, &within, size)));
@@ -141,19 +135,10 @@ fn panels(chart: &mut Chart, facet: &str, mut series: Vec<Series>, ranges: &Rc<R
 
 /// The series grouped by everything but their block size, in their order.
 fn facets(all: Vec<Series>) -> Vec<(String, Vec<Series>)> {
-    let mut facets: Vec<(String, Vec<Series>)> = Vec::new();
-    for mut series in all {
-        let facet = std::mem::take(&mut series.facet);
+    grouped(all.into_iter().map(|mut series| {
         series.name = std::mem::take(&mut series.block_size);
-        let known = facets.iter().position(|(name, _)| *name == facet);
-        let at = known.unwrap_or_else(|| {
-            facets.push((facet, Vec::new()));
-            facets.len() - 1
-        });
-        let of_facet = &mut facets[at].1;
-        of_facet.push(series);
-    }
-    facets
+        (std::mem::take(&mut series.facet), series)
+    }))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -252,27 +237,16 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
 
 /// The runs grouped by everything but their outstanding I/Os, in the order of their first run.
 fn series(runs: &[NamedRun]) -> Vec<Series> {
-    let runs: Vec<&NamedRun> =
-        runs.iter().filter(|run| run.result.ios() > 0 && run.result.elapsed_ns > 0).collect();
-    let mut keys: Vec<Vec<String>> = Vec::new();
-    let mut of_key: Vec<Vec<&RunResult>> = Vec::new();
-    for run in &runs {
-        let key = key(run);
-        match keys.iter().position(|known| *known == key) {
-            Some(at) => of_key[at].push(&run.result),
-            None => {
-                keys.push(key);
-                of_key.push(vec![&run.result]);
-            }
-        }
-    }
+    let ran = runs.iter().filter(|run| run.result.ios() > 0 && run.result.elapsed_ns > 0);
+    let (keys, of_key): (Vec<_>, Vec<_>) =
+        grouped(ran.map(|run| (key(run), &*run.result))).into_iter().unzip();
     let differs = |at: usize| keys.iter().any(|other| other[at] != keys[0][at]);
     let name = |key: &[String], parts: &dyn Fn(usize) -> bool| {
         let parts = (0..key.len()).filter(|at| differs(*at) && parts(*at)).map(|at| key[at].as_str());
         listed(parts)
     };
     let mut found: Vec<(Vec<Level>, Series)> = Vec::new();
-    for (key, results) in keys.iter().zip(of_key) {
+    for (key, results) in keys.iter().zip(&of_key) {
         let factors = Factor::ALL.iter().filter(|factor| **factor != Factor::Outstanding);
         let levels = factors.map(|factor| factor.level(results[0])).collect();
         let series = Series {
@@ -281,7 +255,7 @@ fn series(runs: &[NamedRun]) -> Vec<Series> {
             facet: name(key, &|at| at != BLOCK_SIZE),
             ink: Ink::Curve,
             mark_pixels: MARK_PIXELS,
-            points: points(&results),
+            points: points(results),
         };
         found.push((levels, series));
     }
@@ -316,30 +290,25 @@ fn key(run: &NamedRun) -> Vec<String> {
 }
 
 fn points(results: &[&RunResult]) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::new();
-    for result in results {
-        let open = result.workload.is_open_loop();
-        let outstanding =
-            if open { result.outstanding() } else { f64::from(result.workload.outstanding_total()) };
-        let known = points.iter().position(|point| point.outstanding == outstanding);
-        let at = known.unwrap_or_else(|| {
-            let empty = Vec::new;
-            points.push(Point {
-                outstanding,
-                iops: empty(),
-                mean_ns: empty(),
-                median_ns: empty(),
-                p99_ns: empty(),
-            });
-            points.len() - 1
-        });
-        let (point, latency) = (&mut points[at], result.latency());
-        point.iops.push(result.iops());
-        point.mean_ns.extend(latency.mean_ns());
-        point.median_ns.extend(latency.percentile_ns(50.0).map(|ns| ns as f64));
-        let p99 = latency.supports_percentile(99.0).then(|| latency.percentile_ns(99.0)).flatten();
-        point.p99_ns.extend(p99.map(|ns| ns as f64));
-    }
+    let outstanding = |result: &RunResult| match result.workload.is_open_loop() {
+        true => result.outstanding(),
+        false => f64::from(result.workload.outstanding_total()),
+    };
+    let groups = grouped(results.iter().map(|result| (outstanding(result), *result)));
+    let point = |(outstanding, results): (f64, Vec<&RunResult>)| {
+        let latencies = || results.iter().map(|result| result.latency());
+        Point {
+            outstanding,
+            iops: results.iter().map(|result| result.iops()).collect(),
+            mean_ns: latencies().filter_map(|latency| latency.mean_ns()).collect(),
+            median_ns: latencies()
+                .filter_map(|latency| latency.percentile_ns(50.0))
+                .map(|ns| ns as f64)
+                .collect(),
+            p99_ns: latencies().filter_map(|latency| p99_ns(&latency)).collect(),
+        }
+    };
+    let mut points: Vec<Point> = groups.into_iter().map(point).collect();
     points.sort_by(|a, b| a.outstanding.total_cmp(&b.outstanding));
     points
 }

@@ -18,7 +18,7 @@ const FACTORS: [Factor; 6] = [
 ];
 
 fn all_charts() -> Vec<RunChart> {
-    let mut charts: Vec<RunChart> = RunChart::NAMES.iter().map(|(name, _)| name.parse().unwrap()).collect();
+    let mut charts: Vec<RunChart> = RunChart::NAMES.iter().map(|(_, chart)| *chart).collect();
     for (x, y) in [(0, 1), (2, 3), (4, 5)] {
         for value in [Measure::Iops, Measure::MibPerS, Measure::MeanLatency, Measure::P99Latency] {
             charts.push(RunChart::HeatMap { x: FACTORS[x], y: FACTORS[y], value });

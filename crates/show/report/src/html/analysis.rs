@@ -1,12 +1,12 @@
 use super::page::{Banner, chart, judged_by, legend, page};
 use super::sentence::sentence;
-use super::table::{Column, Table, class, tag};
+use super::table::{Table, class, figure, tag};
 use crate::wording::analysis::{coverage, when};
 use crate::{AnalysisReport, ChartSubject, HistoryChart, Tone, number};
 use analyze::{Analysis, BusyFile, Direction, Finding, Span};
 use charts::escape;
 use charts::{HISTORY_INKS, HistorySeries, Ink, Mark, Size};
-use filestats::{Counters, FileKind, IoClass, Ops};
+use filestats::{FileKind, IoClass, Ops};
 use findings::Weight;
 use std::ops::Range;
 
@@ -38,11 +38,10 @@ pub fn analysis(report: &AnalysisReport, charts: &[HistoryChart], command: &str)
         }
     }
     if !report.gaps.is_empty() {
-        let mut table =
-            Table::new(&[("gap of", Column::Text), ("from", Column::Text), ("reason", Column::Long)]);
-        for gap in &report.gaps {
-            table.push(&[escape(&gap.source), number::instant(gap.from_unix_ns), sentence(&gap.reason)]);
-        }
+        let table = Table::of(&report.gaps)
+            .text("gap of", |gap| escape(&gap.source))
+            .text("from", |gap| number::instant(gap.from_unix_ns))
+            .long("reason", |gap| sentence(&gap.reason));
         body.push_str(&format!("<h2>Gaps of the recorder</h2>\n{}", table.html()));
     }
     body.push_str(HOW_TO_READ);
@@ -241,45 +240,24 @@ fn busiest(files: &[BusyFile]) -> String {
     if files.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
-        ("most waited for", Column::Long),
-        ("share", Column::Number),
-        ("N", Column::Number),
-        ("reads", Column::Number),
-        ("read ms", Column::Number),
-        ("p99 at most", Column::Number),
-        ("KiB", Column::Number),
-        ("writes", Column::Number),
-        ("write ms", Column::Number),
-        ("p99 at most", Column::Number),
-        ("KiB", Column::Number),
-        ("syncs", Column::Number),
-        ("sync ms", Column::Number),
-        ("p99 at most", Column::Number),
-    ]);
-    for busy in files {
-        let Counters { read, write, sync, .. } = busy.counters;
-        let ms = |ops: &Ops| super::table::figure(ops.latency_ns(), number::millis);
-        let kib = |ops: &Ops| number::or_dash(ops.average_bytes(), |bytes| number::rate(bytes / 1024.0));
-        let sync = sync.known();
-        let p99 = |ns: Option<u64>| ns.map_or(number::NONE.into(), |ns| number::millis(ns as f64));
-        table.push(&[
-            escape(&busy.file.path),
-            busy.share.map_or(number::NONE.into(), number::share),
-            number::or_dash(busy.outstanding(), number::rate),
-            number::count(read.count),
-            ms(&read),
-            p99(busy.p99_at_most_ns.read_ns),
-            kib(&read),
-            number::count(write.count),
-            ms(&write),
-            p99(busy.p99_at_most_ns.write_ns),
-            kib(&write),
-            sync.map_or(number::NONE.into(), |sync| number::count(sync.count)),
-            sync.map_or(number::NONE.into(), |sync| ms(&sync)),
-            p99(busy.p99_at_most_ns.sync_ns),
-        ]);
-    }
+    let ms = |ops: Ops| figure(ops.latency_ns(), number::millis);
+    let kib = |ops: Ops| number::or_dash(ops.average_bytes(), |bytes| number::rate(bytes / 1024.0));
+    let p99 = |ns: Option<u64>| ns.map_or(number::NONE.into(), |ns| number::millis(ns as f64));
+    let table = Table::of(files)
+        .long("most waited for", |busy| escape(&busy.file.path))
+        .number("share", |busy| busy.share.map_or(number::NONE.into(), number::share))
+        .number("N", |busy| number::or_dash(busy.outstanding(), number::rate))
+        .number("reads", |busy| number::count(busy.counters.read.count))
+        .number("read ms", |busy| ms(busy.counters.read))
+        .number("p99 at most", |busy| p99(busy.p99_at_most_ns.read_ns))
+        .number("KiB", |busy| kib(busy.counters.read))
+        .number("writes", |busy| number::count(busy.counters.write.count))
+        .number("write ms", |busy| ms(busy.counters.write))
+        .number("p99 at most", |busy| p99(busy.p99_at_most_ns.write_ns))
+        .number("KiB", |busy| kib(busy.counters.write))
+        .number("syncs", |busy| number::or_dash(busy.counters.sync, |sync| number::count(sync.count)))
+        .number("sync ms", |busy| number::or_dash(busy.counters.sync, ms))
+        .number("p99 at most", |busy| p99(busy.p99_at_most_ns.sync_ns));
     format!("<h3 style=\"margin-top:18px\">The files most waited for</h3>\n{}", table.html())
 }
 

@@ -1,8 +1,9 @@
 use super::page::{chart, legend, page};
-use super::table::{Column, Table};
+use super::table::Table;
 use crate::number;
 use crate::wording::capability::{
-    conditions_line, demands, device_line, error_line, knee_line, sharing_line, target_line,
+    conditions_line, demands, device_line, error_line, knee_line, point_notes, reached_knee, sharing_line,
+    target_line,
 };
 use capability::{Capability, Curve, KneeReason};
 use charts::words::capitalised;
@@ -44,35 +45,29 @@ fn overview(capability: &Capability) -> String {
     if capability.curves.is_empty() {
         return "<p>No curves were measured.</p>\n".into();
     }
-    let mut table = Table::new(&[
-        ("workload", Column::Text),
-        ("highest IOPS", Column::Value),
-        ("MiB/s", Column::Number),
-        ("lowest mean latency", Column::Number),
-        ("knee (N)", Column::Number),
-        ("95 % interval", Column::Number),
-    ]);
-    for curve in &capability.curves {
-        let mib = curve.points.iter().map(|point| point.mib_per_s).max_by(f64::total_cmp);
-        let (knee, interval) = match &curve.knee {
-            Some(knee) if knee.reason == KneeReason::NotReached => {
-                (format!("beyond {}", number::rate(knee.outstanding)), number::NONE.into())
-            }
-            Some(knee) => (
-                number::rate(knee.outstanding),
-                format!("{} to {}", number::rate(knee.low), number::rate(knee.high)),
-            ),
-            None => (number::NONE.into(), number::NONE.into()),
-        };
-        table.push(&[
-            escape(&curve.workload.to_string()),
-            curve.iops_max().map_or(number::NONE.into(), number::rate),
-            mib.map_or(number::NONE.into(), number::rate),
-            curve.latency_ns_min().map_or(number::NONE.into(), number::time),
-            knee,
-            interval,
-        ]);
-    }
+    let knee = |curve: &Curve| match &curve.knee {
+        Some(knee) if knee.reason == KneeReason::NotReached => {
+            format!("beyond {}", number::rate(knee.outstanding))
+        }
+        Some(knee) => number::rate(knee.outstanding),
+        None => number::NONE.into(),
+    };
+    let interval = |curve: &Curve| match reached_knee(curve) {
+        Some(knee) => format!("{} to {}", number::rate(knee.low), number::rate(knee.high)),
+        None => number::NONE.into(),
+    };
+    let table = Table::of(&capability.curves)
+        .text("workload", |curve| escape(&curve.workload.to_string()))
+        .value("highest IOPS", |curve| curve.iops_max().map_or(number::NONE.into(), number::rate))
+        .number("MiB/s", |curve| {
+            let mib_per_s = curve.points.iter().map(|point| point.mib_per_s).max_by(f64::total_cmp);
+            mib_per_s.map_or(number::NONE.into(), number::rate)
+        })
+        .number("lowest mean latency", |curve| {
+            curve.latency_ns_min().map_or(number::NONE.into(), number::time)
+        })
+        .number("knee (N)", |curve| knee(curve))
+        .number("95 % interval", |curve| interval(curve));
     format!("<h2>In short</h2>\n{}", table.html())
 }
 
@@ -83,13 +78,12 @@ pub(super) fn curve_charts(curve: &Curve, place: Option<&Place>) -> String {
 
 /// The same for a curve that was measured or simulated.
 pub(super) fn charts_of_curve(curve: &Curve, place: Option<&Place>, how: &'static str) -> String {
-    let reached = curve.knee.as_ref().is_some_and(|knee| knee.reason != KneeReason::NotReached);
     let entries = |bounds: &'static str| {
         let mut entries = vec![(Mark::Line, Ink::Curve, how)];
         if curve.knee.is_some() {
             entries.push((Mark::Dashed, Ink::Bound, bounds));
         }
-        if reached {
+        if reached_knee(curve).is_some() {
             entries.push((Mark::Area, Ink::Knee, "knee, 95 % interval"));
         }
         if place.is_some() {
@@ -112,40 +106,18 @@ pub(super) fn charts_of_curve(curve: &Curve, place: Option<&Place>, how: &'stati
 }
 
 pub(super) fn points(curve: &Curve) -> String {
-    let mut table = Table::new(&[
-        ("N", Column::Number),
-        ("IOPS", Column::Value),
-        ("±", Column::Number),
-        ("MiB/s", Column::Number),
-        ("mean", Column::Number),
-        ("median", Column::Number),
-        ("p99", Column::Number),
-        ("longest", Column::Number),
-        ("CPU an I/O", Column::Number),
-        ("", Column::Text),
-    ]);
-    for point in &curve.points {
-        let mut notes = Vec::new();
-        if !point.steady {
-            notes.push("not steady".to_owned());
-        }
-        if point.failed > 0 {
-            notes.push(format!("{} failed", number::count(point.failed)));
-        }
-        table.push(&[
-            point.outstanding.to_string(),
-            number::rate(point.iops),
-            number::rate(point.iops_half_width),
-            number::rate(point.mib_per_s),
-            number::time(point.latency_ns),
-            number::time(point.latency_ns_p50 as f64),
-            point.latency_ns_p99.map_or(number::NONE.into(), |ns| number::time(ns as f64)),
-            number::time(point.latency_ns_max as f64),
-            number::time(point.cpu_ns_per_io),
-            format!("<span class=\"why\">{}</span>", notes.join(", ")),
-        ]);
-    }
-    table.html()
+    Table::of(&curve.points)
+        .number("N", |point| point.outstanding.to_string())
+        .value("IOPS", |point| number::rate(point.iops))
+        .number("±", |point| number::rate(point.iops_half_width))
+        .number("MiB/s", |point| number::rate(point.mib_per_s))
+        .number("mean", |point| number::time(point.latency_ns))
+        .number("median", |point| number::time(point.latency_ns_p50 as f64))
+        .number("p99", |point| point.latency_ns_p99.map_or(number::NONE.into(), |ns| number::time(ns as f64)))
+        .number("longest", |point| number::time(point.latency_ns_max as f64))
+        .number("CPU an I/O", |point| number::time(point.cpu_ns_per_io))
+        .text("", |point| format!("<span class=\"why\">{}</span>", point_notes(point)))
+        .html()
 }
 
 /// What an I/O costs, and the error of the model on what was kept out of the fit.
@@ -155,22 +127,12 @@ pub(super) fn cost_model(capability: &Capability) -> String {
                 reads and writes.</p>\n"
             .into();
     };
-    let mut costs = Table::new(&[
-        ("kind of I/O", Column::Text),
-        ("each I/O", Column::Number),
-        ("each MiB", Column::Number),
-        ("8 KiB I/O", Column::Number),
-        ("64 KiB I/O", Column::Number),
-    ]);
-    for (name, demand) in demands(model) {
-        costs.push(&[
-            name.into(),
-            number::time(demand.fixed_ns),
-            number::time(demand.per_byte_ns * 1_048_576.0),
-            number::time(demand.at_bytes(8192.0)),
-            number::time(demand.at_bytes(65_536.0)),
-        ]);
-    }
+    let costs = Table::of(demands(model))
+        .text("kind of I/O", |(name, _)| (*name).into())
+        .number("each I/O", |(_, demand)| number::time(demand.fixed_ns))
+        .number("each MiB", |(_, demand)| number::time(demand.per_byte_ns * 1_048_576.0))
+        .number("8 KiB I/O", |(_, demand)| number::time(demand.at_bytes(8192.0)))
+        .number("64 KiB I/O", |(_, demand)| number::time(demand.at_bytes(65_536.0)));
     let mut html = format!(
         "<h2>What an I/O costs</h2>\n<p class=\"small\">How much of the storage’s time an I/O takes when the storage is \
          full: a fixed part, and a part for its bytes. {}; {}.</p>\n{}",
@@ -179,20 +141,11 @@ pub(super) fn cost_model(capability: &Capability) -> String {
         costs.html()
     );
     if !model.held_out.is_empty() {
-        let mut held_out = Table::new(&[
-            ("kept out of the fit", Column::Text),
-            ("measured IOPS", Column::Number),
-            ("IOPS by the model", Column::Number),
-            ("off by", Column::Number),
-        ]);
-        for held in &model.held_out {
-            held_out.push(&[
-                escape(&held.workload.to_string()),
-                number::rate(held.measured_iops),
-                number::rate(held.predicted_iops),
-                number::share(held.predicted_iops / held.measured_iops - 1.0),
-            ]);
-        }
+        let held_out = Table::of(&model.held_out)
+            .text("kept out of the fit", |held| escape(&held.workload.to_string()))
+            .number("measured IOPS", |held| number::rate(held.measured_iops))
+            .number("IOPS by the model", |held| number::rate(held.predicted_iops))
+            .number("off by", |held| number::share(held.predicted_iops / held.measured_iops - 1.0));
         html.push_str(&held_out.html());
     }
     html

@@ -1,7 +1,7 @@
 use super::capability::{cost_model, curve_charts, facts};
 use super::page::{Banner, chart, judged_by, legend, page};
 use super::sentence::sentence;
-use super::table::{Column, Table, class, figure, tag};
+use super::table::{Table, class, figure, tag};
 use crate::files::{FileRow, worst_first};
 use crate::headline::headlines;
 use crate::{Check, Tone, number, wording};
@@ -80,20 +80,13 @@ fn three_figures(check: &Check, figures: &Figures) -> String {
 
 fn advice(check: &Check) -> String {
     let Some(advice) = &check.advice else { return String::new() };
-    let mut table = Table::new(&[
-        ("", Column::Text),
-        ("carries", Column::Value),
-        ("mean latency at today's demand", Column::Number),
-        ("", Column::Text),
-    ]);
-    for remedy in &advice.remedies {
-        table.push(&[
-            escape(&remedy.what),
-            format!("{:.2} x today's demand", remedy.carries),
-            remedy.latency_ns.map_or("too much".to_owned(), number::time),
-            if remedy.enough { "enough, with room".to_owned() } else { String::new() },
-        ]);
-    }
+    let table = Table::of(&advice.remedies)
+        .text("", |remedy| escape(&remedy.what))
+        .value("carries", |remedy| format!("{:.2} x today's demand", remedy.carries))
+        .number("mean latency at today's demand", |remedy| {
+            remedy.latency_ns.map_or("too much".to_owned(), number::time)
+        })
+        .text("", |remedy| if remedy.enough { "enough, with room".into() } else { String::new() });
     let note = escape(&crate::estimate::advice_note(advice));
     format!("<h2>How far each remedy would carry</h2>\n<p class=\"small\">{note}</p>\n{}", table.html())
 }
@@ -156,22 +149,27 @@ fn files(check: &Check) -> String {
     if files.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
-        ("database", Column::Text),
-        ("file", Column::Long),
-        ("kind", Column::Text),
-        ("time waited", Column::Number),
-        ("reads/s", Column::Number),
-        ("writes/s", Column::Number),
-        ("read ms", Column::Number),
-        ("write ms", Column::Number),
-        ("sync ms", Column::Number),
-        ("average KiB", Column::Number),
-        ("band", Column::Text),
-    ]);
-    for file in &files {
-        table.push(&file_row(file));
-    }
+    let or_dash = |text: Option<String>| text.unwrap_or(number::NONE.into());
+    let per_second = |file: &FileRow, of: fn(&Delta) -> u64| {
+        or_dash(file.delta().map(|delta| number::rate(of(delta) as f64 / delta.elapsed_s())))
+    };
+    let latency = |file: &FileRow, of: fn(&Delta) -> Figure<f64>| {
+        or_dash(file.delta().map(|delta| figure(of(delta), number::millis)))
+    };
+    let table = Table::of(files)
+        .text("database", |file| or_dash(file.row.file.database.as_deref().map(escape)))
+        .long("file", |file| escape(&file.row.file.path))
+        .text("kind", |file| file.row.file.kind.to_string())
+        .number("time waited", |file| or_dash(file.stall_share.map(number::share)))
+        .number("reads/s", |file| per_second(file, |delta| delta.counters.read.count))
+        .number("writes/s", |file| per_second(file, |delta| delta.counters.write.count))
+        .number("read ms", |file| latency(file, Delta::read_latency_ns))
+        .number("write ms", |file| latency(file, Delta::write_latency_ns))
+        .number("sync ms", |file| latency(file, Delta::sync_latency_ns))
+        .number("average KiB", |file| {
+            number::or_dash(file.average_bytes(), |bytes| number::rate(bytes / 1024.0))
+        })
+        .text("band", band);
     format!(
         "<h2>Files</h2>\n<p class=\"small\">Over the whole observation, the file most waited for first. The band \
          grades what the file is waited for most.</p>\n{}",
@@ -179,56 +177,25 @@ fn files(check: &Check) -> String {
     )
 }
 
-fn file_row(file: &FileRow) -> Vec<String> {
-    let identity = &file.row.file;
-    let per_second = |of: fn(&Delta) -> u64| match file.delta() {
-        Some(delta) => number::rate(of(delta) as f64 / delta.elapsed_s()),
-        None => number::NONE.into(),
-    };
-    let latency = |of: fn(&Delta) -> Figure<f64>| match file.delta() {
-        Some(delta) => figure(of(delta), number::millis),
-        None => number::NONE.into(),
-    };
-    let band = match (file.grade, file.reason()) {
+fn band(file: &FileRow) -> String {
+    match (file.grade, file.row.interval.reason()) {
         (Some(grade), _) => {
             format!("{} {}s", tag(grade.band.name, Tone::from_rank(grade.band.rank, grade.bands)), grade.of)
         }
         (None, Some(reason)) => format!("<span class=\"why\">no figures: {reason}</span>"),
         (None, None) => number::NONE.into(),
-    };
-    vec![
-        identity.database.as_deref().map_or(number::NONE.into(), escape),
-        escape(&identity.path),
-        identity.kind.to_string(),
-        file.stall_share.map_or(number::NONE.into(), number::share),
-        per_second(|delta| delta.counters.read.count),
-        per_second(|delta| delta.counters.write.count),
-        latency(Delta::read_latency_ns),
-        latency(Delta::write_latency_ns),
-        latency(Delta::sync_latency_ns),
-        number::or_dash(file.average_bytes(), |bytes| number::rate(bytes / 1024.0)),
-        band,
-    ]
+    }
 }
 
 fn evidence(check: &Check) -> String {
     if check.verdict.evidence.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
-        ("what", Column::Long),
-        ("value", Column::Value),
-        ("from", Column::Long),
-        ("as of", Column::Text),
-    ]);
-    for fact in &check.verdict.evidence {
-        table.push(&[
-            escape(&fact.what),
-            escape(&wording::evidence::value(fact)),
-            escape(&fact.source),
-            number::instant(fact.at),
-        ]);
-    }
+    let table = Table::of(&check.verdict.evidence)
+        .long("what", |fact| escape(&fact.what))
+        .value("value", |fact| escape(&wording::evidence::value(fact)))
+        .long("from", |fact| escape(&fact.source))
+        .text("as of", |fact| number::instant(fact.at));
     format!("<h2>Evidence</h2>\n{}", table.html())
 }
 

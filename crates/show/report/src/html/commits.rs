@@ -1,9 +1,9 @@
 use super::page::{page, run_chart};
 use super::runs::{opening, repeat};
-use super::table::{Column, Table, figure};
+use super::table::{Table, figure};
 use crate::number;
 use charts::escape;
-use experiments::{CommitResult, CommitStudy};
+use experiments::CommitStudy;
 use filestats::Figure;
 
 /// Rows committed in batches as a page: conclusions, chart, table, how to read them.
@@ -31,36 +31,18 @@ const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
     cured by fewer commits, not by more storage.</p>\n</div>\n";
 
 fn table(study: &CommitStudy) -> String {
-    let mut table = Table::new(&[
-        ("engine", Column::Long),
-        ("rows a commit", Column::Number),
-        ("commits", Column::Number),
-        ("time", Column::Value),
-        ("rows/s", Column::Number),
-        ("log writes", Column::Number),
-        ("mean size", Column::Number),
-        ("log syncs", Column::Number),
-        ("data writes", Column::Number),
-        ("data syncs", Column::Number),
-        ("waiting", Column::Number),
-    ]);
-    study.results.iter().for_each(|result| table.push(&row(result)));
-    table.html()
-}
-
-fn row(result: &CommitResult) -> [String; 11] {
     let count = |of: Figure<u64>| figure(of.map(|count| count as f64), number::rate);
-    [
-        escape(&result.name()),
-        number::count(result.batch),
-        number::count(result.commits),
-        number::time(result.seconds * 1e9),
-        number::rate(result.rows_per_s().round()),
-        count(result.log.writes),
-        figure(result.log.write_bytes_mean(), number::bytes),
-        count(result.log.syncs),
-        count(result.data.writes),
-        count(result.data.syncs),
-        figure(result.wait_share(), number::share),
-    ]
+    Table::of(&study.results)
+        .long("engine", |result| escape(&result.name()))
+        .number("rows a commit", |result| number::count(result.batch))
+        .number("commits", |result| number::count(result.commits))
+        .value("time", |result| number::time(result.seconds * 1e9))
+        .number("rows/s", |result| number::rate(result.rows_per_s().round()))
+        .number("log writes", |result| count(result.log.writes))
+        .number("mean size", |result| figure(result.log.write_bytes_mean(), number::bytes))
+        .number("log syncs", |result| count(result.log.syncs))
+        .number("data writes", |result| count(result.data.writes))
+        .number("data syncs", |result| count(result.data.syncs))
+        .number("waiting", |result| figure(result.wait_share(), number::share))
+        .html()
 }

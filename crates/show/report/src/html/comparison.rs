@@ -1,7 +1,7 @@
 use super::page::{page, panel, run_chart};
 use super::runs::{how_to_read, opening, repeat, results};
 use super::sentence::sentence;
-use super::table::{Column, Table, tag};
+use super::table::{Table, tag};
 use crate::{Tone, number, wording};
 use charts::words::capitalised;
 use charts::{Difference, Ink, NamedRun, RunChart, difference, escape};
@@ -144,30 +144,20 @@ fn drawn(row: &ComparisonRow) -> Option<Difference> {
 }
 
 fn rows(rows: &[ComparisonRow]) -> String {
-    let mut table = Table::new(&[
-        ("figure", Column::Long),
-        ("A", Column::Number),
-        ("B", Column::Number),
-        ("change", Column::Value),
-        ("interval", Column::Number),
-        ("in words", Column::Long),
-    ]);
-    for row in rows {
-        let tone = match row.better {
-            Some(true) => Tone::Good,
-            Some(false) => Tone::Bad,
-            None => Tone::Neutral,
-        };
-        table.push(&[
-            sentence(&row.what),
-            sentence(&row.a),
-            sentence(&row.b),
-            row.change.map_or(number::NONE.into(), number::change),
-            row.interval.map_or(number::NONE.into(), |(low, high)| {
-                format!("{} to {}", number::change(low), number::change(high))
-            }),
-            tag(&row.words, tone),
-        ]);
-    }
-    table.html()
+    let tone = |row: &ComparisonRow| match row.better {
+        Some(true) => Tone::Good,
+        Some(false) => Tone::Bad,
+        None => Tone::Neutral,
+    };
+    Table::of(rows)
+        .long("figure", |row| sentence(&row.what))
+        .number("A", |row| sentence(&row.a))
+        .number("B", |row| sentence(&row.b))
+        .value("change", |row| row.change.map_or(number::NONE.into(), number::change))
+        .number("interval", |row| {
+            let words = |(low, high)| format!("{} to {}", number::change(low), number::change(high));
+            row.interval.map_or(number::NONE.into(), words)
+        })
+        .long("in words", |row| tag(&row.words, tone(row)))
+        .html()
 }

@@ -1,9 +1,9 @@
 use super::page::{page, run_chart};
 use super::runs::{opening, repeat};
-use super::table::{Column, Table};
+use super::table::Table;
 use crate::number;
 use charts::escape;
-use experiments::{RecoverResult, RecoverStudy};
+use experiments::RecoverStudy;
 use filestats::Figure;
 
 /// Crashed engines opened again as a page: conclusions, chart, table, how to read them.
@@ -30,49 +30,28 @@ const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
     <p>Afterwards a page of every acknowledged commit was read and compared.</p>\n</div>\n";
 
 fn table(study: &RecoverStudy) -> String {
-    let mut table = Table::new(&[
-        ("engine", Column::Long),
-        ("first read", Column::Value),
-        ("first write", Column::Number),
-        ("all", Column::Number),
-        ("pages", Column::Number),
-        ("pages/s", Column::Number),
-        ("MiB/s", Column::Number),
-        ("log", Column::Number),
-        ("reads", Column::Number),
-        ("writes", Column::Number),
-        ("syncs", Column::Number),
-        ("N", Column::Number),
-        ("compared", Column::Number),
-    ]);
-    study.results.iter().for_each(|result| table.push(&row(result)));
-    for out in &study.left_out {
-        let mut cells = [const { String::new() }; 13];
-        cells[0] = escape(&out.engine);
-        cells[1] = "left out".into();
-        cells[2..].fill(number::NONE.into());
-        table.push(&cells);
-    }
-    table.html()
-}
-
-fn row(result: &RecoverResult) -> [String; 13] {
     // A note has the reason of an unknown figure: words would move the last columns out of the page.
     let count = |of: Figure<u64>| number::or_dash(of, |count| number::rate(count as f64));
     let time = |seconds: f64| number::time(seconds * 1e9);
-    [
-        escape(&result.name()),
-        time(result.first_read_s),
-        time(result.first_write_s),
-        time(result.full_s),
-        count(result.pages),
-        number::or_dash(result.pages_per_s(), |rate| number::rate(rate.round())),
-        number::or_dash(result.mib_per_s(), number::rate),
-        number::bytes(result.log_bytes as f64),
-        count(result.io.reads),
-        count(result.io.writes),
-        count(result.io.syncs),
-        number::or_dash(result.n(), number::rate),
-        number::count(result.checked),
-    ]
+    let mut table = Table::of(&study.results)
+        .long("engine", |result| escape(&result.name()))
+        .value("first read", |result| time(result.first_read_s))
+        .number("first write", |result| time(result.first_write_s))
+        .number("all", |result| time(result.full_s))
+        .number("pages", |result| count(result.pages))
+        .number("pages/s", |result| number::or_dash(result.pages_per_s(), |rate| number::rate(rate.round())))
+        .number("MiB/s", |result| number::or_dash(result.mib_per_s(), number::rate))
+        .number("log", |result| number::bytes(result.log_bytes as f64))
+        .number("reads", |result| count(result.io.reads))
+        .number("writes", |result| count(result.io.writes))
+        .number("syncs", |result| count(result.io.syncs))
+        .number("N", |result| number::or_dash(result.n(), number::rate))
+        .number("compared", |result| number::count(result.checked));
+    for out in &study.left_out {
+        let mut cells = [number::NONE; 13].map(String::from);
+        cells[0] = escape(&out.engine);
+        cells[1] = "left out".into();
+        table.push(&cells);
+    }
+    table.html()
 }

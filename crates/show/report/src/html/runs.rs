@@ -1,7 +1,7 @@
 use super::page::{page, run_chart};
 use super::sentence::sentence;
-use super::table::{Column, Table};
-use crate::number;
+use super::table::Table;
+use crate::{number, wording::members::MemberRow};
 use charts::{Factor, Measure, NamedRun, RunChart, escape, labels, workload_words};
 use workload::{LatencyHistogram, RunResult};
 
@@ -102,20 +102,25 @@ fn known(latency: &LatencyHistogram, percent: f64) -> Option<String> {
 
 /// One row a run.
 pub(super) fn results(runs: &[NamedRun]) -> String {
-    let mut table = Table::new(&[
-        ("run", Column::Long),
-        ("IOPS", Column::Value),
-        ("MiB/s", Column::Number),
-        ("mean", Column::Number),
-        ("p50", Column::Number),
-        ("p99", Column::Number),
-        ("p99.9", Column::Number),
-        ("longest", Column::Number),
-        ("failed", Column::Number),
-    ]);
-    for (run, label) in runs.iter().zip(labels(runs)).take(ROWS_MAX) {
-        table.push(&row(&run.result, &label));
-    }
+    let latency = |percent: f64| {
+        move |(run, _): &(&NamedRun, String)| {
+            known(&run.result.latency(), percent).unwrap_or(number::NONE.into())
+        }
+    };
+    let time = |ns: Option<f64>| ns.map_or(number::NONE.into(), number::time);
+    let table = Table::of(runs.iter().zip(labels(runs)).take(ROWS_MAX))
+        .long("run", |(run, label)| {
+            let ended = if run.result.interrupted { " <span class=\"why\">ended early</span>" } else { "" };
+            name(&run.result, label) + ended
+        })
+        .value("IOPS", |(run, _)| number::rate(run.result.iops()))
+        .number("MiB/s", |(run, _)| number::rate(run.result.mib_per_s()))
+        .number("mean", |(run, _)| time(run.result.latency().mean_ns()))
+        .number("p50", latency(50.0))
+        .number("p99", latency(99.0))
+        .number("p99.9", latency(99.9))
+        .number("longest", |(run, _)| time(run.result.latency().max_ns().map(|ns| ns as f64)))
+        .number("failed", |(run, _)| number::count(run.result.failed()));
     let left_out = match runs.len().saturating_sub(ROWS_MAX) {
         0 => String::new(),
         more => format!("<p class=\"small\">{} more runs are not listed.</p>\n", number::count(more as u64)),
@@ -128,53 +133,25 @@ fn members(runs: &[NamedRun]) -> String {
     if runs.iter().all(|run| run.result.members.is_empty()) {
         return String::new();
     }
-    let mut table = Table::new(&[
-        ("run", Column::Long),
-        ("member", Column::Text),
-        ("IOPS", Column::Value),
-        ("share", Column::Number),
-        ("MiB/s", Column::Number),
-        ("outstanding", Column::Number),
-        ("mean", Column::Number),
-        ("failed", Column::Number),
-    ]);
     let rows = runs.iter().zip(labels(runs)).flat_map(|(run, label)| {
-        run.result.members.iter().map(move |member| (&run.result, label.clone(), member))
+        let name = name(&run.result, &label);
+        MemberRow::all(&run.result).map(move |member| (name.clone(), member))
     });
-    for (result, label, member) in rows.take(ROWS_MAX) {
-        let total = member.total();
-        let all: u64 = result.members.iter().map(|each| each.total().count).sum();
-        let seconds = result.elapsed_s().max(1e-9);
-        table.push(&[
-            escape(&if label.is_empty() { workload_words(result) } else { label }),
-            escape(&member.path),
-            number::rate(total.count as f64 / seconds),
-            number::share(total.count as f64 / all.max(1) as f64),
-            number::rate(total.bytes as f64 / 1_048_576.0 / seconds),
-            number::rate(total.stall_ns as f64 / 1e9 / seconds),
-            total.mean_ns().map_or(number::NONE.into(), number::time),
-            number::count(member.failed),
-        ]);
-    }
+    let table = Table::of(rows.take(ROWS_MAX))
+        .long("run", |(name, _)| name.clone())
+        .text("member", |(_, member)| escape(member.path))
+        .value("IOPS", |(_, member)| number::rate(member.iops))
+        .number("share", |(_, member)| number::share(member.share))
+        .number("MiB/s", |(_, member)| number::rate(member.mib_per_s))
+        .number("outstanding", |(_, member)| number::rate(member.outstanding))
+        .number("mean", |(_, member)| member.mean())
+        .number("failed", |(_, member)| number::count(member.failed));
     format!("<h2>Members</h2>\n{}", table.html())
 }
 
-fn row(result: &RunResult, label: &str) -> Vec<String> {
-    let latency = result.latency();
-    let name = if label.is_empty() { workload_words(result) } else { label.to_owned() };
-    let percentile = |percent: f64| known(&latency, percent).unwrap_or(number::NONE.into());
-    let interrupted = if result.interrupted { " <span class=\"why\">ended early</span>" } else { "" };
-    vec![
-        format!("{}{interrupted}", escape(&name)),
-        number::rate(result.iops()),
-        number::rate(result.mib_per_s()),
-        latency.mean_ns().map_or(number::NONE.into(), number::time),
-        percentile(50.0),
-        percentile(99.0),
-        percentile(99.9),
-        latency.max_ns().map_or(number::NONE.into(), |ns| number::time(ns as f64)),
-        number::count(result.failed()),
-    ]
+/// A run's label, or its workload in short.
+fn name(result: &RunResult, label: &str) -> String {
+    escape(&if label.is_empty() { workload_words(result) } else { label.to_owned() })
 }
 
 /// The exact command.

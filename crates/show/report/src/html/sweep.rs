@@ -1,10 +1,11 @@
 use super::page::{page, run_chart};
 use super::runs::{how_to_read, opening, repeat};
 use super::sentence::sentence;
-use super::table::{Column, Table, folded};
+use super::table::{Table, folded};
 use crate::number;
-use crate::wording::sweep::{half_width, properties};
-use capability::{QueueSeen, Sweep, SweepComparison, SweepStep};
+use crate::wording::members::MemberRow;
+use crate::wording::sweep::{STEP_FIGURES, StepFigure, properties};
+use capability::{Sweep, SweepComparison, SweepStep};
 use charts::escape;
 use charts::sweep::{chart, comparison_words, names};
 
@@ -66,56 +67,28 @@ fn what_ran(sweeps: &[Sweep]) -> String {
 
 /// A row for each property, a column for each sweep.
 fn meaning(sweeps: &[Sweep], names: &[String]) -> String {
-    let columns: Vec<(&str, Column)> = std::iter::once(("", Column::Text))
-        .chain(names.iter().map(|name| (name.as_str(), Column::Long)))
-        .collect();
-    let mut table = Table::new(&columns);
     let curves: Vec<_> = sweeps.iter().map(properties).collect();
     let rows = curves.iter().map(Vec::len).max().unwrap_or(0);
-    for row in 0..rows {
-        let name = curves.iter().find_map(|curve| curve.get(row)).map_or("", |property| property.name);
-        let texts = curves
-            .iter()
-            .map(|curve| curve.get(row).map_or(String::new(), |property| sentence(&property.text)));
-        table.push(&std::iter::once(name.to_owned()).chain(texts).collect::<Vec<String>>());
+    let name =
+        |row: &usize| curves.iter().find_map(|curve| curve.get(*row)).map_or("", |property| property.name);
+    let mut table = Table::of(0..rows).text("", |row| name(row).into());
+    for (curve, name) in curves.iter().zip(names) {
+        let text = |row: &usize| curve.get(*row).map_or(String::new(), |property| sentence(&property.text));
+        table = table.long(name, text);
     }
     format!("<h2>What the curves say</h2>\n{}", table.html())
 }
 
 fn steps(sweep: &Sweep) -> String {
-    let mut table = Table::new(&[
-        ("outstanding", Column::Number),
-        ("IOPS", Column::Value),
-        ("±", Column::Number),
-        ("MiB/s", Column::Number),
-        ("mean", Column::Number),
-        ("p99", Column::Number),
-        ("N (Little)", Column::Number),
-        ("queue", Column::Number),
-        ("looks", Column::Number),
-        ("off by", Column::Number),
-        ("worst look", Column::Number),
-        ("failed", Column::Number),
-    ]);
-    for SweepStep { point, queue, .. } in &sweep.steps {
-        let none = || number::NONE.to_owned();
-        let queue = queue.as_ref();
-        table.push(&[
-            point.outstanding.to_string(),
-            number::rate(point.iops),
-            half_width(point.iops_half_width),
-            number::rate(point.mib_per_s),
-            number::time(point.latency_ns),
-            point.latency_ns_p99.map_or_else(none, |ns| number::time(ns as f64)),
-            number::rate(point.outstanding_measured),
-            queue.map_or_else(none, |queue| number::rate(queue.weighted)),
-            queue.and_then(QueueSeen::sampled).map_or_else(none, number::rate),
-            queue.and_then(QueueSeen::error).map_or_else(none, number::whole_change),
-            queue.and_then(QueueSeen::error_max).map_or_else(none, number::whole_change),
-            number::count(point.failed),
-        ]);
+    let mut table = Table::of(&sweep.steps);
+    for StepFigure { page_title, write, .. } in STEP_FIGURES {
+        table = match page_title {
+            "IOPS" => table.value(page_title, |step| write(step)),
+            _ => table.number(page_title, |step| write(step)),
+        };
     }
-    folded(&format!("{} steps", sweep.steps.len()), &table, sweep.steps.len())
+    let table = table.number("failed", |step| number::count(step.point.failed));
+    folded(&format!("{} steps", sweep.steps.len()), &table)
 }
 
 /// The share of each member of a layout, step by step.
@@ -123,36 +96,19 @@ fn members(sweep: &Sweep) -> String {
     if sweep.steps.iter().all(|step| step.result.members.is_empty()) {
         return String::new();
     }
-    let mut table = Table::new(&[
-        ("outstanding", Column::Number),
-        ("member", Column::Text),
-        ("share", Column::Value),
-        ("IOPS", Column::Number),
-        ("MiB/s", Column::Number),
-        ("N (Little)", Column::Number),
-        ("mean", Column::Number),
-        ("failed", Column::Number),
-    ]);
-    let mut rows = 0;
-    for SweepStep { point, result, .. } in &sweep.steps {
-        let seconds = result.elapsed_s().max(1e-9);
-        let all: u64 = result.members.iter().map(|member| member.total().count).sum();
-        for member in &result.members {
-            let total = member.total();
-            rows += 1;
-            table.push(&[
-                point.outstanding.to_string(),
-                escape(&member.path),
-                number::share(total.count as f64 / all.max(1) as f64),
-                number::rate(total.count as f64 / seconds),
-                number::rate(total.bytes as f64 / 1_048_576.0 / seconds),
-                number::rate(total.stall_ns as f64 / 1e9 / seconds),
-                total.mean_ns().map_or(number::NONE.into(), number::time),
-                number::count(member.failed),
-            ]);
-        }
-    }
-    folded("Members, step by step", &table, rows)
+    let rows = sweep.steps.iter().flat_map(|SweepStep { point, result, .. }| {
+        MemberRow::all(result).map(move |member| (point.outstanding, member))
+    });
+    let table = Table::of(rows)
+        .number("outstanding", |(outstanding, _)| outstanding.to_string())
+        .text("member", |(_, member)| escape(member.path))
+        .value("share", |(_, member)| number::share(member.share))
+        .number("IOPS", |(_, member)| number::rate(member.iops))
+        .number("MiB/s", |(_, member)| number::rate(member.mib_per_s))
+        .number("N (Little)", |(_, member)| number::rate(member.outstanding))
+        .number("mean", |(_, member)| member.mean())
+        .number("failed", |(_, member)| number::count(member.failed));
+    folded("Members, step by step", &table)
 }
 
 const HOW_TO_READ: &str = "<h2>What the words mean</h2>\n<div class=\"card\">\n\

@@ -4,50 +4,66 @@ use crate::{Tone, number};
 use charts::escape;
 use filestats::{Figure, Reason};
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
-    Text,
-    Long,
-    Number,
-    Value,
+/// What a column holds, as the class of its cells.
+const TEXT: &str = " class=\"l\"";
+const LONG: &str = " class=\"l long\"";
+const NUMBER: &str = "";
+const VALUE: &str = " class=\"value\"";
+
+/// A table with a row for each item, made column by column. Its cells are HTML; its titles are escaped.
+pub(super) struct Table<R> {
+    items: Vec<R>,
+    titles: String,
+    classes: Vec<&'static str>,
+    rows: Vec<String>,
 }
 
-/// A table whose cells are HTML.
-pub(super) struct Table {
-    columns: Vec<(String, Column)>,
-    rows: String,
-}
-
-impl Table {
-    /// By the names of the columns, which are escaped, and what they hold.
-    pub(super) fn new(columns: &[(&str, Column)]) -> Table {
-        let columns = columns.iter().map(|(title, column)| (escape(title), *column)).collect();
-        Table { columns, rows: String::new() }
+impl<R> Table<R> {
+    pub(super) fn of(items: impl IntoIterator<Item = R>) -> Table<R> {
+        let items: Vec<R> = items.into_iter().collect();
+        Table { rows: vec![String::new(); items.len()], items, titles: String::new(), classes: Vec::new() }
     }
 
+    /// Adds a column of words: its title, and an item's cell in it.
+    pub(super) fn text(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
+        self.column(title, TEXT, cell)
+    }
+
+    /// Adds a column of words that may be many.
+    pub(super) fn long(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
+        self.column(title, LONG, cell)
+    }
+
+    /// Adds a column of figures.
+    pub(super) fn number(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
+        self.column(title, NUMBER, cell)
+    }
+
+    /// Adds the column of figures that matters most.
+    pub(super) fn value(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
+        self.column(title, VALUE, cell)
+    }
+
+    fn column(mut self, title: &str, class: &'static str, cell: impl Fn(&R) -> String) -> Self {
+        let title_class = if [TEXT, LONG].contains(&class) { TEXT } else { "" };
+        self.titles.push_str(&format!("<th{title_class}>{}</th>", escape(title)));
+        self.classes.push(class);
+        let rows = self.rows.iter_mut().zip(&self.items);
+        rows.for_each(|(row, item)| row.push_str(&format!("<td{class}>{}</td>", cell(item))));
+        self
+    }
+
+    /// Adds a row of its own below the others.
     pub(super) fn push(&mut self, cells: &[String]) {
-        self.rows.push_str("<tr>");
-        for ((_, column), cell) in self.columns.iter().zip(cells) {
-            let class = match column {
-                Column::Text => " class=\"l\"",
-                Column::Long => " class=\"l long\"",
-                Column::Number => "",
-                Column::Value => " class=\"value\"",
-            };
-            self.rows.push_str(&format!("<td{class}>{cell}</td>"));
-        }
-        self.rows.push_str("</tr>\n");
+        let cells = self.classes.iter().zip(cells);
+        self.rows.push(cells.map(|(class, cell)| format!("<td{class}>{cell}</td>")).collect());
     }
 
     pub(super) fn html(&self) -> String {
-        let title = |(title, column): &(String, Column)| {
-            let class = if matches!(column, Column::Text | Column::Long) { " class=\"l\"" } else { "" };
-            format!("<th{class}>{title}</th>")
-        };
-        let titles: String = self.columns.iter().map(title).collect();
+        let rows: String = self.rows.iter().map(|row| format!("<tr>{row}</tr>\n")).collect();
+        let titles = &self.titles;
         format!(
-            "<div class=\"scroll card flush\"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n",
-            self.rows
+            "<div class=\"scroll card flush\"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
         )
     }
 }
@@ -56,8 +72,8 @@ impl Table {
 const ROWS_OPEN: usize = 12;
 
 /// A table under a summary that opens and closes it.
-pub(super) fn folded(summary: &str, table: &Table, rows: usize) -> String {
-    let open = if rows <= ROWS_OPEN { " open" } else { "" };
+pub(super) fn folded<R>(summary: &str, table: &Table<R>) -> String {
+    let open = if table.rows.len() <= ROWS_OPEN { " open" } else { "" };
     format!("<details{open}>\n<summary>{}</summary>\n{}</details>\n", escape(summary), table.html())
 }
 

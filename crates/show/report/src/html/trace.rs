@@ -1,7 +1,7 @@
 use super::page::{page, run_chart};
 use super::runs::{opening, repeat};
-use super::table::{Column, Table};
-use crate::{TraceSummary, number};
+use super::table::Table;
+use crate::{OpTotals, TraceSummary, number};
 use charts::escape;
 
 /// Files of the table.
@@ -40,51 +40,32 @@ const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
     and the device. A column that reaches high up at one time is a stall that all had together.</p>\n</div>\n";
 
 fn kinds(traced: &TraceSummary) -> String {
-    let mut table = Table::new(&[
-        ("kind", Column::Long),
-        ("I/Os", Column::Number),
-        ("bytes", Column::Number),
-        ("mean", Column::Number),
-        ("p50", Column::Number),
-        ("p99", Column::Number),
-        ("longest", Column::Number),
-    ]);
-    for (op, totals) in traced.by_op() {
-        let at = |percent: f64| totals.percentile_ns(percent).map_or(number::NONE.into(), number::time);
-        table.push(&[
-            op.word().into(),
-            number::count(totals.ios),
-            number::bytes(totals.bytes as f64),
-            number::time(totals.mean_ns()),
-            at(50.0),
-            at(99.0),
-            number::time(totals.max_ns as f64),
-        ]);
-    }
-    table.html()
+    let at = |totals: &OpTotals, percent: f64| {
+        totals.percentile_ns(percent).map_or(number::NONE.into(), number::time)
+    };
+    Table::of(traced.by_op())
+        .long("kind", |(op, _)| op.word().into())
+        .number("I/Os", |(_, totals)| number::count(totals.ios))
+        .number("bytes", |(_, totals)| number::bytes(totals.bytes as f64))
+        .number("mean", |(_, totals)| number::time(totals.mean_ns()))
+        .number("p50", |(_, totals)| at(totals, 50.0))
+        .number("p99", |(_, totals)| at(totals, 99.0))
+        .number("longest", |(_, totals)| number::time(totals.max_ns as f64))
+        .html()
 }
 
 fn files(traced: &TraceSummary) -> String {
-    let mut table = Table::new(&[
-        ("file", Column::Long),
-        ("I/Os", Column::Number),
-        ("bytes", Column::Number),
-        ("mean latency", Column::Number),
-    ]);
     let mut files: Vec<_> = traced.files.iter().collect();
     files.sort_by_key(|file| std::cmp::Reverse(file.ios));
-    for file in files.iter().take(FILES_MAX) {
-        table.push(&[
-            escape(&file.path),
-            number::count(file.ios),
-            number::bytes(file.bytes as f64),
-            number::time(file.stall_ns as f64 / file.ios.max(1) as f64),
-        ]);
-    }
     let more = files.len().saturating_sub(FILES_MAX);
     let more =
         if more > 0 { format!("<p class=\"small\">and {more} more files</p>\n") } else { String::new() };
-    format!("{}{more}", table.html())
+    let table = Table::of(files.into_iter().take(FILES_MAX))
+        .long("file", |file| escape(&file.path))
+        .number("I/Os", |file| number::count(file.ios))
+        .number("bytes", |file| number::bytes(file.bytes as f64))
+        .number("mean latency", |file| number::time(file.stall_ns as f64 / file.ios.max(1) as f64));
+    table.html() + &more
 }
 
 #[cfg(test)]

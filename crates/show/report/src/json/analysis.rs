@@ -2,7 +2,7 @@
 
 use crate::{AnalysisReport, number};
 use analyze::{Analysis, BusyFile};
-use filestats::{Counters, Figure};
+use filestats::Counters;
 use serde_json::{Value, json};
 
 /// The analysis of a stored stretch, source by source.
@@ -51,10 +51,7 @@ fn busy_file(busy: &BusyFile) -> Value {
         "write_bytes": write.bytes,
         "write_latency_ns": write.latency_ns(),
         "syncs": sync.map(|sync| sync.count),
-        "sync_latency_ns": match sync {
-            Figure::Known(sync) => sync.latency_ns(),
-            Figure::Unknown { unknown } => Figure::unknown(unknown),
-        },
+        "sync_latency_ns": busy.counters.sync_latency_ns(),
         "p99_at_most_ns": busy.p99_at_most_ns,
     })
 }

@@ -4,7 +4,7 @@ use super::capability::{cost_model, curve};
 use super::plain;
 use crate::files::{FileRow, worst_first};
 use crate::{Check, number};
-use filestats::{Delta, Figure, Interval, Reason};
+use filestats::{Delta, Figure, Reason};
 use serde_json::{Value, json};
 use verdict::{Figures, Moment};
 
@@ -82,21 +82,14 @@ fn file(file: &FileRow) -> Value {
 
 fn moment(moment: &Moment) -> Value {
     let database = moment.database();
-    let unknown = || {
-        moment.files.iter().find_map(|file| match file.interval {
-            Interval::Unknown(reason) => Some(reason),
-            Interval::Known(_) => None,
-        })
-    };
+    let unknown = moment.files.iter().find_map(|file| file.interval.reason()).unwrap_or(Reason::NotCounted);
     let of = |delta: Option<&Delta>, reason: Reason, figure: fn(&Delta) -> Figure<f64>| {
         delta.map_or(Figure::unknown(reason), figure)
     };
-    let files = |figure| of(database.as_ref(), unknown().unwrap_or(Reason::NotCounted), figure);
-    let device_reason = moment.device.as_ref().map_or(Reason::NotCounted, |device| match device.interval {
-        Interval::Unknown(reason) => reason,
-        Interval::Known(_) => Reason::NotCounted,
-    });
-    let device = |figure| of(moment.device(), device_reason, figure);
+    let files = |figure| of(database.as_ref(), unknown, figure);
+    let device_unknown =
+        moment.device.as_ref().and_then(|device| device.interval.reason()).unwrap_or(Reason::NotCounted);
+    let device = |figure| of(moment.device(), device_unknown, figure);
     let commit_ns = Figures::from_moments(std::slice::from_ref(moment), None).commit_ns();
     json!({
         "ended": moment.ended_unix_ns,

@@ -1,13 +1,12 @@
 //! A stored stretch: of each source how much is known, the findings, and the files with the longest waits.
 
 use super::style::{Ink, Style};
-use super::table::{Align, Cell, Table};
-use super::watch::SHORT_MARK;
-use super::wrap::wrap;
+use super::table::Table;
+use super::watch::timed;
 use crate::wording::analysis::{coverage, when};
 use crate::{AnalysisReport, Tone, number};
 use analyze::{Analysis, BusyFile, Finding, Gap};
-use filestats::{Counters, Figure, Ops, Reason, Time};
+use filestats::{Ops, Time};
 use findings::Weight;
 
 /// Lines of one sentence.
@@ -30,7 +29,7 @@ pub fn analysis(report: &AnalysisReport, style: &Style) -> String {
         lines.push(String::new());
         lines.push(style.heading("Gaps of the recorder"));
         for gap in report.gaps.iter().take(GAPS_MAX) {
-            lines.extend(indented(&gap_line(gap), 2, style, Ink::Plain));
+            lines.extend(style.paragraph(Ink::Plain, &gap_line(gap), 2, LINES_MAX));
         }
         let more = report.gaps.len().saturating_sub(GAPS_MAX);
         if more > 0 {
@@ -42,7 +41,7 @@ pub fn analysis(report: &AnalysisReport, style: &Style) -> String {
 
 fn source_lines(source: &Analysis, style: &Style) -> Vec<String> {
     let mut lines = vec![style.heading(&super::wrap::clean(&source.source))];
-    lines.extend(indented(&coverage(&source.coverage), 2, style, Ink::Dim));
+    lines.extend(style.paragraph(Ink::Dim, &coverage(&source.coverage), 2, LINES_MAX));
     for finding in &source.findings {
         lines.extend(finding_lines(finding, style));
     }
@@ -59,23 +58,15 @@ fn finding_lines(finding: &Finding, style: &Style) -> Vec<String> {
         Weight::Note => ("-", Ink::Bold),
         Weight::Warning => ("!", Ink::Tone(Tone::Bad)),
     };
-    let mut lines = Vec::new();
-    for (at, line) in wrap(&finding.text, style.columns() - 4, LINES_MAX).iter().enumerate() {
-        let mark = if at == 0 { style.paint(ink, mark) } else { " ".into() };
-        lines.push(format!("  {mark} {line}"));
-    }
+    let mark = format!("  {} ", style.paint(ink, mark));
+    let mut lines = style.marked(&mark, &finding.text, 4, LINES_MAX);
     if let Some(when) = when(finding) {
-        lines.extend(indented(&format!("when: {when}"), 6, style, Ink::Dim));
+        lines.extend(style.paragraph(Ink::Dim, &format!("when: {when}"), 6, LINES_MAX));
     }
     if let Some(next) = &finding.next {
-        lines.extend(indented(&format!("next: {next}"), 6, style, Ink::Dim));
+        lines.extend(style.paragraph(Ink::Dim, &format!("next: {next}"), 6, LINES_MAX));
     }
     lines
-}
-
-fn indented(text: &str, by: usize, style: &Style, ink: Ink) -> Vec<String> {
-    let lines = wrap(text, style.columns() - by, LINES_MAX);
-    lines.iter().map(|line| format!("{}{}", " ".repeat(by), style.paint(ink, line))).collect()
 }
 
 fn gap_line(gap: &Gap) -> String {
@@ -90,52 +81,34 @@ fn gap_line(gap: &Gap) -> String {
 
 /// The files with the longest waits, size beside latency.
 fn busiest(files: &[BusyFile], style: &Style) -> Vec<String> {
-    let mut table = Table::new(&[
-        ("most waited for", Align::Left),
-        ("share", Align::Right),
-        ("N", Align::Right),
-        ("reads", Align::Right),
-        ("ms", Align::Right),
-        ("KiB", Align::Right),
-        ("writes", Align::Right),
-        ("ms", Align::Right),
-        ("KiB", Align::Right),
-        ("syncs", Align::Right),
-        ("ms", Align::Right),
-    ])
-    .flexible(0);
-    let mut has_short_times = false;
-    for busy in files {
-        let Counters { read, write, sync, .. } = busy.counters;
-        let ms = |ops: &Ops, time: Time| match ops.latency_ns() {
-            Figure::Known(ns) if time == Time::ToCompletion => number::millis(ns),
-            Figure::Known(ns) => format!("{}{SHORT_MARK}", number::millis(ns)),
-            Figure::Unknown { unknown: Reason::NoOperations } => number::NONE.into(),
-            Figure::Unknown { .. } => "?".into(),
-        };
-        let kib = |ops: &Ops| {
-            number::or_dash(ops.average_bytes(), |bytes| number::rate((bytes / 1024.0 * 10.0).round() / 10.0))
-        };
-        let sync = sync.known();
-        has_short_times |=
-            [busy.meaning.read_time, busy.meaning.write_time].iter().any(|time| *time != Time::ToCompletion);
-        let cells = [
-            busy.file.path.clone(),
-            busy.share.map_or("?".into(), number::share),
-            busy.outstanding().known().map_or("?".into(), number::rate),
-            number::tick(rounded(read.count)),
-            ms(&read, busy.meaning.read_time),
-            kib(&read),
-            number::tick(rounded(write.count)),
-            ms(&write, busy.meaning.write_time),
-            kib(&write),
-            sync.map_or("?".into(), |sync| number::tick(rounded(sync.count))),
-            sync.map_or("?".into(), |sync| ms(&sync, Time::ToCompletion)),
-        ];
-        table.push(cells.into_iter().map(Cell::from).collect());
-    }
+    let kib = |ops: Ops| {
+        number::or_dash(ops.average_bytes(), |bytes| number::rate((bytes / 1024.0 * 10.0).round() / 10.0))
+    };
+    let count = |ops: Ops| number::tick(rounded(ops.count));
+    let unknown = || String::from("?");
+    let table = Table::of(files)
+        .left("most waited for", |busy| busy.file.path.as_str())
+        .right("share", |busy| busy.share.map_or_else(unknown, number::share))
+        .right("N", |busy| busy.outstanding().known().map_or_else(unknown, number::rate))
+        .right("reads", |busy| count(busy.counters.read))
+        .right("ms", |busy| timed(&busy.counters.read, busy.meaning.read_time))
+        .right("KiB", |busy| kib(busy.counters.read))
+        .right("writes", |busy| count(busy.counters.write))
+        .right("ms", |busy| timed(&busy.counters.write, busy.meaning.write_time))
+        .right("KiB", |busy| kib(busy.counters.write))
+        .right("syncs", |busy| busy.counters.sync.known().map_or_else(unknown, count))
+        .right("ms", |busy| {
+            let sync = busy.counters.sync.known();
+            sync.map_or_else(unknown, |sync| timed(&sync, Time::ToCompletion))
+        })
+        .flexible(0);
+    let has_short_times = files
+        .iter()
+        .flat_map(|busy| [busy.meaning.read_time, busy.meaning.write_time])
+        .any(|time| time != Time::ToCompletion);
     let mut lines = table.lines(style);
-    lines.extend(files.iter().filter_map(p99).flat_map(|text| indented(&text, 2, style, Ink::Dim)));
+    let p99s = files.iter().filter_map(p99);
+    lines.extend(p99s.flat_map(|text| style.paragraph(Ink::Dim, &text, 2, LINES_MAX)));
     if has_short_times {
         let words = "  * the time ends before the storage is done, or begins after it began";
         lines.push(style.paint(Ink::Dim, words));

@@ -83,12 +83,10 @@ fn evidence(check: &Check, style: &Style) -> Vec<String> {
     if evidence.is_empty() {
         return vec![style.heading("Evidence: none")];
     }
-    let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
-    for fact in evidence.iter().take(EVIDENCE_MAX) {
-        let value = Cell::inked(wording::evidence::value(fact), Ink::Bold);
-        let what = clip(&clean(&fact.what), style.columns() * 65 / 100);
-        table.push(vec![what.into(), value, Cell::inked(in_short(&fact.source), Ink::Dim)]);
-    }
+    let table = Table::of(evidence.iter().take(EVIDENCE_MAX))
+        .left("", |fact| clip(&clean(&fact.what), style.columns() * 65 / 100))
+        .right("", |fact| Cell::inked(wording::evidence::value(fact), Ink::Bold))
+        .left("", |fact| Cell::inked(in_short(&fact.source), Ink::Dim));
     let mut lines = vec![style.heading("Evidence")];
     lines.extend(table.lines(style));
     lines.extend(and_more(evidence.len(), EVIDENCE_MAX, style));
@@ -162,7 +160,8 @@ fn file_row(file: &FileRow, style: &Style) -> Vec<Cell> {
     };
     let kind = identity.kind.to_string();
     let Some(delta) = file.delta() else {
-        let reason = file.reason().map_or(String::new(), |reason| format!("no figures: {reason}"));
+        let reason =
+            file.row.interval.reason().map_or(String::new(), |reason| format!("no figures: {reason}"));
         return vec![name.into(), kind.into(), Cell::inked(reason, Ink::Dim)];
     };
     let millis = |figure: Figure<f64>| Cell::from(number::or_dash(figure, number::millis));
@@ -185,11 +184,7 @@ fn file_row(file: &FileRow, style: &Style) -> Vec<Cell> {
 
 fn next_step(check: &Check, style: &Style) -> Vec<String> {
     let mut lines = vec![String::new()];
-    let step = wrap(&check.verdict.next_step, style.columns() - 6, NEXT_LINES_MAX);
-    for (at, line) in step.iter().enumerate() {
-        let head = if at == 0 { style.heading("Next  ") } else { "      ".into() };
-        lines.push(format!("{head}{line}"));
-    }
+    lines.extend(style.marked(&style.heading("Next  "), &check.verdict.next_step, 6, NEXT_LINES_MAX));
     lines
 }
 

@@ -6,10 +6,7 @@ use compare::{Comparison, Method, Row, Verdict, interval_in_words, more_short};
 
 /// B compared with A: the answer, the figures it is based on, the others, and notes.
 pub fn comparison(compared: &Comparison, style: &Style) -> String {
-    let mut lines: Vec<String> = wrap(&compared.summary, style.columns(), 12)
-        .into_iter()
-        .map(|line| style.paint(Ink::Tone(tone(compared.verdict)), &line))
-        .collect();
+    let mut lines = style.paragraph(Ink::Tone(tone(compared.verdict)), &compared.summary, 0, 12);
     lines.push(String::new());
     lines.extend(figures(compared, true, style));
     let others = figures(compared, false, style);
@@ -34,18 +31,15 @@ pub fn comparison(compared: &Comparison, style: &Style) -> String {
         number::share(rules.margin),
         number::share(compare::Measure::P99.margin(rules.margin)),
     );
-    lines.extend(wrap(&note, style.columns(), 3).iter().map(|line| style.paint(Ink::Dim, line)));
+    lines.extend(style.paragraph(Ink::Dim, &note, 0, 3));
     if !compared.mismatches.is_empty() {
         lines.push(String::new());
         lines.push(style.paint(Ink::Tone(Tone::Warning), "A and B differ in:"));
-        let mut table = Table::new(&[("", Align::Left), ("A", Align::Left), ("B", Align::Left)]).flexible(1);
-        for mismatch in &compared.mismatches {
-            table.push(vec![
-                mismatch.what.as_str().into(),
-                mismatch.a.as_str().into(),
-                mismatch.b.as_str().into(),
-            ]);
-        }
+        let table = Table::of(&compared.mismatches)
+            .left("", |mismatch| mismatch.what.as_str())
+            .left("A", |mismatch| mismatch.a.as_str())
+            .left("B", |mismatch| mismatch.b.as_str())
+            .flexible(1);
         lines.extend(table.lines(style));
     }
     for doubt in &compared.doubts {

@@ -1,7 +1,6 @@
 //! A run over time as one line.
 
-use super::style::Style;
-use super::wrap::wrap;
+use super::style::{Ink, Style};
 use crate::number;
 use workload::{Limit, RunResult};
 
@@ -42,11 +41,7 @@ pub(super) fn course(result: &RunResult, style: &Style) -> Vec<String> {
     let row = number::duration(result.slice_ns as f64 / 1e9);
     let range = format!("in rows of {row}: {} to {}{longest}", write(low), write(high));
     let mut lines = vec![format!("  {name:<NAME_COLUMNS$}{line}")];
-    lines.extend(
-        wrap(&range, style.columns() - NAME_COLUMNS - 2, 2)
-            .iter()
-            .map(|line| format!("  {:NAME_COLUMNS$}{line}", "")),
-    );
+    lines.extend(style.paragraph(Ink::Plain, &range, NAME_COLUMNS + 2, 2));
     lines
 }
 

@@ -2,11 +2,11 @@
 
 use super::phases;
 use super::style::{Ink, Style};
-use super::table::{Align, Cell, Table};
+use super::table::{Cell, Table};
 use super::wrap::{clean, wrap};
 use crate::estimate::{advice_note, error_note};
 use crate::{Check, Estimate, Simulation, number, simulated_note};
-use capability::{Curve, Point};
+use capability::Curve;
 use simulate::Prediction;
 
 /// Remedies on a screen.
@@ -45,20 +45,14 @@ pub fn estimate(estimate: &Estimate, style: &Style) -> String {
 
 fn prediction_lines(prediction: &Prediction, changed: bool, style: &Style) -> Vec<String> {
     let mut lines = vec![style.heading(&prediction.before.workload.to_string())];
-    let mut table = Table::new(&[
-        ("N", Align::Right),
-        ("IOPS", Align::Right),
-        ("mean", Align::Right),
-        (if changed { "then IOPS" } else { "" }, Align::Right),
-        (if changed { "then mean" } else { "" }, Align::Right),
-    ]);
-    let cells = |point: &Point| [number::rate(point.iops), number::time(point.latency_ns)].map(Cell::from);
-    for (before, after) in prediction.before.points.iter().zip(&prediction.after.points) {
-        let mut row = vec![Cell::from(before.outstanding.to_string())];
-        row.extend(cells(before));
-        row.extend(if changed { cells(after) } else { [String::new(), String::new()].map(Cell::from) });
-        table.push(row);
-    }
+    let points = prediction.before.points.iter().zip(&prediction.after.points);
+    let then = |text: String| if changed { text } else { String::new() };
+    let table = Table::of(points)
+        .right("N", |(before, _)| before.outstanding.to_string())
+        .right("IOPS", |(before, _)| number::rate(before.iops))
+        .right("mean", |(before, _)| number::time(before.latency_ns))
+        .right(if changed { "then IOPS" } else { "" }, |(_, after)| then(number::rate(after.iops)))
+        .right(if changed { "then mean" } else { "" }, |(_, after)| then(number::time(after.latency_ns)));
     lines.extend(table.lines(style));
     let knee = |curve: &Curve| {
         curve.knee.as_ref().map_or("no knee".to_owned(), |knee| {
@@ -86,21 +80,15 @@ fn prediction_lines(prediction: &Prediction, changed: bool, style: &Style) -> Ve
 /// How far each remedy would carry, in at most `room` lines, but always the unchanged storage and the first remedy.
 pub(super) fn advice(check: &Check, room: usize, style: &Style) -> Vec<String> {
     let Some(advice) = &check.advice else { return Vec::new() };
-    let mut table =
-        Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left), ("", Align::Left)]);
     // A heading and the note take two lines.
     let most = room.saturating_sub(2).clamp(2, REMEDIES_MAX);
-    for remedy in advice.remedies.iter().take(most) {
-        let latency =
-            remedy.latency_ns.map_or("still too much".to_owned(), |ns| format!("{} each", number::time(ns)));
-        let enough = if remedy.enough { "enough, with room" } else { "" };
-        table.push(vec![
-            remedy.what.clone().into(),
-            Cell::inked(format!("{:.2} x", remedy.carries), Ink::Bold),
-            Cell::inked(latency, Ink::Dim),
-            Cell::inked(enough, Ink::Dim),
-        ]);
-    }
+    let latency =
+        |ns: Option<f64>| ns.map_or("still too much".to_owned(), |ns| format!("{} each", number::time(ns)));
+    let table = Table::of(advice.remedies.iter().take(most))
+        .left("", |remedy| remedy.what.as_str())
+        .right("", |remedy| Cell::inked(format!("{:.2} x", remedy.carries), Ink::Bold))
+        .left("", |remedy| Cell::inked(latency(remedy.latency_ns), Ink::Dim))
+        .left("", |remedy| Cell::inked(if remedy.enough { "enough, with room" } else { "" }, Ink::Dim));
     let mut lines = vec![style.heading("Remedies, and how many times today's demand each would carry")];
     lines.extend(table.lines(style));
     lines.push(style.paint(Ink::Dim, &format!("  {}", advice_note(advice))));

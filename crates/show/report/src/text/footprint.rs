@@ -1,5 +1,5 @@
 use super::style::{Ink, Style};
-use super::table::{Align, Table};
+use super::table::Table;
 use super::wrap::{clean, wrap};
 use crate::number;
 use experiments::Footprint;
@@ -7,20 +7,16 @@ use filestats::{Figure, Reason};
 
 /// The amounts that a query moves at each level.
 pub fn footprint(footprint: &Footprint, style: &Style) -> String {
-    let mut lines: Vec<String> = wrap(&clean(&footprint.sentence()), style.columns(), 6)
-        .iter()
-        .map(|line| style.heading(line))
-        .collect();
+    let mut lines = style.paragraph(Ink::Bold, &footprint.sentence(), 0, 6);
     lines.extend(wrap(&clean(&format!("{} on {}", footprint.query, footprint.source)), style.columns(), 6));
     lines.push(String::new());
-    let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Right)]);
     let count = |figure: Figure<u64>| amount(figure, number::count);
     let bytes = |figure: Figure<u64>| amount(figure, |bytes| number::bytes(bytes as f64));
     let sent = |figure: Figure<u64>| match figure {
         Figure::Unknown { unknown: Reason::NoOperations } => "nothing is sent".into(),
         other => bytes(other),
     };
-    for (level, amount, size) in [
+    let levels = [
         (
             "rows returned, bytes of their values",
             number::count(footprint.rows),
@@ -34,35 +30,24 @@ pub fn footprint(footprint: &Footprint, style: &Style) -> String {
         ("read from the storage", String::new(), bytes(footprint.storage_bytes)),
         ("read ahead by the kernel", String::new(), bytes(footprint.storage_read_ahead_bytes)),
         ("sent to the client", String::new(), sent(footprint.client_bytes)),
-    ] {
-        table.push(vec![level.into(), amount.into(), size.into()]);
-    }
+    ];
+    let table = Table::of(levels)
+        .left("", |(level, ..)| *level)
+        .right("", |(_, amount, _)| amount.clone())
+        .right("", |(.., size)| size.clone());
     lines.extend(table.lines(style));
     if !footprint.objects.is_empty() {
         lines.push(String::new());
-        let mut table = Table::new(&[
-            ("table or index", Align::Left),
-            ("rows", Align::Right),
-            ("records", Align::Right),
-            ("pages", Align::Right),
-            ("size", Align::Right),
-        ])
-        .flexible(0);
-        for object in &footprint.objects {
-            table.push(vec![
-                object.name.as_str().into(),
-                count(object.rows).into(),
-                bytes(object.record_bytes).into(),
-                count(object.pages).into(),
-                bytes(object.bytes).into(),
-            ]);
-        }
+        let table = Table::of(&footprint.objects)
+            .left("table or index", |object| object.name.as_str())
+            .right("rows", |object| count(object.rows))
+            .right("records", |object| bytes(object.record_bytes))
+            .right("pages", |object| count(object.pages))
+            .right("size", |object| bytes(object.bytes))
+            .flexible(0);
         lines.extend(table.lines(style));
     }
-    for note in &footprint.notes {
-        let note = wrap(&format!("note: {}", clean(note)), style.columns(), 6);
-        lines.extend(note.iter().map(|line| style.paint(Ink::Dim, line)));
-    }
+    lines.extend(footprint.notes.iter().flat_map(|note| style.note(note)));
     lines.join("\n") + "\n"
 }
 

@@ -58,18 +58,10 @@ fn file(earlier: &Snapshot, later: &Snapshot, row: &FileInterval, style: &Style)
         if path.chars().count() + 2 + about.chars().count() > style.columns() { "\n  " } else { "  " };
     let mut lines = vec![format!("{}{apart}{}", style.heading(&path), style.paint(Ink::Dim, &about))];
 
-    let mut table = Table::new(&[
-        ("", Align::Left),
-        ("reads", Align::Right),
-        ("read ms", Align::Right),
-        ("KiB", Align::Right),
-        ("writes", Align::Right),
-        ("write ms", Align::Right),
-        ("KiB", Align::Right),
-        ("syncs", Align::Right),
-        ("sync ms", Align::Right),
-        ("N", Align::Right),
-    ]);
+    let mut titles = vec![("", Align::Left)];
+    let right = ["reads", "read ms", "KiB", "writes", "write ms", "KiB", "syncs", "sync ms", "N"];
+    titles.extend(right.map(|title| (title, Align::Right)));
+    let mut table = Table::new(&titles);
     let mut reasons = Vec::new();
     for (name, snapshot, missing) in [
         ("until the earlier capture", earlier, "not there: first seen in the later one"),
@@ -123,10 +115,7 @@ fn figures(
     let kib = |bytes: f64| number::rate(bytes / 1024.0);
     let (read, written) = (counters.read, counters.write);
     let syncs = counters.sync.map(|sync| sync.count as f64);
-    let sync_ns = match counters.sync {
-        Figure::Known(sync) => sync.latency_ns(),
-        Figure::Unknown { unknown } => Figure::unknown(unknown),
-    };
+    let sync_ns = counters.sync_latency_ns();
     let outstanding = delta.map_or(Cell::from(""), |delta| write(delta.outstanding(), number::rate));
     let mut cells = vec![Cell::inked(name, if delta.is_some() { Ink::Bold } else { Ink::Plain })];
     for ops in [read, written] {

@@ -64,19 +64,10 @@ fn opening(summary: &Summary, style: &Style) -> Vec<String> {
 
 fn table(summary: &Summary, style: &Style) -> Vec<String> {
     let several = summary.matrix.targets.len() > 1;
-    let mut titles = vec![
-        ("pattern", Align::Left),
-        ("writes", Align::Right),
-        ("block", Align::Right),
-        ("threads", Align::Right),
-        ("outst.", Align::Right),
-        ("runs", Align::Right),
-        ("IOPS", Align::Right),
-        ("MiB/s", Align::Right),
-        ("mean", Align::Right),
-        ("p99", Align::Right),
-        ("IOPS, 95 %", Align::Right),
-    ];
+    let mut titles = vec![("pattern", Align::Left)];
+    let right =
+        ["writes", "block", "threads", "outst.", "runs", "IOPS", "MiB/s", "mean", "p99", "IOPS, 95 %"];
+    titles.extend(right.map(|title| (title, Align::Right)));
     if several {
         titles.insert(0, ("target", Align::Left));
     }

@@ -2,7 +2,7 @@
 
 use super::run;
 use super::style::{Ink, Style};
-use super::table::{Align, Cell, Table};
+use super::table::{Cell, Table};
 use super::wrap::clean;
 use crate::{Tone, number};
 use findings::{Finding, Weight};
@@ -21,22 +21,28 @@ pub fn phases(
     {
         return run(result, findings, style);
     }
-    let mut table = Table::new(&[
-        ("phase", Align::Left),
-        ("workload", Align::Left),
-        ("IOPS", Align::Right),
-        ("MiB/s", Align::Right),
-        ("mean", Align::Right),
-        ("99 %", Align::Right),
-        ("failed", Align::Right),
-        ("warnings", Align::Right),
-    ])
-    .flexible(1);
+    let rows = each.iter().enumerate().flat_map(|(at, PhaseFindings { phase, results })| {
+        results.iter().map(move |(result, findings)| (name(phase, at), *result, findings))
+    });
+    let latency = |ns: Option<f64>| ns.map_or(number::NONE.into(), number::time);
+    let table = Table::of(rows)
+        .left("phase", |(phase, ..)| phase.clone())
+        .left("workload", |(_, result, _)| match &result.workload {
+            unnamed if unnamed.name.is_empty() => unnamed.shape.to_string(),
+            named => named.name.clone(),
+        })
+        .right("IOPS", |(_, result, _)| number::rate(result.iops()))
+        .right("MiB/s", |(_, result, _)| number::rate(result.mib_per_s()))
+        .right("mean", |(_, result, _)| latency(result.latency().mean_ns()))
+        .right("99 %", |(_, result, _)| {
+            let all = result.latency();
+            latency(all.percentile_ns(99.0).filter(|_| all.supports_percentile(99.0)).map(|ns| ns as f64))
+        })
+        .right("failed", |(_, result, _)| number::count(result.failed().saturating_add(result.sync.failed())))
+        .right("warnings", |(.., findings)| warnings(findings))
+        .flexible(1);
     let mut pages = Vec::new();
     for (at, PhaseFindings { phase, results }) in each.iter().enumerate() {
-        for (result, findings) in results {
-            table.push(summary(&name(phase, at), result, findings));
-        }
         let texts = results.iter().map(|(result, findings)| run(result, findings, style));
         let heading = style.heading(&format!("== {} ==", name(phase, at)));
         pages.push(format!("{heading}\n\n{}", texts.collect::<Vec<String>>().join("\n")));
@@ -63,21 +69,7 @@ fn name(phase: &PhaseResult, at: usize) -> String {
     if phase.name.is_empty() { format!("phase {}", at + 1) } else { clean(&phase.name) }
 }
 
-fn summary(phase: &str, result: &RunResult, findings: &[Finding]) -> Vec<Cell> {
-    let latency = result.latency();
-    let workload = &result.workload;
-    let name = if workload.name.is_empty() { workload.shape.to_string() } else { workload.name.clone() };
-    let p99 = latency.percentile_ns(99.0).filter(|_| latency.supports_percentile(99.0));
+fn warnings(findings: &[Finding]) -> Cell {
     let warnings = findings.iter().filter(|finding| finding.weight == Weight::Warning).count();
-    let ink = if warnings > 0 { Ink::Tone(Tone::Warning) } else { Ink::Plain };
-    vec![
-        phase.into(),
-        name.into(),
-        number::rate(result.iops()).into(),
-        number::rate(result.mib_per_s()).into(),
-        latency.mean_ns().map_or(number::NONE.into(), number::time).into(),
-        p99.map_or(number::NONE.into(), |ns| number::time(ns as f64)).into(),
-        number::count(result.failed().saturating_add(result.sync.failed())).into(),
-        Cell::inked(warnings.to_string(), ink),
-    ]
+    Cell::inked(warnings.to_string(), if warnings > 0 { Ink::Tone(Tone::Warning) } else { Ink::Plain })
 }

@@ -1,6 +1,6 @@
 //! One run on about one screen.
 
-use super::style::Style;
+use super::style::{Ink, Style};
 use super::table::{Align, Table};
 use super::wrap::{clean, clip, wrap};
 use super::{course, errors, meaning, percentiles, shares};
@@ -52,8 +52,7 @@ fn opening(result: &RunResult, style: &Style) -> Vec<String> {
         number::rate(result.mib_per_s()),
         number::rate(result.outstanding()),
     );
-    let mut lines: Vec<String> =
-        wrap(&load, style.columns(), 3).iter().map(|line| style.heading(line)).collect();
+    let mut lines = style.paragraph(Ink::Bold, &load, 0, 3);
     lines.extend(wrap(&clean(&target), style.columns(), 2));
     lines.push(style.heading(&clip(&gave, style.columns())));
     lines

@@ -1,5 +1,6 @@
 //! Colours and widths of a terminal.
 
+use super::wrap::wrap;
 use crate::Tone;
 
 /// How text is laid out.
@@ -39,6 +40,24 @@ impl Style {
             Ink::Plain | Ink::Tone(Tone::Neutral) => return text.into(),
         };
         if self.color && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+    }
+
+    /// The text in lines within the terminal's width, at most `lines_max`, `indent` columns to the right.
+    pub(super) fn paragraph(&self, ink: Ink, text: &str, indent: usize, lines_max: usize) -> Vec<String> {
+        let lines = wrap(text, self.columns() - indent, lines_max).into_iter();
+        lines.map(|line| format!("{}{}", " ".repeat(indent), self.paint(ink, &line))).collect()
+    }
+
+    /// A paragraph under a word that stands before its first line, painted already and `indent` columns wide.
+    pub(super) fn marked(&self, mark: &str, text: &str, indent: usize, lines_max: usize) -> Vec<String> {
+        let mut lines = wrap(text, self.columns() - indent, lines_max).into_iter();
+        let first = lines.next().map(|line| format!("{mark}{line}"));
+        first.into_iter().chain(lines.map(|line| format!("{}{line}", " ".repeat(indent)))).collect()
+    }
+
+    /// A remark below a table.
+    pub(super) fn note(&self, note: &str) -> Vec<String> {
+        self.paragraph(Ink::Dim, &format!("note: {note}"), 0, 6)
     }
 
     pub(super) fn heading(&self, text: &str) -> String {

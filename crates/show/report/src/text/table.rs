@@ -14,7 +14,9 @@ pub(super) struct Cell {
     ink: Ink,
 }
 
-pub(super) struct Table {
+/// Columns of cells. A table of items has a row for each of them and is made column by column.
+pub(super) struct Table<R = ()> {
+    items: Vec<R>,
     titles: Vec<(&'static str, Align)>,
     rows: Vec<Vec<Cell>>,
     /// The column that shrinks, its text cut at the beginning.
@@ -38,19 +40,49 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Table {
+    /// A table whose rows are pushed.
     pub(super) fn new(titles: &[(&'static str, Align)]) -> Table {
-        Table { titles: titles.to_vec(), rows: Vec::new(), flexible: None, names_left_out: false }
+        Table { titles: titles.to_vec(), ..Table::of([]) }
+    }
+}
+
+impl<R> Table<R> {
+    /// A table with a row for each item, and no column yet.
+    pub(super) fn of(items: impl IntoIterator<Item = R>) -> Table<R> {
+        let items: Vec<R> = items.into_iter().collect();
+        let rows = items.iter().map(|_| Vec::new()).collect();
+        Table { items, titles: Vec::new(), rows, flexible: None, names_left_out: false }
     }
 
-    pub(super) fn flexible(mut self, column: usize) -> Table {
+    /// Adds a column of words: its title, and an item's cell in it.
+    pub(super) fn left<C: Into<Cell>>(self, title: &'static str, cell: impl Fn(&R) -> C) -> Self {
+        self.column(title, Align::Left, cell)
+    }
+
+    /// Adds a column of figures.
+    pub(super) fn right<C: Into<Cell>>(self, title: &'static str, cell: impl Fn(&R) -> C) -> Self {
+        self.column(title, Align::Right, cell)
+    }
+
+    fn column<C: Into<Cell>>(mut self, title: &'static str, align: Align, cell: impl Fn(&R) -> C) -> Self {
+        self.titles.push((title, align));
+        self.rows.iter_mut().zip(&self.items).for_each(|(row, item)| row.push(cell(item).into()));
+        self
+    }
+
+    pub(super) fn flexible(mut self, column: usize) -> Self {
         self.flexible = Some(column);
         self
     }
 
     /// Leaves out the last columns where they do not fit, and names them in a line below.
-    pub(super) fn naming_left_out(mut self) -> Table {
+    pub(super) fn naming_left_out(mut self) -> Self {
         self.names_left_out = true;
         self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     pub(super) fn push(&mut self, cells: Vec<Cell>) {

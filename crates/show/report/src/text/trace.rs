@@ -26,8 +26,7 @@ const LETTERS: &str = "how: D direct, S write-through (O_DSYNC, O_SYNC, RWF_DSYN
 
 /// The key of the letters in the lines.
 pub fn trace_letters(style: &Style) -> String {
-    let lines = wrap(LETTERS, style.columns().saturating_sub(2), 4);
-    lines.iter().map(|line| style.paint(Ink::Dim, &format!("  {line}")) + "\n").collect()
+    style.paragraph(Ink::Dim, LETTERS, 2, 4).join("\n") + "\n"
 }
 
 impl TraceLines {

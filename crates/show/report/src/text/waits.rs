@@ -1,6 +1,5 @@
 use super::style::{Ink, Style};
-use super::table::{Align, Cell, Table};
-use super::wrap::wrap;
+use super::table::{Cell, Table};
 use crate::{Tone, number, wording};
 use filestats::waits::{Agreement, Reconciled};
 use filestats::{Figure, Reason, WaitClass, WaitDelta, WaitInterval};
@@ -18,14 +17,13 @@ pub(super) fn waits(waits: &[WaitInterval], reconciled: &[Reconciled], style: &S
             Agreement::Agrees | Agreement::CannotSay => Tone::Neutral,
             Agreement::NobodyWaits => continue,
         };
-        let sentence = wrap(&wording::waits::reconciliation(one), style.columns(), 2);
-        lines.extend(sentence.iter().map(|line| style.paint(Ink::Tone(tone), line)));
+        lines.extend(style.paragraph(Ink::Tone(tone), &wording::waits::reconciliation(one), 0, 2));
     }
     let nobody = reconciled.iter().filter(|one| one.agreement == Agreement::NobodyWaits);
     let nobody: Vec<String> = nobody.map(|one| one.class.to_string()).collect();
     if !nobody.is_empty() {
         let words = format!("nobody waits to speak of: {}", nobody.join(", "));
-        lines.extend(wrap(&words, style.columns(), 2).iter().map(|line| style.paint(Ink::Dim, line)));
+        lines.extend(style.paragraph(Ink::Dim, &words, 0, 2));
     }
     lines.extend(implied(waits, reconciled, style));
     lines
@@ -40,25 +38,14 @@ fn table(waits: &[WaitInterval], style: &Style) -> Vec<String> {
     let waited_ns = |delta: &WaitDelta| delta.wait_ns.known().unwrap_or(0);
     known.sort_by_key(|(_, delta)| std::cmp::Reverse(waited_ns(delta)));
     let more = known.len().saturating_sub(WAITS_MAX);
-    let mut table = Table::new(&[
-        ("wait", Align::Left),
-        ("for", Align::Left),
-        ("waits", Align::Right),
-        ("ms each", Align::Right),
-        ("all", Align::Right),
-        ("sessions", Align::Right),
-    ])
-    .flexible(0);
-    for (wait, delta) in known.iter().take(WAITS_MAX) {
-        table.push(vec![
-            wait.event.clone().into(),
-            wait.class.to_string().into(),
-            cell(delta.count.map(|count| count as f64), number::rate),
-            cell(delta.mean_ns(), number::millis),
-            cell(delta.wait_ns.map(|ns| ns as f64), number::time),
-            cell(delta.sessions(), number::rate),
-        ]);
-    }
+    let table = Table::of(known.into_iter().take(WAITS_MAX))
+        .left("wait", |(wait, _)| wait.event.as_str())
+        .left("for", |(wait, _)| wait.class.to_string())
+        .right("waits", |(_, delta)| cell(delta.count.map(|count| count as f64), number::rate))
+        .right("ms each", |(_, delta)| cell(delta.mean_ns(), number::millis))
+        .right("all", |(_, delta)| cell(delta.wait_ns.map(|ns| ns as f64), number::time))
+        .right("sessions", |(_, delta)| cell(delta.sessions(), number::rate))
+        .flexible(0);
     let mut lines = table.lines(style);
     if more > 0 {
         lines.push(style.paint(Ink::Dim, &format!("  {more} more waits")));
@@ -83,7 +70,7 @@ fn implied(waits: &[WaitInterval], reconciled: &[Reconciled], style: &Style) -> 
     let longest = sums.into_iter().filter(|(_, sum)| *sum > 0).max_by_key(|(_, sum)| *sum);
     let Some((class, _)) = longest else { return Vec::new() };
     let words = format!("{class}: {}", class.implies());
-    wrap(&words, style.columns(), 2).iter().map(|line| style.paint(Ink::Dim, line)).collect()
+    style.paragraph(Ink::Dim, &words, 0, 2)
 }
 
 fn cell(figure: Figure<f64>, write: fn(f64) -> String) -> Cell {

@@ -28,7 +28,7 @@ pub fn watch(interval: &WatchedInterval, profile: &Profile, style: &Style) -> St
     let idle = interval.files.len() - files.len();
     let more = files.len().saturating_sub(FILES_MAX);
     files.truncate(FILES_MAX);
-    let mut table = file_table("file");
+    let mut table = figure_table("file", "syncs/s").flexible(0);
     for file in &files {
         table.push(file_cells(file, profile));
     }
@@ -71,12 +71,12 @@ fn legend(files: &[&WatchedFile], style: &Style) -> Vec<String> {
     words.into_iter().map(|words| style.paint(Ink::Dim, &format!("  {words}"))).collect()
 }
 
-fn file_table(first: &'static str) -> Table {
-    let figures = ["reads/s", "ms", "writes/s", "ms", "syncs/s", "ms", "N", "MiB/s"];
+fn figure_table(first: &'static str, syncs: &'static str) -> Table {
+    let figures = ["reads/s", "ms", "writes/s", "ms", syncs, "ms", "N", "MiB/s"];
     let mut titles = vec![(first, Align::Left)];
     titles.extend(figures.map(|title| (title, Align::Right)));
     titles.push(("", Align::Left));
-    Table::new(&titles).flexible(0)
+    Table::new(&titles)
 }
 
 /// The part of the I/O that reached the storage.
@@ -86,7 +86,7 @@ fn below(interval: &WatchedInterval, profile: &Profile, style: &Style) -> Vec<St
         return Vec::new();
     }
     files.sort_by_key(|file| std::cmp::Reverse(file.stall_ns()));
-    let mut table = file_table("below the page cache");
+    let mut table = figure_table("below the page cache", "syncs/s").flexible(0);
     files.iter().take(BELOW_MAX).for_each(|file| table.push(file_cells(file, profile)));
     table.lines(style)
 }
@@ -117,17 +117,21 @@ pub fn band_tone(band: &Band) -> Tone {
     }
 }
 
+/// The mean ms of operations with that meaning of their time.
+pub(super) fn timed(ops: &Ops, time: Time) -> String {
+    match ops.latency_ns() {
+        Figure::Unknown { unknown: Reason::NoOperations } => number::NONE.into(),
+        Figure::Unknown { .. } => "?".into(),
+        Figure::Known(ns) if time == Time::ToCompletion => number::millis(ns),
+        Figure::Known(ns) => format!("{}{SHORT_MARK}", number::millis(ns)),
+    }
+}
+
 /// Reads a second and their mean ms, the same of writes and syncs, N and MiB/s, as text; "?" is not counted, and a time
 /// that is less than what the storage took has [`SHORT_MARK`].
 pub fn watched_figures(delta: &Delta, meaning: Meaning) -> [String; 8] {
     let Counters { read, write, sync, .. } = delta.counters;
     let rate = |ops: &Ops| number::rate(delta.per_second(ops));
-    let timed = |ops: &Ops, time: Time| match ops.latency_ns() {
-        Figure::Unknown { unknown: Reason::NoOperations } => number::NONE.into(),
-        Figure::Unknown { .. } => "?".into(),
-        Figure::Known(ns) if time == Time::ToCompletion => number::millis(ns),
-        Figure::Known(ns) => format!("{}{SHORT_MARK}", number::millis(ns)),
-    };
     let latency = |ops: &Ops| timed(ops, Time::ToCompletion);
     let sync = sync.known();
     let unknown = || String::from("?");
@@ -147,21 +151,14 @@ fn devices(interval: &WatchedInterval, style: &Style) -> Vec<String> {
     if interval.devices.is_empty() {
         return Vec::new();
     }
-    let mut table = Table::new(&[
-        ("device", Align::Left),
-        ("reads/s", Align::Right),
-        ("ms", Align::Right),
-        ("writes/s", Align::Right),
-        ("ms", Align::Right),
-        ("flushes/s", Align::Right),
-        ("ms", Align::Right),
-        ("N", Align::Right),
-        ("MiB/s", Align::Right),
-    ]);
+    let mut table = figure_table("device", "flushes/s");
     for device in &interval.devices {
         let mut cells = vec![Cell::from(device.file.path.clone())];
         match &device.interval {
-            Interval::Known(delta) => cells.extend(watched_figures(delta, Meaning::REQUESTS).map(Cell::from)),
+            Interval::Known(delta) => {
+                cells.extend(watched_figures(delta, Meaning::REQUESTS).map(Cell::from));
+                cells.push("".into());
+            }
             Interval::Unknown(reason) => cells.push(Cell::inked(format!("unknown: {reason}"), Ink::Dim)),
         }
         table.push(cells);

@@ -1,6 +1,6 @@
 //! Sentences about a capability.
 
-use capability::{Capability, CostModel, Curve, Demand, KneeReason};
+use capability::{Capability, CostModel, Curve, Demand, Knee, KneeReason, Point};
 use charts::number;
 use workload::{
     Backend, Caching, DeviceFacts, DeviceLayout, Durability, TargetKind, WriteCache, format_bytes,
@@ -89,6 +89,18 @@ pub(crate) fn knee_line(curve: &Curve) -> String {
         knee_reason(knee.reason),
         knee.why
     )
+}
+
+/// The knee, where it was reached.
+pub(crate) fn reached_knee(curve: &Curve) -> Option<&Knee> {
+    curve.knee.as_ref().filter(|knee| knee.reason != KneeReason::NotReached)
+}
+
+/// What a reader of a point must know besides its figures; empty of most.
+pub(crate) fn point_notes(point: &Point) -> String {
+    let unsteady = (!point.steady).then(|| "not steady".to_owned());
+    let failed = (point.failed > 0).then(|| format!("{} failed", number::count(point.failed)));
+    unsteady.into_iter().chain(failed).collect::<Vec<String>>().join(", ")
 }
 
 /// The reason of a knee.

@@ -1,7 +1,7 @@
 //! What the curve of a sweep shows.
 
 use super::capability::knee_reason;
-use capability::{CRITICAL_NS, Crossing, DEGRADED_NS, KneeReason, Saturation, Sweep, SweepStep};
+use capability::{CRITICAL_NS, Crossing, DEGRADED_NS, KneeReason, QueueSeen, Saturation, Sweep, SweepStep};
 use charts::number;
 
 /// One property of a curve.
@@ -155,7 +155,45 @@ fn members(steps: &[SweepStep]) -> Option<String> {
     Some(format!("who did the work: {}", shares.join(", ")))
 }
 
+/// A figure of a step: its titles in text and on a page, and how it is written.
+pub(crate) struct StepFigure {
+    pub(crate) title: &'static str,
+    pub(crate) page_title: &'static str,
+    pub(crate) write: fn(&SweepStep) -> String,
+}
+
+/// The figures of a step, in the order of the columns.
+pub(crate) const STEP_FIGURES: [StepFigure; 11] = [
+    figure("outstanding", "outstanding", |step| step.point.outstanding.to_string()),
+    figure("IOPS", "IOPS", |step| number::rate(step.point.iops)),
+    figure("+-", "±", |step| half_width(step.point.iops_half_width)),
+    figure("MiB/s", "MiB/s", |step| number::rate(step.point.mib_per_s)),
+    figure("mean", "mean", |step| number::time(step.point.latency_ns)),
+    figure("p99", "p99", |step| or_dash(step.point.latency_ns_p99, |ns| number::time(ns as f64))),
+    figure("N", "N (Little)", |step| number::rate(step.point.outstanding_measured)),
+    figure("queue", "queue", |step| or_dash(step.queue.as_ref(), |queue| number::rate(queue.weighted))),
+    figure("looks", "looks", |step| or_dash(step.queue.as_ref().and_then(QueueSeen::sampled), number::rate)),
+    figure("off", "off by", |step| {
+        or_dash(step.queue.as_ref().and_then(QueueSeen::error), number::whole_change)
+    }),
+    figure("worst", "worst look", |step| {
+        or_dash(step.queue.as_ref().and_then(QueueSeen::error_max), number::whole_change)
+    }),
+];
+
+const fn figure(
+    title: &'static str,
+    page_title: &'static str,
+    write: fn(&SweepStep) -> String,
+) -> StepFigure {
+    StepFigure { title, page_title, write }
+}
+
+fn or_dash<T>(figure: Option<T>, write: impl Fn(T) -> String) -> String {
+    figure.map_or(number::NONE.into(), write)
+}
+
 /// Half an interval of a throughput.
-pub(crate) fn half_width(iops: f64) -> String {
+fn half_width(iops: f64) -> String {
     if iops < 1.0 { "< 1".into() } else { number::rate(iops) }
 }
