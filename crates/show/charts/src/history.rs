@@ -23,7 +23,8 @@ pub struct HistorySeries {
     points: Vec<Point>,
     /// Intervals that a point stands for.
     pub intervals_each: usize,
-    is_log: bool,
+    /// Whether it is of logs.
+    pub is_log: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +55,7 @@ impl HistorySeries {
         let mut points = Vec::new();
         for first in (1..ticks.len()).step_by(each) {
             let last = (first + each - 1).min(ticks.len() - 1);
-            let mut point = PointSums::default();
+            let mut point = PointSums::ZERO;
             for at in first..=last {
                 let elapsed = course.elapsed_ns(at, Rules::default());
                 point.elapsed_ns += elapsed.known().unwrap_or(0);
@@ -97,11 +98,6 @@ impl HistorySeries {
         let each =
             |point: &Point| point.means_ns.into_iter().chain(point.worst_ns).flatten().collect::<Vec<_>>();
         self.points.iter().flat_map(each)
-    }
-
-    /// Whether it is of logs.
-    pub fn is_log(&self) -> bool {
-        self.is_log
     }
 
     /// Which of reads, writes and syncs there are.
@@ -201,29 +197,22 @@ struct PointSums {
     unknown: bool,
 }
 
-impl Default for PointSums {
-    fn default() -> Self {
-        PointSums {
-            sums: [Ops::ZERO; 3],
-            worst_ns: [None; 3],
-            stall: Figure::Known(0),
-            elapsed_ns: 0,
-            unknown: false,
-        }
-    }
-}
-
 impl PointSums {
+    const ZERO: PointSums = PointSums {
+        sums: [Ops::ZERO; 3],
+        worst_ns: [None; 3],
+        stall: Figure::Known(0),
+        elapsed_ns: 0,
+        unknown: false,
+    };
+
     fn add(&mut self, added: Counters) {
         self.stall = self.stall.zip(added.stall_ns(), u64::saturating_add);
         let all = [added.read, added.write, added.sync.known().unwrap_or(Ops::ZERO)];
         for (at, ops) in all.into_iter().enumerate() {
             self.sums[at] = self.sums[at].plus(ops);
             let latency_ns = ops.latency_ns().known();
-            self.worst_ns[at] = match (self.worst_ns[at], latency_ns) {
-                (Some(worst), Some(ns)) => Some(worst.max(ns)),
-                (worst, ns) => worst.or(ns),
-            };
+            self.worst_ns[at] = self.worst_ns[at].into_iter().chain(latency_ns).reduce(f64::max);
         }
     }
 

@@ -1,6 +1,8 @@
 //! A drawing as SVG text.
 
-use crate::drawing::{Anchor, Baseline, Drawing, FONT_PIXELS, HALO_OPACITY, HALO_PIXELS, Shape, TextStyle};
+use crate::drawing::{
+    Anchor, Baseline, Drawing, FONT_PIXELS, HALO_OPACITY, HALO_PIXELS, Shape, Size, TextStyle,
+};
 use crate::palette::{Ink, Theme, hex};
 
 /// How a drawing names its colours.
@@ -14,54 +16,48 @@ enum Colours {
 impl Drawing {
     /// The drawing inside a page. The page decides how large it is and defines its colours and its text.
     pub fn to_svg(&self) -> String {
+        let Size { width, height } = self.size;
+        let description = escape(&self.description);
+        let panels =
+            if self.panels > 1 { format!(" data-panels=\"{}\"", self.panels) } else { String::new() };
         let mut svg = Svg { out: String::new(), colours: Colours::Variables };
-        let mut root = svg
-            .open("svg")
-            .word("role", "img")
-            .word("aria-label", &self.description)
-            .word("viewBox", &format!("0 0 {} {}", self.size.width, self.size.height))
-            .word("font-size", &FONT_PIXELS.to_string());
-        if self.panels > 1 {
-            root = root.word("data-panels", &self.panels.to_string());
-        }
-        root.parent();
+        svg.out = format!(
+            "<svg role=\"img\" aria-label=\"{description}\" viewBox=\"0 0 {width} {height}\" \
+             font-size=\"{FONT_PIXELS}\"{panels}>\n"
+        );
         svg.shapes(&self.shapes);
-        svg.close("svg");
-        svg.out
+        svg.out + "</svg>\n"
     }
 }
 
 /// A file of its own: title, description, and the settings in a namespace of our own, as SVG allows.
 pub(crate) fn file(drawing: &Drawing, title: &str, settings: &[(String, String)], theme: Theme) -> String {
     const FONTS: &str = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
-    let mut svg = Svg { out: String::new(), colours: Colours::Of(theme) };
-    let (width, height) = (f64::from(drawing.size.width), f64::from(drawing.size.height));
-    svg.open("svg")
-        .word("xmlns", "http://www.w3.org/2000/svg")
-        .number("width", width)
-        .number("height", height)
-        .word("viewBox", &format!("0 0 {width} {height}"))
-        .word("font-family", FONTS)
-        .word("font-size", &FONT_PIXELS.to_string())
-        .parent();
-    svg.open("title").text(title);
-    svg.open("desc").text(&drawing.description);
-    svg.open("metadata").parent();
-    svg.open("h:chart").word("xmlns:h", "urn:headroom:chart").parent();
-    for (name, value) in settings {
-        svg.open("h:setting").word("name", name).text(value);
-    }
-    svg.close("h:chart");
-    svg.close("metadata");
+    let Size { width, height } = drawing.size;
+    let setting = |(name, value): &(String, String)| {
+        element("h:setting", &format!(" name=\"{}\"", escape(name)), value)
+    };
     let halo = hex(Ink::Surface.rgb(theme));
-    svg.open("style").text(&format!(
-        "g text {{ font-variant-numeric: tabular-nums; paint-order: stroke; stroke: {halo}; \
+    let out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"{}\" font-size=\"{FONT_PIXELS}\">\n{}{}<metadata>\n\
+         <h:chart xmlns:h=\"urn:headroom:chart\">\n{}</h:chart>\n</metadata>\n\
+         <style>g text {{ font-variant-numeric: tabular-nums; paint-order: stroke; stroke: {halo}; \
          stroke-width: {HALO_PIXELS}; stroke-opacity: {HALO_OPACITY} }} g text.plain {{ stroke: none }} \
-         g rect {{ shape-rendering: crispEdges }}"
-    ));
+         g rect {{ shape-rendering: crispEdges }}</style>\n",
+        escape(FONTS),
+        element("title", "", title),
+        element("desc", "", &drawing.description),
+        settings.iter().map(setting).collect::<String>(),
+    );
+    let mut svg = Svg { out, colours: Colours::Of(theme) };
     svg.shapes(&drawing.shapes);
-    svg.close("svg");
-    svg.out
+    svg.out + "</svg>\n"
+}
+
+/// An element with a text in it; the attributes are written already, each after a space.
+fn element(name: &str, attributes: &str, text: &str) -> String {
+    format!("<{name}{attributes}>{}</{name}>\n", escape(text))
 }
 
 /// SVG text so far.
@@ -71,137 +67,91 @@ struct Svg {
 }
 
 impl Svg {
-    fn open(&mut self, name: &str) -> Element<'_> {
-        self.out.push('<');
-        self.out.push_str(name);
-        Element { svg: self, name: name.to_owned() }
-    }
-
-    fn close(&mut self, name: &str) {
-        self.out.push_str(&format!("</{name}>\n"));
-    }
-
     fn shapes(&mut self, shapes: &[Shape]) {
         shapes.iter().for_each(|shape| self.shape(shape));
     }
 
     fn shape(&mut self, shape: &Shape) {
-        match shape {
+        let written = match shape {
             Shape::Line { points, ink, width } => {
                 let points: Vec<String> =
                     points.iter().map(|(x, y)| format!("{},{}", Coordinate(*x), Coordinate(*y))).collect();
-                self.open("polyline")
-                    .word("fill", "none")
-                    .ink("stroke", *ink)
-                    .number("stroke-width", *width)
-                    .word("points", &points.join(" "))
-                    .empty();
+                let (stroke, points) = (self.stroke(*ink, *width), points.join(" "));
+                format!("<polyline {stroke} points=\"{points}\"/>\n")
             }
             Shape::Rect { from, to, ink, opacity } => {
                 // Cells that touch have the same rounded edge.
                 let (left, top) = (rounded(from.0), rounded(from.1));
-                self.open("rect")
-                    .number("x", left)
-                    .number("y", top)
-                    .number("width", rounded(to.0) - left)
-                    .number("height", rounded(to.1) - top)
-                    .ink("fill", *ink)
-                    .opacity(*opacity)
-                    .empty();
+                let (width, height) = (Coordinate(rounded(to.0) - left), Coordinate(rounded(to.1) - top));
+                let (x, y, fill) = (Coordinate(left), Coordinate(top), self.colour(*ink));
+                format!(
+                    "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"{}/>\n",
+                    opacity_attribute(*opacity)
+                )
             }
             Shape::Circle { at, radius, ink, stroke } => {
-                let circle = self.open("circle").number("cx", at.0).number("cy", at.1).number("r", *radius);
-                match stroke {
-                    None => circle.ink("fill", *ink),
-                    Some(width) => {
-                        circle.word("fill", "none").ink("stroke", *ink).number("stroke-width", *width)
-                    }
-                }
-                .empty();
+                let (x, y, radius) = (Coordinate(at.0), Coordinate(at.1), Coordinate(*radius));
+                let paint = match stroke {
+                    None => format!("fill=\"{}\"", self.colour(*ink)),
+                    Some(width) => self.stroke(*ink, *width),
+                };
+                format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" {paint}/>\n")
             }
-            Shape::Text { at, text, style, ink } => self.label(*at, text, style, *ink),
+            Shape::Text { at, text, style, ink } => {
+                element("text", &self.text_attributes(*at, style, *ink), text)
+            }
             Shape::Drawing { at, drawing } => {
-                self.open("g")
-                    .word("transform", &format!("translate({} {})", Coordinate(at.0), Coordinate(at.1)))
-                    .word("role", "img")
-                    .word("aria-label", &drawing.description)
-                    .parent();
+                self.out.push_str(&format!(
+                    "<g transform=\"translate({} {})\" role=\"img\" aria-label=\"{}\">\n",
+                    Coordinate(at.0),
+                    Coordinate(at.1),
+                    escape(&drawing.description)
+                ));
                 self.shapes(&drawing.shapes);
-                self.close("g");
+                "</g>\n".to_owned()
             }
-        }
+        };
+        self.out.push_str(&written);
     }
 
-    fn label(&mut self, at: (f64, f64), text: &str, style: &TextStyle, ink: Ink) {
-        let mut label = self.open("text").number("x", at.0).number("y", at.1);
-        label = match style.baseline {
-            Baseline::Middle => label.word("dy", "0.5ex"),
-            Baseline::Letters => label,
-        };
-        label = match style.anchor {
-            Anchor::Start => label,
-            Anchor::Middle => label.word("text-anchor", "middle"),
-            Anchor::End => label.word("text-anchor", "end"),
-        };
+    fn text_attributes(&self, at: (f64, f64), style: &TextStyle, ink: Ink) -> String {
+        let mut text = format!(" x=\"{}\" y=\"{}\"", Coordinate(at.0), Coordinate(at.1));
+        if style.baseline == Baseline::Middle {
+            text.push_str(" dy=\"0.5ex\"");
+        }
+        text.push_str(match style.anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        });
         if style.pixels != FONT_PIXELS {
-            label = label.number("font-size", style.pixels);
+            text.push_str(&format!(" font-size=\"{}\"", Coordinate(style.pixels)));
         }
         if style.bold {
-            label = label.word("font-weight", "bold");
+            text.push_str(" font-weight=\"bold\"");
         }
         // On a coloured cell a halo would be a blot.
         if ink == Ink::OnHeat {
-            label = label.word("class", "plain");
+            text.push_str(" class=\"plain\"");
         }
-        label.ink("fill", ink).text(text);
-    }
-}
-
-/// An element whose attributes are being written.
-#[must_use]
-struct Element<'a> {
-    svg: &'a mut Svg,
-    name: String,
-}
-
-impl Element<'_> {
-    fn word(self, name: &str, value: &str) -> Self {
-        self.svg.out.push_str(&format!(" {name}=\"{}\"", escape(value)));
-        self
+        text + &format!(" fill=\"{}\"", self.colour(ink))
     }
 
-    fn number(self, name: &str, value: f64) -> Self {
-        self.svg.out.push_str(&format!(" {name}=\"{}\"", Coordinate(value)));
-        self
+    fn stroke(&self, ink: Ink, width: f64) -> String {
+        format!("fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"", self.colour(ink), Coordinate(width))
     }
 
-    fn opacity(self, opacity: f64) -> Self {
-        let opacity = if opacity.is_finite() { (opacity.clamp(0.0, 1.0) * 1e3).round() / 1e3 } else { 1.0 };
-        if opacity == 1.0 { self } else { self.word("opacity", &opacity.to_string()) }
-    }
-
-    fn ink(self, name: &str, ink: Ink) -> Self {
-        let value = match self.svg.colours {
+    fn colour(&self, ink: Ink) -> String {
+        match self.colours {
             Colours::Variables => format!("var({})", ink.variable()),
             Colours::Of(theme) => hex(ink.rgb(theme)),
-        };
-        self.word(name, &value)
+        }
     }
+}
 
-    /// Ends an element that has nothing in it.
-    fn empty(self) {
-        self.svg.out.push_str("/>\n");
-    }
-
-    /// Ends the attributes of an element that others follow in.
-    fn parent(self) {
-        self.svg.out.push_str(">\n");
-    }
-
-    /// Ends an element with text in it.
-    fn text(self, text: &str) {
-        self.svg.out.push_str(&format!(">{}</{}>\n", escape(text), self.name));
-    }
+fn opacity_attribute(opacity: f64) -> String {
+    let opacity = if opacity.is_finite() { (opacity.clamp(0.0, 1.0) * 1e3).round() / 1e3 } else { 1.0 };
+    if opacity == 1.0 { String::new() } else { format!(" opacity=\"{opacity}\"") }
 }
 
 /// To a tenth of a pixel.

@@ -1,7 +1,6 @@
 //! A sweep: latency and IOPS against N, and both with the outstanding I/Os on one time axis.
 
 mod curves;
-mod drawn;
 mod over_time;
 mod words;
 
@@ -15,8 +14,20 @@ use crate::run::{self, NamedRun};
 use crate::words::listed;
 use capability::{StorageLimits, Sweep, SweepComparison, SweepStep};
 use curves::Scale;
-use drawn::DrawnSweep;
 use std::rc::Rc;
+
+/// A sweep with its name and colour in a chart.
+struct DrawnSweep {
+    sweep: Sweep,
+    name: String,
+    ink: Ink,
+}
+
+impl DrawnSweep {
+    fn steps(&self) -> &[SweepStep] {
+        &self.sweep.steps
+    }
+}
 
 /// Sweeps over each other, with the ratio of their knees where two are compared.
 pub fn chart(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Chart {

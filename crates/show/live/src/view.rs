@@ -184,24 +184,22 @@ impl View {
 }
 
 impl Sort {
+    /// In the order of the key, with their names.
+    const ALL: [(Sort, &'static str); 5] = [
+        (Sort::Stall, "stall"),
+        (Sort::Latency, "latency"),
+        (Sort::Reads, "reads"),
+        (Sort::Writes, "writes"),
+        (Sort::Name, "name"),
+    ];
+
     fn next(self) -> Sort {
-        match self {
-            Sort::Stall => Sort::Latency,
-            Sort::Latency => Sort::Reads,
-            Sort::Reads => Sort::Writes,
-            Sort::Writes => Sort::Name,
-            Sort::Name => Sort::Stall,
-        }
+        let at = Sort::ALL.iter().position(|(sort, _)| *sort == self).unwrap_or_default();
+        Sort::ALL[(at + 1) % Sort::ALL.len()].0
     }
 
     fn name(self) -> &'static str {
-        match self {
-            Sort::Stall => "stall",
-            Sort::Latency => "latency",
-            Sort::Reads => "reads",
-            Sort::Writes => "writes",
-            Sort::Name => "name",
-        }
+        Sort::ALL.iter().find(|(sort, _)| *sort == self).map_or("", |(_, name)| name)
     }
 }
 

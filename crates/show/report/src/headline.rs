@@ -33,63 +33,56 @@ fn missing(check: &Check, figures: &Figures) -> String {
 }
 
 fn utilisation(check: &Check, figures: &Figures) -> Headline {
-    let title = "utilisation";
-    match (check.verdict.utilisation, check.verdict.binding) {
-        (Some(value), Some(binding)) if value.is_finite() => Headline {
-            title,
-            value: Some(number::share(value)),
-            note: format!("of the storage is asked for, bound by {binding}"),
-            share: Some(value),
-        },
-        _ => Headline { title, value: None, note: missing(check, figures), share: None },
-    }
+    let share = check.verdict.utilisation.filter(|share| share.is_finite());
+    let known = share.zip(check.verdict.binding).map(|(share, binding)| {
+        (number::share(share), format!("of the storage is asked for, bound by {binding}"))
+    });
+    let share = share.filter(|_| known.is_some());
+    Headline { share, ..headline("utilisation", known, check, figures) }
 }
 
 fn headroom(check: &Check, figures: &Figures) -> Headline {
-    let title = "headroom";
-    match check.verdict.headroom.filter(|headroom| headroom.is_finite()) {
-        Some(value)
-            if matches!(check.verdict.verdict, VerdictKind::StorageDegraded | VerdictKind::Throttled) =>
-        {
-            Headline {
-                title,
-                value: Some(number::times(value)),
-                note: "by its measurement, which does not hold now".into(),
-                share: None,
-            }
-        }
-        Some(value) if value >= 1.0 => Headline {
-            title,
-            value: Some(number::times(value)),
-            note: "today's demand is what it could carry".into(),
-            share: None,
-        },
-        Some(value) => Headline {
-            title,
-            value: Some(number::times(value)),
-            note: "no room left: more is asked for than it gives".into(),
-            share: None,
-        },
-        None => Headline { title, value: None, note: missing(check, figures), share: None },
-    }
+    let degraded = matches!(check.verdict.verdict, VerdictKind::StorageDegraded | VerdictKind::Throttled);
+    let known = check.verdict.headroom.filter(|headroom| headroom.is_finite()).map(|headroom| {
+        let note = match headroom {
+            _ if degraded => "by its measurement, which does not hold now",
+            1.0.. => "today's demand is what it could carry",
+            _ => "no room left: more is asked for than it gives",
+        };
+        (number::times(headroom), note.to_owned())
+    });
+    headline("headroom", known, check, figures)
 }
 
 fn outstanding(check: &Check, figures: &Figures) -> Headline {
-    let title = "outstanding I/Os";
     let place = check.verdict.place.as_ref().map(|place| place.outstanding);
     let known = figures.database.as_ref().map(|_| figures.outstanding);
-    let Some(value) = place.or(known).filter(|value| value.is_finite()) else {
-        return Headline { title, value: None, note: missing(check, figures), share: None };
+    let known = place.or(known).filter(|value| value.is_finite()).map(|value| {
+        let knee = check.curve().and_then(|curve| Some((curve, curve.knee.as_ref()?)));
+        let note = match knee {
+            Some((curve, knee)) if knee.reason == KneeReason::NotReached => {
+                format!("the knee lies beyond {} ({})", number::rate(knee.outstanding), curve.workload)
+            }
+            Some((curve, knee)) => {
+                format!("knee at {} ({})", number::rate(knee.outstanding), curve.workload)
+            }
+            None => "no knee is known to compare with".into(),
+        };
+        (number::rate(value), note)
+    });
+    headline("outstanding I/Os", known, check, figures)
+}
+
+/// A figure with its note, or why it is not known.
+fn headline(
+    title: &'static str,
+    known: Option<(String, String)>,
+    check: &Check,
+    figures: &Figures,
+) -> Headline {
+    let (value, note) = match known {
+        Some((value, note)) => (Some(value), note),
+        None => (None, missing(check, figures)),
     };
-    let knee = check.curve().and_then(|curve| Some((curve, curve.knee.as_ref()?)));
-    let note = match knee {
-        Some((curve, knee)) if knee.reason == KneeReason::NotReached => {
-            format!("the knee lies beyond {} ({})", number::rate(knee.outstanding), curve.workload)
-        }
-        Some((curve, knee)) => {
-            format!("knee at {} ({})", number::rate(knee.outstanding), curve.workload)
-        }
-        None => "no knee is known to compare with".into(),
-    };
-    Headline { title, value: Some(number::rate(value)), note, share: None }
+    Headline { title, value, note, share: None }
 }

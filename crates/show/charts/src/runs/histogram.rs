@@ -1,6 +1,6 @@
 //! How many I/Os took how long.
 
-use super::latency_kind;
+use super::latency_kind::{self, shares_by_range};
 use crate::axis::Axis;
 use crate::chart::{Chart, Mark, Panel};
 use crate::drawing::{Drawing, Size};
@@ -44,15 +44,7 @@ pub(crate) fn histogram(runs: &[NamedRun]) -> Chart {
 
 fn bars(name: String, ink: Ink, latency: &LatencyHistogram) -> Option<Bars> {
     let count = latency.count();
-    let mut shares: Vec<(i32, f64)> = Vec::new();
-    for (ns, of) in latency.filled() {
-        let range = ((ns as f64).max(1.0).log10() * BARS_A_DECADE).floor() as i32;
-        let share = of as f64 / count as f64;
-        match shares.last_mut() {
-            Some((last, sum)) if *last == range => *sum += share,
-            _ => shares.push((range, share)),
-        }
-    }
+    let shares = shares_by_range(latency.filled(), count as f64, BARS_A_DECADE);
     (count > 0).then_some(Bars { name, ink, shares })
 }
 

@@ -4,6 +4,25 @@ use crate::run::{self, NamedRun};
 use crate::words::capitalised;
 use workload::{LatencyHistogram, RunResult};
 
+/// How many of something fell into each range of latency, as shares of `total`: the number of the range and the share,
+/// rising. `latencies` are nanoseconds with their counts, rising.
+pub(super) fn shares_by_range(
+    latencies: impl Iterator<Item = (u64, u64)>,
+    total: f64,
+    ranges_a_decade: f64,
+) -> Vec<(i32, f64)> {
+    let mut shares: Vec<(i32, f64)> = Vec::new();
+    for (ns, count) in latencies {
+        let range = ((ns as f64).max(1.0).log10() * ranges_a_decade).floor() as i32;
+        let share = count as f64 / total;
+        match shares.last_mut() {
+            Some((last, sum)) if *last == range => *sum += share,
+            _ => shares.push((range, share)),
+        }
+    }
+    shares
+}
+
 /// A kind of latency that a run has.
 struct LatencyKind {
     name: &'static str,

@@ -1,5 +1,6 @@
 //! How latencies were distributed over time.
 
+use super::latency_kind::shares_by_range;
 use super::slices::{Step, steps};
 use crate::axis::Axis;
 use crate::cells::Scale;
@@ -77,17 +78,10 @@ struct Column {
 impl Column {
     fn new(step: &Step, latencies: &Latencies) -> Column {
         let total: f64 = latencies.0.iter().map(|(_, count)| *count as f64).sum();
-        let mut shares: Vec<(f64, f64)> = Vec::new();
-        for (ns, count) in &latencies.0 {
-            let range = ((*ns as f64).max(1.0).log10() * RANGES_A_DECADE).floor();
-            let share = *count as f64 / total;
-            match shares.last_mut() {
-                Some((last, sum)) if *last == range => *sum += share,
-                _ => shares.push((range, share)),
-            }
-        }
-        shares.iter_mut().for_each(|(range, _)| *range = 10_f64.powf(*range / RANGES_A_DECADE));
-        shares.retain(|(_, share)| share.is_finite());
+        let shares = shares_by_range(latencies.0.iter().copied(), total, RANGES_A_DECADE).into_iter();
+        let low = |range: i32| 10_f64.powf(f64::from(range) / RANGES_A_DECADE);
+        let shares = shares.filter(|(_, share)| share.is_finite());
+        let shares = shares.map(|(range, share)| (low(range), share)).collect();
         Column { from_s: step.from_s, to_s: step.to_s, shares }
     }
 }

@@ -1,6 +1,6 @@
 //! Throughput and latency of sweeps against outstanding I/Os.
 
-use super::drawn::DrawnSweep;
+use super::DrawnSweep;
 use super::words::{knee_ratio, reached_knee};
 use crate::axis::Axis;
 use crate::drawing::{Drawing, Size};

@@ -1,6 +1,6 @@
 //! A sweep over time: IOPS, latency and outstanding I/Os under each other on one axis.
 
-use super::drawn::DrawnSweep;
+use super::DrawnSweep;
 use crate::axis::Axis;
 use crate::chart::{Key, Mark, Panel};
 use crate::drawing::{Drawing, Size};

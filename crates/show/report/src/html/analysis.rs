@@ -147,7 +147,7 @@ fn finding_section(finding: &Finding, series: Option<&HistorySeries>, report: &A
     };
     let path = finding.path.as_deref().unwrap_or_default();
     let charts = series.map_or(String::new(), |series| {
-        let kind = if series.is_log() { FileKind::Log } else { FileKind::Data };
+        let kind = if series.is_log { FileKind::Log } else { FileKind::Data };
         let marked = ranges(&finding.when);
         file_charts(path, series, class_of(kind, finding.direction), &marked, report)
     });

@@ -164,42 +164,27 @@ pub(super) fn repeat(command: &str) -> String {
 
 /// How to read the charts of the page.
 pub(super) fn how_to_read(charts: &[RunChart]) -> String {
-    let has = |of: fn(&RunChart) -> bool| charts.iter().any(of);
-    let mut html = String::from("<h2>How to read this</h2>\n<div class=\"card\">\n");
-    html.push_str(
-        "<p><b>A dash</b> stands for what is not known: a percentile needs ten I/Os that took longer. <b>Mean</b>, \
-         <b>p99</b> and the others are latencies of reads and writes together, from the submission of an I/O to its \
-         completion.</p>\n",
-    );
-    if has(|chart| *chart == RunChart::LoadCurve) {
-        html.push_str(
-            "<p><b>The load curve</b> is read from left to right: while IOPS rise and latency does not, the storage \
-             takes more at once. Where IOPS stay level, each further I/O only waits longer.</p>\n",
-        );
-    }
-    if has(|chart| matches!(chart, RunChart::HeatMap { .. })) {
-        html.push_str(
-            "<p><b>The heat map</b> has a cell for each combination; on a narrow screen its numbers may be missing, \
-             the table has them. A hatched cell was not run: it is not zero.</p>\n",
-        );
-    }
-    if has(|chart| *chart == RunChart::Percentiles) {
-        html.push_str(
-            "<p><b>Percentiles</b> have an equal step for each nine, so that the slow few are as wide as the many. \
-             A step upwards is a second way that I/Os take: a cache missed, a queue, a cap.</p>\n",
-        );
-    }
-    if has(|chart| matches!(chart, RunChart::OverTime | RunChart::LatencyOverTime)) {
-        html.push_str(
-            "<p><b>Over time</b>, look for a fall that stays (a cache or a credit is used up) and for teeth (something \
-             else runs at times). Nothing completed in a slice: its rate is 0, its latency is not known.</p>\n",
-        );
-    }
-    if has(|chart| *chart == RunChart::Histogram) {
-        html.push_str(
-            "<p><b>The histogram</b> shows humps: two humps are two kinds of I/O, such as hits and misses of a \
-             cache, and their mean is neither.</p>\n",
-        );
-    }
-    html + "</div>\n"
+    let texts = [
+        (LOAD_CURVE, charts.contains(&RunChart::LoadCurve)),
+        (HEAT_MAP, charts.iter().any(|chart| matches!(chart, RunChart::HeatMap { .. }))),
+        (PERCENTILES, charts.contains(&RunChart::Percentiles)),
+        (OVER_TIME, charts.contains(&RunChart::OverTime) || charts.contains(&RunChart::LatencyOverTime)),
+        (HISTOGRAM, charts.contains(&RunChart::Histogram)),
+    ];
+    let texts: String = texts.into_iter().filter(|(_, shown)| *shown).map(|(text, _)| text).collect();
+    format!("<h2>How to read this</h2>\n<div class=\"card\">\n{FIGURES}{texts}</div>\n")
 }
+
+const FIGURES: &str = "<p><b>A dash</b> stands for what is not known: a percentile needs ten I/Os that took longer. \
+    <b>Mean</b>, <b>p99</b> and the others are latencies of reads and writes together, from the submission of an I/O to \
+    its completion.</p>\n";
+const LOAD_CURVE: &str = "<p><b>The load curve</b> is read from left to right: while IOPS rise and latency does not, the \
+    storage takes more at once. Where IOPS stay level, each further I/O only waits longer.</p>\n";
+const HEAT_MAP: &str = "<p><b>The heat map</b> has a cell for each combination; on a narrow screen its numbers may be \
+    missing, the table has them. A hatched cell was not run: it is not zero.</p>\n";
+const PERCENTILES: &str = "<p><b>Percentiles</b> have an equal step for each nine, so that the slow few are as wide as \
+    the many. A step upwards is a second way that I/Os take: a cache missed, a queue, a cap.</p>\n";
+const OVER_TIME: &str = "<p><b>Over time</b>, look for a fall that stays (a cache or a credit is used up) and for teeth \
+    (something else runs at times). Nothing completed in a slice: its rate is 0, its latency is not known.</p>\n";
+const HISTOGRAM: &str = "<p><b>The histogram</b> shows humps: two humps are two kinds of I/O, such as hits and misses of \
+    a cache, and their mean is neither.</p>\n";

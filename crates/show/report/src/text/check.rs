@@ -108,15 +108,9 @@ fn in_short(source: &str) -> &str {
 
 fn doubts(check: &Check, style: &Style) -> Vec<String> {
     let doubts = &check.verdict.doubts;
-    let doubt = |text: &String| {
-        let lines = wrap(text, style.columns() - 6, 2).into_iter().enumerate();
-        let painted = lines.map(|(at, line)| {
-            let line = format!("  {} {line}", if at == 0 { "but" } else { "   " });
-            style.paint(Ink::Tone(Tone::Warning), &line)
-        });
-        painted.collect::<Vec<String>>()
-    };
-    let mut lines: Vec<String> = doubts.iter().take(DOUBTS_MAX).flat_map(doubt).collect();
+    let doubt = |text: &String| style.marked("  but ", text, 6, 2);
+    let warning = |line: String| style.paint(Ink::Tone(Tone::Warning), &line);
+    let mut lines: Vec<String> = doubts.iter().take(DOUBTS_MAX).flat_map(doubt).map(warning).collect();
     lines.extend(and_more(doubts.len(), DOUBTS_MAX, style));
     lines
 }
