@@ -4,7 +4,7 @@ use crate::command_line::{RunRequest, Source};
 use crate::profile::Profile;
 use crate::profile_xml::{self, ProfileError};
 use crate::rules::{self, Origin};
-use crate::unsupported::{self, Unsupported};
+use crate::unsupported;
 use crate::usage::UsageError;
 
 /// A profile without contradictions.
@@ -15,7 +15,7 @@ pub struct Checked {
     /// Warnings about unusual settings.
     pub warnings: Vec<String>,
     /// Unsupported settings, ignored on request or only shown.
-    pub unsupported: Vec<Unsupported>,
+    pub unsupported: Vec<UsageError>,
 }
 
 /// Why a request is refused.
@@ -29,7 +29,7 @@ pub enum Refused {
     Rules(Vec<UsageError>),
     /// Unsupported settings that were not to be ignored; at least one.
     #[error("{}", lines(.0))]
-    Unsupported(Vec<Unsupported>),
+    Unsupported(Vec<UsageError>),
 }
 
 /// Checks a request. `xml` is the text of the profile that [`Source::Xml`] names; `clock_seed` is
@@ -90,7 +90,7 @@ mod tests {
         let Err(Refused::Unsupported(lacking)) = checked("-x -ysgo -ft t", None, false) else {
             panic!("taken")
         };
-        assert_eq!(lacking.iter().map(|one| one.flag.as_str()).collect::<Vec<_>>(), ["-ysgo", "-x", "-ft"]);
+        assert_eq!(lacking.iter().map(|one| one.what.as_str()).collect::<Vec<_>>(), ["-ysgo", "-x", "-ft"]);
         let ignored = checked("-x -ysgo -ft t", None, true).expect("ignored");
         assert_eq!((ignored.unsupported.len(), unsupported::list(&ignored.profile)), (3, vec![]));
         let shown = checked("-x -Rp t", None, false).expect("shown");
@@ -103,7 +103,7 @@ mod tests {
         let span = &ours.profile.time_spans[0];
         assert_eq!((span.duration_s, span.seed, span.targets[0].path.as_str()), (7, 77, "disk.bin"));
         assert_eq!(
-            ours.unsupported.iter().map(|one| one.flag.as_str()).collect::<Vec<_>>(),
+            ours.unsupported.iter().map(|one| one.what.as_str()).collect::<Vec<_>>(),
             ["<ETW>", "-Sr"]
         );
         assert!(

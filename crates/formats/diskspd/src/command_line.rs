@@ -14,7 +14,6 @@ mod flags;
 mod number;
 
 use crate::profile::{Profile, ResultFormat};
-use crate::unsupported::Unsupported;
 use crate::usage::UsageError;
 use flags::{Reading, block_bytes};
 
@@ -36,7 +35,7 @@ pub struct RunRequest {
     pub common: Common,
     /// Flags that no profile carries and that mean nothing here; what the profile carries is listed by
     /// [`crate::unsupported::of`].
-    pub unsupported: Vec<Unsupported>,
+    pub unsupported: Vec<UsageError>,
     /// Headroom's own options, unchanged: `--json`, `--format`, `2.0.17`.
     pub ours: Vec<String>,
 }

@@ -10,7 +10,7 @@
 //!
 //! A [`Profile`](profile::Profile) has the settings of diskspd 2.2 with its defaults and semantics: sequential threads
 //! overlap, each I/O chooses read or write at random, five seconds of warm-up. A setting without a counterpart on Linux is
-//! [`Unsupported`](unsupported::Unsupported): refused by name, never ignored silently. The crate reads no file and runs no load.
+//! listed by [`unsupported`]: refused by name, never ignored silently. The crate reads no file and runs no load.
 
 pub mod checked;
 pub mod command_line;
@@ -21,3 +21,4 @@ pub mod report;
 pub mod rules;
 pub mod unsupported;
 pub mod usage;
+mod xml;

@@ -44,8 +44,8 @@ pub enum Precreate {
     ConstantOrZeroSizes,
 }
 
-/// A time span: its targets and its length.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A time span: its targets and its length. [`TimeSpan::new`] has diskspd's defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeSpan {
     /// Measured seconds (`-d`).
     pub duration_s: u32,
@@ -86,8 +86,8 @@ pub struct Cpu {
     pub processor: u32,
 }
 
-/// A file, block device or template, and its workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A file, block device or template, and its workload. [`Target::new`] has diskspd's defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The path as given; `*1`, `*2` ... stand for the targets of a command line.
     pub path: String,
@@ -263,29 +263,12 @@ pub enum Order {
     SameOffset,
 }
 
-impl Default for TimeSpan {
-    /// diskspd's defaults, without a target.
-    fn default() -> TimeSpan {
-        TimeSpan {
-            duration_s: 10,
-            warm_up_s: 5,
-            cool_down_s: 0,
-            seed: 0,
-            threads_total: 0,
-            outstanding_total: 0,
-            affinity: Vec::new(),
-            disable_affinity: false,
-            completion_routines: false,
-            measure_latency: false,
-            iops_deviation: false,
-            bucket_ms: 1000,
-            random_write_data: false,
-            targets: Vec::new(),
-        }
-    }
-}
-
 impl TimeSpan {
+    /// diskspd's defaults, without a target.
+    pub fn new() -> TimeSpan {
+        TimeSpan { duration_s: 10, warm_up_s: 5, bucket_ms: 1000, ..TimeSpan::default() }
+    }
+
     /// Whether the targets share the outstanding I/Os of common threads (`-F` with `-O`).
     pub fn shares_outstanding(&self) -> bool {
         self.threads_total > 0 && self.outstanding_total > 0
@@ -314,33 +297,10 @@ impl Target {
         Target {
             path: path.into(),
             block_bytes: 64 << 10,
-            base_bytes: 0,
-            end_bytes: None,
-            create_bytes: None,
             outstanding: 2,
             threads: 1,
             weight: 1,
-            thread_targets: Vec::new(),
-            write_percent: 0,
-            random_percent: 0,
-            align_bytes: None,
-            distribution: None,
-            interlocked: false,
-            same_offset: false,
-            thread_stride_bytes: 0,
-            throughput: None,
-            burst_ios: 0,
-            think_time_ms: 0,
-            cache: CacheMode::Cached,
-            write_through: false,
-            mapped: false,
-            flush: None,
-            content: Content::Counting,
-            hint_random: false,
-            hint_sequential: false,
-            hint_temporary: false,
-            priority: Priority::Normal,
-            large_pages: false,
+            ..Target::default()
         }
     }
 
@@ -385,7 +345,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_diskspd() {
-        let (span, target) = (TimeSpan::default(), Target::new("t"));
+        let (span, target) = (TimeSpan::new(), Target::new("t"));
         assert_eq!((span.duration_s, span.warm_up_s, span.cool_down_s, span.seed), (10, 5, 0, 0));
         assert_eq!((target.block_bytes, target.outstanding, target.threads), (65536, 2, 1));
         assert_eq!((target.order(), target.align()), (Order::Sequential, 65536));

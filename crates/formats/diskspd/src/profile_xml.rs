@@ -10,9 +10,10 @@ mod read;
 mod write;
 
 use crate::profile::Profile;
-use crate::unsupported::Unsupported;
+use crate::usage::UsageError;
 
-pub use write::{write, write_indented};
+pub use write::write;
+pub(crate) use write::write_into;
 
 /// A profile that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct ProfileRead {
     /// The profile.
     pub profile: Profile,
     /// Settings without a field in [`Profile`]: event tracing.
-    pub unsupported: Vec<Unsupported>,
+    pub unsupported: Vec<UsageError>,
 }
 
 /// Why XML is refused as a profile.

@@ -265,7 +265,7 @@ mod tests {
     use crate::profile::{Content, Cpu, Distribution, FlushMode, ThreadTarget};
 
     fn checked(change: impl FnOnce(&mut TimeSpan)) -> Result<Vec<String>, Vec<String>> {
-        let mut span = TimeSpan { targets: vec![Target::new("t")], ..TimeSpan::default() };
+        let mut span = TimeSpan { targets: vec![Target::new("t")], ..TimeSpan::new() };
         change(&mut span);
         let profile = Profile { time_spans: vec![span], ..Profile::default() };
         let errors = |errors: Vec<UsageError>| errors.into_iter().map(|error| error.what).collect();

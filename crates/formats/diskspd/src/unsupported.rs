@@ -1,47 +1,28 @@
 //! Settings of diskspd without a counterpart on Linux or in Headroom: reported by name, never ignored silently.
 
 use crate::profile::{CacheMode, FlushMode, Profile};
-use std::fmt;
-
-/// A setting of diskspd without a counterpart on Linux or in Headroom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsupported {
-    /// The flag or element as it was given.
-    pub flag: String,
-    /// Why there is no counterpart.
-    pub why: &'static str,
-    /// What to use instead.
-    pub instead: &'static str,
-}
-
-impl fmt::Display for Unsupported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}; {}", self.flag, self.why, self.instead)
-    }
-}
+use crate::usage::UsageError;
 
 /// Event tracing: `-e...`, `<ETW>`.
-pub(crate) fn event_tracing(flag: &str) -> Unsupported {
-    let why = "event tracing is Windows' own";
-    Unsupported { flag: flag.into(), why, instead: "run perf or bpftrace beside the load" }
+pub(crate) fn event_tracing(flag: &str) -> UsageError {
+    UsageError::new(flag, "event tracing is Windows' own", "run perf or bpftrace beside the load")
 }
 
 /// Named events: `-ys...`.
-pub(crate) fn named_event(flag: &str) -> Unsupported {
-    let why = "named events are Windows' own";
+pub(crate) fn named_event(flag: &str) -> UsageError {
     let instead = match flag.as_bytes().get(2) {
         Some(b'p' | b'e') => "end a run with Ctrl-C, or kill -INT and its process id",
         _ => "start runs from one script, and wait for each other there",
     };
-    Unsupported { flag: flag.into(), why, instead }
+    UsageError::new(flag, "named events are Windows' own", instead)
 }
 
 /// The unsupported settings of a profile, each once.
-pub fn list(profile: &Profile) -> Vec<Unsupported> {
-    let mut found: Vec<Unsupported> = Vec::new();
-    let mut add = |yes: bool, flag: &str, why: &'static str, instead: &'static str| {
-        if yes && !found.iter().any(|one| one.flag == flag) {
-            found.push(Unsupported { flag: flag.into(), why, instead });
+pub fn list(profile: &Profile) -> Vec<UsageError> {
+    let mut found: Vec<UsageError> = Vec::new();
+    let mut add = |yes: bool, flag: &str, why: &str, instead: &str| {
+        if yes && !found.iter().any(|one| one.what == flag) {
+            found.push(UsageError::new(flag, why, instead));
         }
     };
     for span in &profile.time_spans {

@@ -1,9 +1,8 @@
 //! The help, and the errors of a command line or profile.
 
-use std::fmt;
-
 /// An error in a command line or a profile, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {why}{}{instead}", if .instead.is_empty() { "" } else { "; " })]
 pub struct UsageError {
     /// The flag, element or target as it was given: `-w101`, `<WriteRatio>`, `-F8 with -t4`.
     pub what: String,
@@ -17,13 +16,6 @@ impl UsageError {
     /// An error about `what`.
     pub fn new(what: impl Into<String>, why: impl Into<String>, instead: impl Into<String>) -> UsageError {
         UsageError { what: what.into(), why: why.into(), instead: instead.into() }
-    }
-}
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.why)?;
-        if self.instead.is_empty() { Ok(()) } else { write!(f, "; {}", self.instead) }
     }
 }
 

@@ -4,7 +4,7 @@ use super::caching::Caching;
 use super::number::{leading_size, size, whole};
 use super::{Common, Seed, affinity, distribution};
 use crate::profile::{Content, FlushMode, Priority, Profile, ResultFormat, Target, Throughput, TimeSpan};
-use crate::unsupported::{self, Unsupported};
+use crate::unsupported;
 use crate::usage::UsageError;
 
 /// The first pass: `b` in sizes means the last `-b`, wherever it stands.
@@ -30,6 +30,7 @@ fn refuse<T>(why: impl Into<String>, instead: impl Into<String>) -> Result<T, Re
 }
 
 /// The second pass: what was said so far.
+#[derive(Default)]
 pub struct Reading {
     profile: Profile,
     span: TimeSpan,
@@ -41,24 +42,15 @@ pub struct Reading {
     pub common: Common,
     base_given: bool,
     end_given: bool,
-    fresh: bool,
-    pub unsupported: Vec<Unsupported>,
+    pub unsupported: Vec<UsageError>,
 }
 
 impl Reading {
     pub fn new(block_bytes: u32) -> Reading {
         Reading {
-            profile: Profile::default(),
-            span: TimeSpan::default(),
+            span: TimeSpan::new(),
             target: Target { block_bytes, ..Target::new("") },
-            caching: Caching::default(),
-            first_of_profile: None,
-            xml: None,
-            common: Common::default(),
-            base_given: false,
-            end_given: false,
-            fresh: false,
-            unsupported: Vec::new(),
+            ..Reading::default()
         }
     }
 
@@ -72,7 +64,6 @@ impl Reading {
         if self.target.align_bytes == Some(u64::from(self.target.block_bytes)) {
             self.target.align_bytes = None;
         }
-        self.span.random_write_data = self.fresh;
         self.span.targets = targets.into_iter().map(|path| Target { path, ..self.target.clone() }).collect();
         self.profile.time_spans = vec![self.span];
         let clock_seed = 0;
@@ -107,10 +98,7 @@ impl Reading {
             'f' => self.end_or_hints(value)?,
             'F' => self.span.threads_total = count(value, "as in -F8")?,
             'g' => self.target.throughput = Some(throughput(value)?),
-            'h' => {
-                bare(value)?;
-                self.caching.add("h").map_err(with("as -Sh alone"))?;
-            }
+            'h' => bare(value).and_then(|()| self.caching.add("h").map_err(with("as -Sh alone")))?,
             'i' => self.target.burst_ios = count(value, "as in -i20")?,
             'I' => self.target.priority = priority(value)?,
             'j' => self.target.think_time_ms = count(value, "as in -j100")?,
@@ -145,25 +133,19 @@ impl Reading {
     }
 
     fn common_flag(&mut self, letter: char, value: &str) -> Result<(), Refusal> {
-        let seconds = || whole(value, 0, u32::MAX).map_err(with("give seconds"));
+        let number = |form| whole(value, 0, u32::MAX).map_err(with(form));
+        let seconds = || number("give seconds");
         let common = &mut self.common;
         match letter {
             'W' => common.warm_up_s = Some(seconds()?),
             'd' => common.duration_s = Some(seconds()?),
             'C' => common.cool_down_s = Some(seconds()?),
             'z' if value.is_empty() => common.seed = Some(Seed::Clock),
-            'z' => {
-                let seed = whole(value, 0, u32::MAX)
-                    .map_err(with("give a seed, or -z alone for one of the clock"))?;
-                common.seed = Some(Seed::Number(seed));
-            }
+            'z' => common.seed = Some(Seed::Number(number("give a seed, or -z alone for one of the clock")?)),
             'v' if value.is_empty() => common.verbose = true,
             'v' if value == "s" => common.verbose_stats = true,
             'v' => return refuse("no such kind of telling", "give -v or -vs"),
-            ':' => {
-                let mask = whole(value, 0, u32::MAX).map_err(with("give a bit mask, as in -:1"))?;
-                common.experiment_flags = Some(mask);
-            }
+            ':' => common.experiment_flags = Some(number("give a bit mask, as in -:1")?),
             _ => {
                 let form = value.strip_prefix('p').unwrap_or(value);
                 common.profile_only |= form.len() < value.len();
@@ -252,7 +234,7 @@ impl Reading {
         if !value.is_empty() {
             // -D0 is the default there, and so here.
             let ms = whole(value, 0, u32::MAX).map_err(with("give milliseconds, as in -D500"))?;
-            self.span.bucket_ms = if ms == 0 { TimeSpan::default().bucket_ms } else { ms };
+            self.span.bucket_ms = if ms == 0 { TimeSpan::new().bucket_ms } else { ms };
         }
         Ok(())
     }
@@ -296,20 +278,18 @@ impl Reading {
                 .map_err(with("as in -rdpct90/10:5/20 or -rdabs90/10G:5/20G"))?;
             target.distribution = Some(distribution);
         } else {
-            let align = if value.is_empty() {
-                u64::from(target.block_bytes)
-            } else {
-                self.size(value, "give the alignment, as in -r4K, or -r alone for that of a block")?
+            let align = match value {
+                "" => u64::from(target.block_bytes),
+                text => self.size(text, "give the alignment, as in -r4K, or -r alone for that of a block")?,
             };
             if align == 0 {
                 return refuse("an alignment of 0", "give -r alone for that of a block");
             }
             let target = &mut self.target;
             if target.align_bytes.is_some() {
-                let said = if target.random_percent > 0 {
-                    "random I/O, with its alignment,"
-                } else {
-                    "sequential I/O (-s)"
+                let said = match target.random_percent {
+                    0 => "sequential I/O (-s)",
+                    _ => "random I/O, with its alignment,",
                 };
                 return refuse(format!("{said} was asked for before"), "give one of them, once");
             }
@@ -347,7 +327,7 @@ impl Reading {
         match value {
             "" if self.target.content == Content::Counting => self.target.content = Content::Zero,
             "" => {}
-            "r" => self.fresh = true,
+            "r" => self.span.random_write_data = true,
             _ => {
                 let (bytes, file) = match value.split_once(',') {
                     Some((_, "")) => return refuse("no file after the comma", "as in -Z1M,data.bin"),

@@ -43,7 +43,7 @@ fn why_refused(line: &str) -> String {
 
 #[test]
 fn without_flags_the_defaults_hold() {
-    assert_eq!(span("t"), TimeSpan { targets: vec![Target::new("t")], ..TimeSpan::default() });
+    assert_eq!(span("t"), TimeSpan { targets: vec![Target::new("t")], ..TimeSpan::new() });
     let two = span("-b4K a b");
     assert_eq!(
         two.targets.iter().map(|one| (one.path.as_str(), one.block_bytes)).collect::<Vec<_>>(),
@@ -152,7 +152,7 @@ fn every_flag_of_a_time_span_says_one_thing() {
         ("-Zr", |span| span.random_write_data = true),
     ];
     for (flags, change) in table {
-        let mut expected = TimeSpan { targets: vec![Target::new("t")], ..TimeSpan::default() };
+        let mut expected = TimeSpan { targets: vec![Target::new("t")], ..TimeSpan::new() };
         change(&mut expected);
         assert_eq!(span(&format!("{flags} t")), expected, "{flags}");
     }
@@ -393,7 +393,7 @@ fn what_linux_lacks_is_listed_by_name() {
     let flags = |line: &str| -> Vec<String> {
         let asked = run_request(line);
         let Source::Flags(profile) = asked.source else { panic!("{line}") };
-        asked.unsupported.into_iter().chain(unsupported::list(&profile)).map(|one| one.flag).collect()
+        asked.unsupported.into_iter().chain(unsupported::list(&profile)).map(|one| one.what).collect()
     };
     for (line, expected) in [
         ("-x t", "-x"),
@@ -420,7 +420,7 @@ fn a_profile_composes_with_little() {
     let asked = run_request("-d60 -Xprof.xml -W1 -C2 -Rpxml -v -z5 -:1 first.bin second.bin");
     let targets = vec!["first.bin".to_owned(), "second.bin".to_owned()];
     assert_eq!(asked.source, Source::Xml { path: "prof.xml".into(), targets });
-    let mut profile = Profile { time_spans: vec![TimeSpan::default(); 2], ..Profile::default() };
+    let mut profile = Profile { time_spans: vec![TimeSpan::new(); 2], ..Profile::default() };
     asked.common.apply(&mut profile, 0);
     for span in &profile.time_spans {
         assert_eq!((span.duration_s, span.warm_up_s, span.cool_down_s, span.seed), (60, 1, 2, 5));

@@ -31,6 +31,7 @@ impl Element {
 pub fn parse(xml: &str) -> Result<Element, ProfileError> {
     let xml = xml.strip_prefix('\u{feff}').unwrap_or(xml);
     let mut reader = Reader::from_str(xml);
+    reader.config_mut().expand_empty_elements = true;
     let mut lines = Lines { xml: xml.as_bytes(), counted_to: 0, line: 1 };
     let (mut open, mut root, mut elements) = (Vec::<Element>::new(), None, 0_usize);
     loop {
@@ -50,14 +51,6 @@ pub fn parse(xml: &str) -> Result<Element, ProfileError> {
                 }
                 let element = element(&tag, line).map_err(|why| wrong(&open, why))?;
                 open.push(element);
-            }
-            Event::Empty(tag) => {
-                elements += 1;
-                if elements > ELEMENTS_MAX {
-                    return Err(wrong(&open, "more elements than any profile has".into()));
-                }
-                let element = element(&tag, line).map_err(|why| wrong(&open, why))?;
-                close(element, &mut open, &mut root)?;
             }
             Event::End(_) => {
                 let Some(element) = open.pop() else {
@@ -84,7 +77,7 @@ pub fn parse(xml: &str) -> Result<Element, ProfileError> {
                 add_text(&text, &mut open).map_err(|why| wrong(&open, why))?;
             }
             Event::DocType(_) => return Err(wrong(&open, "a profile has no DOCTYPE; leave it out".into())),
-            Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
+            Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
             Event::Eof => {
                 return match (open.pop(), root) {
                     (Some(element), _) => Err(element.error("it does not end")),

@@ -32,15 +32,9 @@ pub fn profile(root: &Element, targets: &[String]) -> Result<ProfileRead, Profil
                 profile.result_format = one_of(child, &forms)?;
             }
             "PrecreateFiles" => profile.precreate = one_of(child, &PRECREATE)?,
-            "ETW" => {
-                if event_tracing(child)? {
-                    unsupported.push(unsupported::event_tracing("<ETW>"));
-                }
-            }
+            "ETW" => unsupported.extend(event_tracing(child)?.then(|| unsupported::event_tracing("<ETW>"))),
             "TimeSpans" => {
-                for span in list(child, "TimeSpan")? {
-                    profile.time_spans.push(time_span(span, &mut templates)?);
-                }
+                profile.time_spans = list(child, "TimeSpan", |span| time_span(span, &mut templates))?;
             }
             _ => return Err(unknown(child, element)),
         }
@@ -114,7 +108,7 @@ impl Templates<'_> {
 }
 
 fn time_span(element: &Element, templates: &mut Templates<'_>) -> Result<TimeSpan, ProfileError> {
-    let mut span = TimeSpan::default();
+    let mut span = TimeSpan::new();
     for child in once_each(element)? {
         match child.name.as_str() {
             "Duration" => span.duration_s = number(child)?,
@@ -124,20 +118,14 @@ fn time_span(element: &Element, templates: &mut Templates<'_>) -> Result<TimeSpa
             "RandomWriteData" => span.random_write_data = boolean(child)?,
             "ThreadCount" => span.threads_total = number(child)?,
             "RequestCount" => span.outstanding_total = number(child)?,
-            "GroupAffinity" => {
-                boolean(child)?;
-            }
+            "GroupAffinity" => boolean(child).map(drop)?,
             "DisableAffinity" => span.disable_affinity = boolean(child)?,
             "CompletionRoutines" => span.completion_routines = boolean(child)?,
             "MeasureLatency" => span.measure_latency = boolean(child)?,
             "CalculateIopsStdDev" => span.iops_deviation = boolean(child)?,
             "IoBucketDuration" => span.bucket_ms = number(child)?,
             "Affinity" => span.affinity = affinity(child)?,
-            "Targets" => {
-                for one in list(child, "Target")? {
-                    span.targets.push(target(one, templates)?);
-                }
-            }
+            "Targets" => span.targets = list(child, "Target", |one| target(one, templates))?,
             _ => return Err(unknown(child, element)),
         }
     }
@@ -208,11 +196,7 @@ fn target(element: &Element, templates: &mut Templates<'_>) -> Result<Target, Pr
                 target.priority = one_of(child, &priorities)?;
             }
             "Weight" => target.weight = number(child)?,
-            "ThreadTargets" => {
-                for one in list(child, "ThreadTarget")? {
-                    target.thread_targets.push(thread_target(one)?);
-                }
-            }
+            "ThreadTargets" => target.thread_targets = list(child, "ThreadTarget", thread_target)?,
             "Distribution" => target.distribution = Some(distribution(child)?),
             _ => return Err(unknown(child, element)),
         }
@@ -238,8 +222,11 @@ fn content(element: &Element) -> Result<Content, ProfileError> {
     for child in once_each(element)? {
         match child.name.as_str() {
             "Pattern" => {
-                let patterns =
-                    [("sequential", Pattern::Counting), ("zero", Pattern::Zero), ("random", Pattern::Random)];
+                let patterns = [
+                    ("sequential", Some(Content::Counting)),
+                    ("zero", Some(Content::Zero)),
+                    ("random", None),
+                ];
                 pattern = Some(one_of(child, &patterns)?);
             }
             "RandomDataSource" => {
@@ -260,18 +247,10 @@ fn content(element: &Element) -> Result<Content, ProfileError> {
     }
     match pattern {
         None => Err(element.error("<Pattern> is missing")),
-        Some(Pattern::Zero) => Ok(Content::Zero),
+        Some(Some(content)) => Ok(content),
         // Without a source, random is what the default is: so does diskspd.
-        Some(Pattern::Random) => Ok(source.unwrap_or_default()),
-        Some(Pattern::Counting) => Ok(Content::Counting),
+        Some(None) => Ok(source.unwrap_or_default()),
     }
-}
-
-#[derive(Clone, Copy)]
-enum Pattern {
-    Counting,
-    Zero,
-    Random,
 }
 
 fn throughput(element: &Element) -> Result<Option<Throughput>, ProfileError> {
@@ -306,7 +285,7 @@ fn distribution(element: &Element) -> Result<Distribution, ProfileError> {
         _ => return Err(unknown(kind, element)),
     };
     let mut ranges = Vec::new();
-    for child in list(kind, "Range")? {
+    list(kind, "Range", |child| {
         let ios = attribute(child, "IO")?.ok_or_else(|| child.error("the attribute IO is missing"))?;
         let ios: u32 = parse(child, ios)?;
         let ios_percent = u8::try_from(ios).ok().filter(|ios| *ios <= 100);
@@ -316,8 +295,8 @@ fn distribution(element: &Element) -> Result<Distribution, ProfileError> {
             return Err(child.error(format!("{span} % of the target: give 1 to 100")));
         }
         ranges.push(Range { ios_percent, span });
-        ranges_fit(unit, &ranges).map_err(|why| child.error(why))?;
-    }
+        ranges_fit(unit, &ranges).map_err(|why| child.error(why))
+    })?;
     if ranges.is_empty() {
         return Err(kind.error("no <Range>"));
     }
@@ -356,12 +335,16 @@ fn once_each(element: &Element) -> Result<&[Element], ProfileError> {
     Ok(children)
 }
 
-/// Its children, all of one name.
-fn list<'a>(element: &'a Element, name: &str) -> Result<&'a [Element], ProfileError> {
+/// Reads its children, all of one name.
+fn list<T>(
+    element: &Element,
+    name: &str,
+    read: impl FnMut(&Element) -> Result<T, ProfileError>,
+) -> Result<Vec<T>, ProfileError> {
     let children = structure(element)?;
     match children.iter().find(|child| child.name != name) {
         Some(other) => Err(unknown(other, element)),
-        None => Ok(children),
+        None => children.iter().map(read).collect(),
     }
 }
 
@@ -402,20 +385,19 @@ fn parse<T: std::str::FromStr>(element: &Element, text: &str) -> Result<T, Profi
 }
 
 fn percent(element: &Element, least: u8, most: u8) -> Result<u8, ProfileError> {
-    let percent: u8 =
-        number(element).ok().filter(|percent| (least..=most).contains(percent)).ok_or_else(|| {
-            element.error(format!("'{}': give {least} to {most}", shorten(element.text.trim())))
-        })?;
-    Ok(percent)
+    number(element)
+        .ok()
+        .filter(|percent| (least..=most).contains(percent))
+        .ok_or_else(|| element.error(format!("'{}': give {least} to {most}", shorten(element.text.trim()))))
 }
 
 fn boolean(element: &Element) -> Result<bool, ProfileError> {
     one_of(element, &[("true", true), ("false", false), ("1", true), ("0", false)])
 }
 
-fn one_of<T: Copy>(element: &Element, words: &[(&str, T)]) -> Result<T, ProfileError> {
+fn one_of<T: Clone>(element: &Element, words: &[(&str, T)]) -> Result<T, ProfileError> {
     let said = text(element)?.trim();
-    let found = words.iter().find(|(word, _)| *word == said).map(|(_, value)| *value);
+    let found = words.iter().find(|(word, _)| *word == said).map(|(_, value)| value.clone());
     found.ok_or_else(|| {
         let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         element.error(format!("'{}': give one of {}", shorten(said), words.join(", ")))

@@ -17,6 +17,8 @@ pub(crate) struct Form {
     pub outstanding: &'static str,
     /// Says that a thread stride is 0.
     pub always_tells_stride: bool,
+    /// Before the heading of a time span's results.
+    pub before_span: &'static str,
 }
 
 /// ```text

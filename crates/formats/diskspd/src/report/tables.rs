@@ -1,13 +1,16 @@
 //! The tables that diskspd's two text forms share; they differ in the name of a unit and in how a file's
 //! size is reported.
 
+use crate::report::Report;
 use crate::report::parameters::Form;
 use crate::report::view::{Buckets, Named, Samples, Section, Span};
 use std::fmt::{Result, Write};
 use workload::Tally;
 
-pub(crate) const STARS: &str =
-    "*******************************************************************************\n";
+pub(crate) const INTERRUPTED: &str =
+    "The test was interrupted before the measurements began. No results are displayed.";
+
+const STARS: &str = "*******************************************************************************\n";
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -26,6 +29,27 @@ const PERCENTILES: [(f64, &str); 13] = [
     (99.999999, "8-nines"),
     (99.9999999, "9-nines"),
 ];
+
+/// The time spans of a report, what is particular to a version by `one`, and their totals.
+pub(crate) fn time_spans(
+    out: &mut String,
+    report: &Report<'_>,
+    form: Form,
+    one: impl Fn(&mut String, &Span<'_>) -> Result,
+) -> Result {
+    let spans: Vec<Span> = report.spans().collect();
+    for (at, span) in spans.iter().enumerate() {
+        write!(out, "{}Results for timespan {}:\n{STARS}", form.before_span, at + 1)?;
+        if span.is_measured() {
+            write!(out, "\nactual test time:\t{:.2}s\n", span.elapsed_s)?;
+            writeln!(out, "thread count:\t\t{}", span.thread_count())?;
+            one(out, span)?;
+        } else {
+            writeln!(out, "{INTERRUPTED}")?;
+        }
+    }
+    if spans.len() > 1 { totals(out, &spans, form) } else { Ok(()) }
+}
 
 /// The tables of all I/Os, of the reads and of the writes.
 pub(crate) fn io_tables(out: &mut String, span: &Span<'_>, form: Form) -> Result {
@@ -57,7 +81,7 @@ fn io_table(out: &mut String, span: &Span<'_>, section: Section, form: Form) -> 
         for share in shares {
             write!(out, "{number:>6} | ")?;
             cells(out, span, &share.tally(section), || share.buckets(), section)?;
-            writeln!(out, " | {} ({})", share.path, (form.file_size)(share.file_bytes()))?;
+            writeln!(out, " | {} ({})", share.path, (form.file_size)(share.result.target_bytes))?;
         }
     }
     writeln!(out, "{border}")?;
@@ -106,8 +130,7 @@ fn throughput(out: &mut String, tally: &Tally, elapsed_s: f64) -> Result {
 ///
 /// A percentile with fewer than ten samples above it is `N/A`, as is all of a direction without samples.
 pub(crate) fn percentiles(out: &mut String, results: &[Named<'_>]) -> Result {
-    let [read, write, total] =
-        [Section::Read, Section::Write, Section::Total].map(|section| Samples::collect(results, section));
+    let [read, write, total] = Section::READ_WRITE_TOTAL.map(|section| Samples::collect(results, section));
     let row = |out: &mut String, name: &str, value: &dyn Fn(&Samples) -> Option<u64>| {
         let [read, write, total] = [&read, &write, &total].map(|samples| milliseconds(value(samples)));
         writeln!(out, "{name:>7} | {read:>10} | {write:>10} | {total:>10}")
@@ -126,7 +149,7 @@ fn milliseconds(ns: Option<u64>) -> String {
 }
 
 /// The sums over several timespans; one that was interrupted before it was measured is not among them.
-pub(crate) fn totals(out: &mut String, spans: &[Span<'_>], form: Form) -> Result {
+fn totals(out: &mut String, spans: &[Span<'_>], form: Form) -> Result {
     let measured = || spans.iter().filter(|span| span.is_measured());
     let elapsed_s: f64 = measured().map(|span| span.elapsed_s).sum();
     let sum = |section| {

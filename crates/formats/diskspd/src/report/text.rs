@@ -2,7 +2,7 @@
 
 use crate::profile::Profile;
 use crate::report::parameters::{Form, parameters, size};
-use crate::report::tables::{STARS, io_tables, percentiles, totals};
+use crate::report::tables::{io_tables, percentiles, time_spans};
 use crate::report::view::Span;
 use crate::report::{Report, SystemFacts};
 use std::fmt::{Result, Write};
@@ -14,10 +14,8 @@ const FORM: Form = Form {
     size,
     outstanding: "number of outstanding I/O operations per thread",
     always_tells_stride: false,
+    before_span: "\n",
 };
-
-pub(crate) const INTERRUPTED: &str =
-    "The test was interrupted before the measurements began. No results are displayed.";
 
 /// The report that diskspd 2.2 prints, to the byte; these cells differ where diskspd is wrong:
 ///
@@ -28,34 +26,22 @@ pub(crate) const INTERRUPTED: &str =
 ///
 /// Wait statistics (`-vs`) are left out: this engine has no lookaside to count.
 pub fn text(report: &Report<'_>) -> String {
-    let mut out = String::new();
-    write_report(&mut out, report).expect("a string takes any text");
-    out
+    written(|out| {
+        parameters(out, report.command_line, report.profile, FORM)?;
+        system(out, report.system)?;
+        time_spans(out, report, FORM, |out, span| time_span(out, span, report.system))
+    })
 }
 
 /// The part of [`text`] that repeats what was asked: all that `-Rp` prints.
 pub fn profile_text(command_line: &str, profile: &Profile) -> String {
-    let mut out = String::new();
-    parameters(&mut out, command_line, profile, FORM).expect("a string takes any text");
-    out
+    written(|out| parameters(out, command_line, profile, FORM))
 }
 
-fn write_report(out: &mut String, report: &Report<'_>) -> Result {
-    parameters(out, report.command_line, report.profile, FORM)?;
-    system(out, report.system)?;
-    let spans: Vec<Span> = report.spans().collect();
-    for (at, span) in spans.iter().enumerate() {
-        write!(out, "\nResults for timespan {}:\n{STARS}", at + 1)?;
-        if span.is_measured() {
-            time_span(out, span, report.system)?;
-        } else {
-            writeln!(out, "{INTERRUPTED}")?;
-        }
-    }
-    if spans.len() > 1 {
-        totals(out, &spans, FORM)?;
-    }
-    Ok(())
+pub(crate) fn written(write: impl FnOnce(&mut String) -> Result) -> String {
+    let mut out = String::new();
+    write(&mut out).expect("a string takes any text");
+    out
 }
 
 fn system(out: &mut String, system: &SystemFacts) -> Result {
@@ -76,8 +62,6 @@ fn system(out: &mut String, system: &SystemFacts) -> Result {
 }
 
 fn time_span(out: &mut String, span: &Span<'_>, system: &SystemFacts) -> Result {
-    write!(out, "\nactual test time:\t{:.2}s\n", span.elapsed_s)?;
-    writeln!(out, "thread count:\t\t{}", span.thread_count())?;
     if span.requested.shares_outstanding() {
         writeln!(out, "request count:\t\t{}", span.requested.outstanding_total)?;
     }

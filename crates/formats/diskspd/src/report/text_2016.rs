@@ -2,8 +2,8 @@
 
 use crate::report::Report;
 use crate::report::parameters::{Form, parameters};
-use crate::report::tables::{STARS, io_tables, percentiles, totals};
-use crate::report::text::{INTERRUPTED, average, percents};
+use crate::report::tables::{io_tables, percentiles, time_spans};
+use crate::report::text::{average, percents, written};
 use crate::report::view::Span;
 use std::fmt::{Result, Write};
 use workload::CoreUse;
@@ -15,37 +15,20 @@ const FORM: Form = Form {
     size: |bytes| bytes.to_string(),
     outstanding: "number of outstanding I/O operations",
     always_tells_stride: true,
+    before_span: "\n\n",
 };
 
 /// The report that diskspd 2.0.17 prints, with the corrections of [`text`](crate::report::text). What
 /// that version could not be asked (a thread pool's outstanding I/Os, ranges, mixed order, rates in IOPS, ...)
 /// is reported in the words of 2.2.
 pub fn text_2016(report: &Report<'_>) -> String {
-    let mut out = String::new();
-    write_report(&mut out, report).expect("a string takes any text");
-    out
-}
-
-fn write_report(out: &mut String, report: &Report<'_>) -> Result {
-    parameters(out, report.command_line, report.profile, FORM)?;
-    let spans: Vec<Span> = report.spans().collect();
-    for (at, span) in spans.iter().enumerate() {
-        write!(out, "\n\nResults for timespan {}:\n{STARS}", at + 1)?;
-        if span.is_measured() {
-            time_span(out, span, report.system.cpus.len())?;
-        } else {
-            writeln!(out, "{INTERRUPTED}")?;
-        }
-    }
-    if spans.len() > 1 {
-        totals(out, &spans, FORM)?;
-    }
-    Ok(())
+    written(|out| {
+        parameters(out, report.command_line, report.profile, FORM)?;
+        time_spans(out, report, FORM, |out, span| time_span(out, span, report.system.cpus.len()))
+    })
 }
 
 fn time_span(out: &mut String, span: &Span<'_>, cpus: usize) -> Result {
-    write!(out, "\nactual test time:\t{:.2}s\n", span.elapsed_s)?;
-    writeln!(out, "thread count:\t\t{}", span.thread_count())?;
     writeln!(out, "proc count:\t\t{}", span.cores().len().max(cpus))?;
     cpu_table(out, span.cores())?;
     io_tables(out, span, FORM)?;

@@ -14,6 +14,7 @@ pub(crate) enum Section {
 
 impl Section {
     pub const ALL: [Section; 3] = [Section::Total, Section::Read, Section::Write];
+    pub const READ_WRITE_TOTAL: [Section; 3] = [Section::Read, Section::Write, Section::Total];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -147,10 +148,6 @@ impl<'a> Named<'a> {
 }
 
 impl Share<'_> {
-    pub fn file_bytes(&self) -> u64 {
-        self.result.target_bytes
-    }
-
     pub fn tally(&self, section: Section) -> Tally {
         section.select(&self.thread.read, &self.thread.write)
     }

@@ -11,10 +11,11 @@
 //! ```
 
 use crate::profile_xml;
-use crate::report::text::{INTERRUPTED, average};
+use crate::report::tables::INTERRUPTED;
+use crate::report::text::average;
 use crate::report::view::{Buckets, Samples, Section, Share, Span};
 use crate::report::{CpuFacts, Report, SystemFacts};
-use std::fmt::{Display, Write};
+use crate::xml::{Attributes, Xml};
 use workload::{CoreUse, Tally};
 
 /// The version whose elements these are, for readers that ask.
@@ -28,41 +29,37 @@ const VERSION_DATE: &str = "2024/6/3";
 /// `Tool` names the version whose elements these are; a comment in it names the writer.
 pub fn xml(report: &Report<'_>) -> String {
     let mut xml = Xml::default();
-    xml.open("Results");
-    system(&mut xml, report.system);
-    xml.text.push_str(&profile_xml::write_indented(report.profile, xml.depth));
-    for span in report.spans() {
-        xml.open("TimeSpan");
-        if span.is_measured() {
-            time_span(&mut xml, &span, report.system);
-        } else {
-            xml.leaf("Error", INTERRUPTED);
+    xml.within("Results", |xml| {
+        xml.within("System", |xml| system(xml, report.system));
+        profile_xml::write_into(xml, report.profile);
+        for span in report.spans() {
+            xml.within("TimeSpan", |xml| match span.is_measured() {
+                true => time_span(xml, &span, report.system),
+                false => xml.leaf("Error", INTERRUPTED),
+            });
         }
-        xml.close("TimeSpan");
-    }
-    xml.close("Results");
+    });
     xml.text.truncate(xml.text.trim_end().len());
     xml.text
 }
 
 fn system(xml: &mut Xml, system: &SystemFacts) {
-    xml.open("System");
     xml.leaf("ComputerName", &system.computer_name);
-    xml.open("Tool");
-    xml.leaf("Version", VERSION);
-    xml.leaf("VersionDate", VERSION_DATE);
-    xml.line(format_args!("<!-- written by Headroom {} -->", env!("CARGO_PKG_VERSION")));
-    xml.close("Tool");
+    xml.within("Tool", |xml| {
+        xml.leaf("Version", VERSION);
+        xml.leaf("VersionDate", VERSION_DATE);
+        xml.line(format_args!("<!-- written by Headroom {} -->", env!("CARGO_PKG_VERSION")));
+    });
     xml.leaf("RunTime", system.start_time());
     xml.empty("PowerScheme", &[("Name", &system.power_scheme()), ("Guid", &"")]);
-    topology(xml, system);
-    xml.close("System");
+    let attributes: &Attributes<'_> = &[("Heterogeneous", &(system.efficiency_class_max() > 0))];
+    xml.within_with("ProcessorTopology", attributes, |xml| topology(xml, system));
 }
 
 fn topology(xml: &mut Xml, system: &SystemFacts) {
     let mask_where = |is: &dyn Fn(&CpuFacts) -> bool| mask(system.cpus.iter().filter(|cpu| is(cpu)));
+    let group = |xml: &mut Xml, mask: &String| xml.empty("Group", &[("Group", &0), ("Mask", mask)]);
     let count = system.cpus.len();
-    xml.open_with("ProcessorTopology", &[("Heterogeneous", &(system.efficiency_class_max() > 0))]);
     xml.empty(
         "Group",
         &[
@@ -73,21 +70,18 @@ fn topology(xml: &mut Xml, system: &SystemFacts) {
         ],
     );
     for node in system.distinct(|cpu| cpu.node) {
-        xml.open_with("Node", &[("Node", &node)]);
-        xml.empty("Group", &[("Group", &0), ("Mask", &mask_where(&|cpu| cpu.node == node))]);
-        xml.close("Node");
+        let mask = mask_where(&|cpu| cpu.node == node);
+        xml.within_with("Node", &[("Node", &node)], |xml| group(xml, &mask));
     }
     for socket in system.distinct(|cpu| cpu.socket) {
-        xml.open_with("Socket", &[("Socket", &socket)]);
-        xml.empty("Group", &[("Group", &0), ("Mask", &mask_where(&|cpu| cpu.socket == socket))]);
-        xml.close("Socket");
+        let mask = mask_where(&|cpu| cpu.socket == socket);
+        xml.within_with("Socket", &[("Socket", &socket)], |xml| group(xml, &mask));
     }
     for core in system.distinct(|cpu| cpu.core) {
         let class = system.cpus.iter().find(|cpu| cpu.core == core).map_or(0, |cpu| cpu.efficiency_class);
         let mask = mask_where(&|cpu| cpu.core == core);
         xml.empty("Core", &[("Group", &0), ("Core", &core), ("Mask", &mask), ("EfficiencyClass", &class)]);
     }
-    xml.close("ProcessorTopology");
 }
 
 /// "0x3" for CPUs 0 and 1; as long as the machine needs it.
@@ -109,41 +103,41 @@ fn time_span(xml: &mut Xml, span: &Span<'_>, system: &SystemFacts) {
     xml.leaf("ThreadCount", span.thread_count());
     xml.leaf("RequestCount", span.requested.outstanding_total);
     xml.leaf("ProcCount", span.cores().len().max(system.cpus.len()));
-    cpu_utilization(xml, span.cores(), system);
+    xml.within("CpuUtilization", |xml| cpu_utilization(xml, span.cores(), system));
     if span.requested.measure_latency {
-        latency(xml, span);
+        let samples = Section::READ_WRITE_TOTAL.map(|section| span.samples(section));
+        let [read, write, total] = samples.each_ref().map(|samples| samples.histogram.filled().count());
+        let attributes: &Attributes<'_> =
+            &[("ReadHistoBuckets", &read), ("WriteHistoBuckets", &write), ("TotalHistoBuckets", &total)];
+        xml.within_with("Latency", attributes, |xml| latency(xml, &samples));
     }
     if span.requested.iops_deviation {
-        iops(xml, &span.buckets());
+        xml.within("Iops", |xml| iops(xml, &span.buckets()));
     }
     for (id, shares) in span.threads.iter().enumerate() {
-        xml.open("Thread");
-        xml.leaf("Id", id);
-        shares.iter().for_each(|share| target(xml, share, span));
-        xml.close("Thread");
+        xml.within("Thread", |xml| {
+            xml.leaf("Id", id);
+            shares.iter().for_each(|share| xml.within("Target", |xml| target(xml, share, span)));
+        });
     }
 }
 
 fn cpu_utilization(xml: &mut Xml, cores: &[CoreUse], system: &SystemFacts) {
-    xml.open("CpuUtilization");
     for core in cores {
         let cpu = system.cpu(core.core);
-        xml.open("CPU");
-        xml.leaf("Socket", cpu.socket);
-        xml.leaf("Node", cpu.node);
-        xml.leaf("Group", 0);
-        xml.leaf("Core", cpu.core);
-        xml.leaf("EfficiencyClass", cpu.efficiency_class);
-        xml.leaf("Id", core.core);
-        percents(xml, core);
-        xml.close("CPU");
+        xml.within("CPU", |xml| {
+            xml.leaf("Socket", cpu.socket);
+            xml.leaf("Node", cpu.node);
+            xml.leaf("Group", 0);
+            xml.leaf("Core", cpu.core);
+            xml.leaf("EfficiencyClass", cpu.efficiency_class);
+            xml.leaf("Id", core.core);
+            percents(xml, core);
+        });
     }
     if !cores.is_empty() {
-        xml.open("Average");
-        percents(xml, &average(cores));
-        xml.close("Average");
+        xml.within("Average", |xml| percents(xml, &average(cores)));
     }
-    xml.close("CpuUtilization");
 }
 
 fn percents(xml: &mut Xml, core: &CoreUse) {
@@ -154,30 +148,19 @@ fn percents(xml: &mut Xml, core: &CoreUse) {
 }
 
 /// A bucket for every percentile, always: scripts count them ("the 51st is the median").
-fn latency(xml: &mut Xml, span: &Span<'_>) {
-    let [read, write, total] = [Section::Read, Section::Write, Section::Total].map(|of| span.samples(of));
-    let ranges = [&read, &write, &total].map(|samples| samples.histogram.filled().count());
-    xml.open_with(
-        "Latency",
-        &[
-            ("ReadHistoBuckets", &ranges[0]),
-            ("WriteHistoBuckets", &ranges[1]),
-            ("TotalHistoBuckets", &ranges[2]),
-        ],
-    );
+fn latency(xml: &mut Xml, [read, write, total]: &[Samples; 3]) {
     mean_and_deviation(xml, &read.tally, "AverageReadMilliseconds", "ReadLatencyStdev");
     mean_and_deviation(xml, &write.tally, "AverageWriteMilliseconds", "WriteLatencyStdev");
     mean_and_deviation(xml, &total.tally, "AverageTotalMilliseconds", "LatencyStdev");
     let mut bucket = |percentile: &str, value: &dyn Fn(&Samples) -> Option<u64>| {
-        xml.open("Bucket");
-        xml.leaf("Percentile", percentile);
-        let all = [(&read, "ReadMilliseconds"), (&write, "WriteMilliseconds"), (&total, "TotalMilliseconds")];
-        for (samples, name) in all {
-            if let Some(ns) = value(samples) {
-                xml.leaf(name, milliseconds(ns as f64));
+        xml.within("Bucket", |xml| {
+            xml.leaf("Percentile", percentile);
+            for (name, samples) in
+                [("ReadMilliseconds", read), ("WriteMilliseconds", write), ("TotalMilliseconds", total)]
+            {
+                xml.optional(name, value(samples).map(|ns| milliseconds(ns as f64)));
             }
-        }
-        xml.close("Bucket");
+        });
     };
     bucket("0", &Samples::shortest_ns);
     for percent in 1..=99_u8 {
@@ -188,7 +171,6 @@ fn latency(xml: &mut Xml, span: &Span<'_>) {
         bucket(percentile, &|samples| samples.percentile_ns(percent));
     }
     bucket("100", &Samples::longest_ns);
-    xml.close("Latency");
 }
 
 fn mean_and_deviation(xml: &mut Xml, tally: &Tally, mean: &str, deviation: &str) {
@@ -203,16 +185,14 @@ fn milliseconds(ns: f64) -> String {
 }
 
 fn iops(xml: &mut Xml, buckets: &Buckets) {
-    xml.open("Iops");
     let deviations = [
         ("ReadIopsStdDev", Section::Read),
         ("WriteIopsStdDev", Section::Write),
         ("IopsStdDev", Section::Total),
     ];
     for (name, section) in deviations {
-        if let Some(deviation) = buckets.iops_deviation(section).filter(|_| buckets.have(section)) {
-            xml.leaf(name, format_args!("{deviation:.3}"));
-        }
+        let deviation = buckets.iops_deviation(section).filter(|_| buckets.have(section));
+        xml.optional(name, deviation.map(|deviation| format!("{deviation:.3}")));
     }
     let per_second = |count: f64| format!("{:.0}", count / buckets.width_s());
     let ms = |ns: u64| milliseconds(ns as f64);
@@ -236,15 +216,13 @@ fn iops(xml: &mut Xml, buckets: &Buckets) {
             ],
         );
     }
-    xml.close("Iops");
 }
 
 fn target(xml: &mut Xml, share: &Share<'_>, span: &Span<'_>) {
     let (read, write, total) = (share.thread.read, share.thread.write, share.thread.total());
-    xml.open("Target");
     xml.leaf("Path", share.path);
     xml.leaf("BytesCount", total.bytes);
-    xml.leaf("FileSize", share.file_bytes());
+    xml.leaf("FileSize", share.result.target_bytes);
     xml.leaf("IOCount", total.count);
     xml.leaf("ReadBytes", read.bytes);
     xml.leaf("ReadCount", read.count);
@@ -256,57 +234,6 @@ fn target(xml: &mut Xml, share: &Share<'_>, span: &Span<'_>) {
         mean_and_deviation(xml, &total, "AverageLatencyMilliseconds", "LatencyStdev");
     }
     if span.requested.iops_deviation {
-        iops(xml, &share.buckets());
+        xml.within("Iops", |xml| iops(xml, &share.buckets()));
     }
-    xml.close("Target");
-}
-
-/// Indented by two spaces a level, as diskspd does.
-#[derive(Default)]
-struct Xml {
-    text: String,
-    depth: usize,
-}
-
-impl Xml {
-    fn open(&mut self, name: &str) {
-        self.open_with(name, &[]);
-    }
-
-    fn open_with(&mut self, name: &str, attributes: &[(&str, &dyn Display)]) {
-        self.element(name, attributes, ">");
-        self.depth += 1;
-    }
-
-    fn close(&mut self, name: &str) {
-        self.depth = self.depth.saturating_sub(1);
-        self.line(format_args!("</{name}>"));
-    }
-
-    fn empty(&mut self, name: &str, attributes: &[(&str, &dyn Display)]) {
-        self.element(name, attributes, "/>");
-    }
-
-    fn element(&mut self, name: &str, attributes: &[(&str, &dyn Display)], end: &str) {
-        let attributes: String =
-            attributes.iter().map(|(name, value)| format!(" {name}=\"{}\"", escaped(value))).collect();
-        self.line(format_args!("<{name}{attributes}{end}"));
-    }
-
-    fn leaf(&mut self, name: &str, value: impl Display) {
-        self.line(format_args!("<{name}>{}</{name}>", escaped(&value)));
-    }
-
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        let indent = 2 * self.depth;
-        writeln!(self.text, "{:indent$}{line}", "").expect("a string takes any text");
-    }
-}
-
-/// As text that XML takes: markup as entities, control characters, which XML has no way to say, as `?`.
-fn escaped(value: &dyn Display) -> String {
-    let text: String = value.to_string();
-    let allowed = |c: char| if c.is_control() && !matches!(c, '\t' | '\n' | '\r') { '?' } else { c };
-    let text: String = text.chars().map(allowed).collect();
-    quick_xml::escape::escape(&text).into_owned()
 }

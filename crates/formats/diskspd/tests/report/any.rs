@@ -90,7 +90,7 @@ fn time_span() -> impl Strategy<Value = TimeSpan> {
             iops_deviation,
             threads_total,
             targets,
-            ..TimeSpan::default()
+            ..TimeSpan::new()
         },
     )
 }

@@ -119,7 +119,7 @@ pub fn large_machine() -> SystemFacts {
 
 /// Unbuffered 4 KiB random I/O for two seconds with a bucket a second; `-L -D` where asked.
 pub fn span(targets: Vec<Target>, latency: bool, iops: bool) -> TimeSpan {
-    TimeSpan { duration_s: 2, measure_latency: latency, iops_deviation: iops, targets, ..TimeSpan::default() }
+    TimeSpan { duration_s: 2, measure_latency: latency, iops_deviation: iops, targets, ..TimeSpan::new() }
 }
 
 pub fn target(path: &str, write_percent: u8) -> Target {
