@@ -73,6 +73,20 @@ pub enum Format {
     Perfmon,
 }
 
+/// The names on the command line and in results.
+const NAMES: [(&str, Format); 10] = [
+    ("diskspd", Format::DiskspdText),
+    ("diskspd-xml", Format::DiskspdXml),
+    ("fio", Format::FioJson),
+    ("blkparse", Format::Blkparse),
+    ("trace-csv", Format::TraceCsv),
+    ("trace-json", Format::TraceJson),
+    ("file-stats", Format::FileStats),
+    ("blitzfirst", Format::BlitzFirst),
+    ("dbadash", Format::DbaDash),
+    ("perfmon", Format::Perfmon),
+];
+
 /// A name that is no format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no format; give diskspd, diskspd-xml, fio, file-stats, blitzfirst, dbadash or perfmon")]
@@ -81,7 +95,6 @@ pub struct UnknownFormat(pub String);
 impl Format {
     /// What the text is, judged by its content; `None` where it is none of them.
     pub fn detect(text: &str) -> Option<Format> {
-        let start = text.trim_start();
         // A result says in its first lines what it is; messages may come before.
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES_LOOKED_AT);
         if lines().any(|line| line.starts_with("Input parameters:") || line.starts_with("Command Line:")) {
@@ -93,7 +106,7 @@ impl Format {
         if lines().any(crate::trace::is_csv_header) {
             return Some(Format::TraceCsv);
         }
-        if start.starts_with('{') && lines().next().is_some_and(crate::trace::is_json_line) {
+        if lines().next().is_some_and(crate::trace::is_json_line) {
             return Some(Format::TraceJson);
         }
         if lines().any(|line| line.contains("\"fio version\"")) {
@@ -103,6 +116,11 @@ impl Format {
             return Some(Format::Blkparse);
         }
         crate::counters::detect(text)
+    }
+
+    /// Whether it is a trace, for [`crate::trace()`], and not a result.
+    fn is_trace(self) -> bool {
+        matches!(self, Format::Blkparse | Format::TraceCsv | Format::TraceJson)
     }
 
     /// Whether it is a history of counters, for [`crate::counters()`], and not a result.
@@ -155,18 +173,8 @@ impl fmt::Display for Note {
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::DiskspdText => "diskspd",
-            Format::DiskspdXml => "diskspd-xml",
-            Format::FioJson => "fio",
-            Format::Blkparse => "blkparse",
-            Format::TraceCsv => "trace-csv",
-            Format::TraceJson => "trace-json",
-            Format::FileStats => "file-stats",
-            Format::BlitzFirst => "blitzfirst",
-            Format::DbaDash => "dbadash",
-            Format::Perfmon => "perfmon",
-        })
+        let name = NAMES.iter().find(|(_, format)| format == self);
+        f.write_str(name.map_or("", |(name, _)| name))
     }
 }
 
@@ -174,16 +182,8 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(text: &str) -> Result<Format, UnknownFormat> {
-        match text {
-            "diskspd" => Ok(Format::DiskspdText),
-            "diskspd-xml" => Ok(Format::DiskspdXml),
-            "fio" => Ok(Format::FioJson),
-            "file-stats" => Ok(Format::FileStats),
-            "blitzfirst" => Ok(Format::BlitzFirst),
-            "dbadash" => Ok(Format::DbaDash),
-            "perfmon" => Ok(Format::Perfmon),
-            other => Err(UnknownFormat(other.into())),
-        }
+        let named = NAMES.iter().find(|(name, format)| *name == text && !format.is_trace());
+        named.map(|(_, format)| *format).ok_or_else(|| UnknownFormat(text.into()))
     }
 }
 

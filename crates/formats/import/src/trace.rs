@@ -9,6 +9,8 @@
 
 use crate::{Format, ImportError};
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error;
 use workload::{Trace, TraceIo, TraceKind};
 
 /// Reads a trace of one device.
@@ -61,7 +63,7 @@ fn csv(text: &str) -> Result<Vec<TraceIo>, ImportError> {
             |what: &str, value: &str| ImportError::at(number, format!("{what} '{value}' is no number"));
         Ok(TraceIo {
             at_ns: at_ns.parse().map_err(|_| wrong("at_ns", at_ns))?,
-            kind: kind_of(kind).ok_or_else(|| {
+            kind: kind_of(kind).map_err(|_| {
                 ImportError::at(number, format!("'{kind}' is no kind of I/O"))
                     .remedy("write read, write or sync")
             })?,
@@ -72,13 +74,8 @@ fn csv(text: &str) -> Result<Vec<TraceIo>, ImportError> {
     rows.map(io).collect()
 }
 
-fn kind_of(word: &str) -> Option<TraceKind> {
-    match word {
-        "read" => Some(TraceKind::Read),
-        "write" => Some(TraceKind::Write),
-        "sync" => Some(TraceKind::Sync),
-        _ => None,
-    }
+fn kind_of(word: &str) -> Result<TraceKind, Error> {
+    TraceKind::deserialize(word.into_deserializer())
 }
 
 /// A line of the JSON form; a sync need not say where.

@@ -1,14 +1,14 @@
 //! sp_BlitzFirst's table of file statistics. It keeps neither the start of the server nor its clock: the time of the
 //! check is the clock, and a restart shows by counters that fell (see `epochs`). Sizes are whole MB.
 
-use super::capture::{Capture, MEANING, TEMPDB};
+use super::capture::{Capture, TEMPDB, sample};
 use super::cell;
 use super::file_stats::{self, figure, kind, ops, path};
 use super::layout::{Cells, Layout};
 use super::series::{Points, Series};
 use super::sheet::Sheet;
 use crate::ImportError;
-use filestats::{Counters, Epoch, Figure, FileIdentity, Reason, Sample, Snapshot};
+use filestats::{Epoch, FileIdentity, Sample};
 use std::collections::BTreeMap;
 
 const NOTE: &str =
@@ -22,18 +22,7 @@ pub(super) fn read(sheet: &mut Sheet<'_>, layout: &Layout) -> Result<Vec<Series>
     }
     let series = |(server, captures): (String, BTreeMap<u64, Vec<Sample>>)| {
         let source = format!("sqlserver:{server}:sp_BlitzFirst");
-        let capture = |(at_unix_ns, samples)| Capture {
-            label: None,
-            snapshot: Snapshot {
-                source: source.clone(),
-                taken_unix_ns: at_unix_ns,
-                clock_ns: at_unix_ns,
-                complete: None,
-                samples,
-                waits: Vec::new(),
-                notes: vec![NOTE.into()],
-            },
-        };
+        let capture = |(at, samples)| Capture::without_clock(&source, at, samples, NOTE);
         let captures = captures.into_iter().map(capture).collect();
         Series { source, points: Points::Cumulative(captures) }
     };
@@ -55,20 +44,11 @@ fn line(cells: &Cells<'_>) -> Result<(u64, Sample), ImportError> {
         handle: None,
         object: None,
     };
-    let sample = Sample {
-        file,
-        // Not told: `epochs` says what can be known.
-        epoch: Epoch::for_run(""),
-        meaning: MEANING,
-        counters: Counters {
-            read: ops(cells, "num_of_reads", "bytes_read", "io_stall_read_ms")?,
-            write: ops(cells, "num_of_writes", "bytes_written", "io_stall_write_ms")?,
-            sync: Figure::unknown(Reason::NotCounted),
-            busy_ns: Figure::unknown(Reason::NotCounted),
-        },
-        size_bytes: figure(size_mb.and_then(|mb| mb.checked_mul(1 << 20))),
-        latencies: None,
-    };
+    let ops = [
+        ops(cells, "num_of_reads", "bytes_read", "io_stall_read_ms")?,
+        ops(cells, "num_of_writes", "bytes_written", "io_stall_write_ms")?,
+    ];
+    let size_bytes = figure(size_mb.and_then(|mb| mb.checked_mul(1 << 20)));
     cells.read("ID", cell::whole)?;
-    Ok((cells.need("CheckDate", cell::instant)?, sample))
+    Ok((cells.need("CheckDate", cell::instant)?, sample(file, Epoch::for_run(""), ops, size_bytes)))
 }

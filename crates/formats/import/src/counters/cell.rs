@@ -1,24 +1,19 @@
 //! What stands in a cell: whole numbers that stay exact, decimals, instants, words. Nothing is guessed: a number
 //! that was shortened, or a date that may be read in two ways, is refused.
 
+use crate::ImportError;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
-
-/// What is wrong with a cell, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
-    pub reason: String,
-    pub remedy: &'static str,
-}
 
 const EXPORT_AGAIN: &str =
     "export it again as plain CSV, without opening it in Excel, which shortens numbers";
 const DATES: &str =
     "export dates as 2026-05-01 10:00:00, as the view headroom.file_stats_csv, bcp and SSMS do";
 
-fn trouble(reason: String, remedy: &'static str) -> Trouble {
-    Trouble { reason, remedy }
+/// What is wrong with a cell, and what to do; its place is added by the reader of its row.
+fn wrong(reason: String, remedy: &str) -> ImportError {
+    ImportError::new(reason).remedy(remedy)
 }
 
 /// Whether a cell stands for no value.
@@ -27,7 +22,7 @@ pub(crate) fn is_null(cell: &str) -> bool {
 }
 
 /// A counter. "12.0" is 12; "1.2E+07" is not exact, and "1,234" may be two things.
-pub(crate) fn whole(cell: &str) -> Result<u64, Trouble> {
+pub(crate) fn whole(cell: &str) -> Result<u64, ImportError> {
     let digits = match cell.split_once('.') {
         Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => whole,
         _ => cell,
@@ -35,21 +30,21 @@ pub(crate) fn whole(cell: &str) -> Result<u64, Trouble> {
     if let Some(number) = digits.strip_prefix('-')
         && is_digits(number)
     {
-        return Err(trouble(format!("'{cell}' is negative, and a counter cannot be"), EXPORT_AGAIN));
+        return Err(wrong(format!("'{cell}' is negative, and a counter cannot be"), EXPORT_AGAIN));
     }
     if !is_digits(digits) {
-        return Err(trouble(format!("'{cell}' is no exact whole number"), EXPORT_AGAIN));
+        return Err(wrong(format!("'{cell}' is no exact whole number"), EXPORT_AGAIN));
     }
-    digits.parse().map_err(|_| trouble(format!("'{cell}' is larger than 64 bits hold"), EXPORT_AGAIN))
+    digits.parse().map_err(|_| wrong(format!("'{cell}' is larger than 64 bits hold"), EXPORT_AGAIN))
 }
 
 /// A whole number that may be negative.
-pub(crate) fn signed(cell: &str) -> Result<i64, Trouble> {
-    match cell.strip_prefix('-').filter(|number| is_digits(number)) {
-        Some(_) => cell.parse().map_err(|_| trouble(format!("'{cell}' is no 64-bit number"), EXPORT_AGAIN)),
-        None => i64::try_from(whole(cell)?)
-            .map_err(|_| trouble(format!("'{cell}' is no 64-bit number"), EXPORT_AGAIN)),
-    }
+pub(crate) fn signed(cell: &str) -> Result<i64, ImportError> {
+    let number = match cell.strip_prefix('-').filter(|number| is_digits(number)) {
+        Some(_) => cell.parse().ok(),
+        None => i64::try_from(whole(cell)?).ok(),
+    };
+    number.ok_or_else(|| wrong(format!("'{cell}' is no 64-bit number"), EXPORT_AGAIN))
 }
 
 /// A decimal number, by a point or by one comma; `None` for what is no number.
@@ -70,10 +65,10 @@ fn is_digits(text: &str) -> bool {
 }
 
 /// An instant, nanoseconds since 1970. With an offset from UTC it is known; without one it is taken as UTC.
-pub(crate) fn instant(cell: &str) -> Result<u64, Trouble> {
+pub(crate) fn instant(cell: &str) -> Result<u64, ImportError> {
     let (text, offset) = split_offset(cell);
-    unix_ns(civil(text).map_err(|reason| trouble(format!("'{cell}' {reason}"), DATES))?, offset)
-        .ok_or_else(|| trouble(format!("'{cell}' is no time between 1970 and 2554"), DATES))
+    unix_ns(civil(text).map_err(|reason| wrong(format!("'{cell}' {reason}"), DATES))?, offset)
+        .ok_or_else(|| wrong(format!("'{cell}' is no time between 1970 and 2554"), DATES))
 }
 
 /// A civil time as nanoseconds since 1970.
@@ -83,8 +78,8 @@ pub(crate) fn unix_ns(civil: DateTime, offset: Offset) -> Option<u64> {
 }
 
 /// A time without zone, the same text however the export wrote it.
-pub(crate) fn local(cell: &str) -> Result<String, Trouble> {
-    let civil = civil(cell).map_err(|reason| trouble(format!("'{cell}' {reason}"), DATES))?;
+pub(crate) fn local(cell: &str) -> Result<String, ImportError> {
+    let civil = civil(cell).map_err(|reason| wrong(format!("'{cell}' {reason}"), DATES))?;
     Ok(civil.strftime("%Y-%m-%dT%H:%M:%S%.f").to_string())
 }
 

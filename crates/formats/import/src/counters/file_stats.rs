@@ -1,14 +1,14 @@
 //! `headroom.file_stats`, the table of the capture script: cumulative counters with the start time of the server, so that
 //! restarts are known rather than inferred.
 
-use super::capture::{Capture, MEANING, NS_PER_MS, TEMPDB};
-use super::cell::{self, Trouble};
+use super::capture::{Capture, NS_PER_MS, TEMPDB, sample};
+use super::cell;
 use super::layout::{Cells, Layout};
 use super::series::{Points, Series};
 use super::sheet::Sheet;
 use crate::ImportError;
 use filestats::{
-    Counters, Epoch, Figure, FileIdentity, FileKind, Ops, Reason, Sample, Snapshot, WaitClass, WaitSample,
+    Epoch, Figure, FileIdentity, FileKind, Ops, Reason, Sample, Snapshot, WaitClass, WaitSample,
 };
 use std::collections::BTreeMap;
 
@@ -59,19 +59,12 @@ fn line(cells: &Cells<'_>) -> Result<Line, ImportError> {
         object: None,
     };
     let started = cells.read("sqlserver_start_time", cell::local)?;
-    let sample = Sample {
-        file,
-        epoch: Epoch::for_run(started.map(|at| format!("started {at}")).unwrap_or_default()),
-        meaning: MEANING,
-        counters: Counters {
-            read: ops(cells, "num_of_reads", "num_of_bytes_read", "io_stall_read_ms")?,
-            write: ops(cells, "num_of_writes", "num_of_bytes_written", "io_stall_write_ms")?,
-            sync: Figure::unknown(Reason::NotCounted),
-            busy_ns: Figure::unknown(Reason::NotCounted),
-        },
-        size_bytes: figure(cells.read("size_on_disk_bytes", cell::whole)?),
-        latencies: None,
-    };
+    let epoch = Epoch::for_run(started.map(|at| format!("started {at}")).unwrap_or_default());
+    let ops = [
+        ops(cells, "num_of_reads", "num_of_bytes_read", "io_stall_read_ms")?,
+        ops(cells, "num_of_writes", "num_of_bytes_written", "io_stall_write_ms")?,
+    ];
+    let size_bytes = figure(cells.read("size_on_disk_bytes", cell::whole)?);
     let pushed_bytes = cells.read("num_of_pushed_bytes_returned", cell::whole)?;
     Ok(Line {
         server,
@@ -84,7 +77,7 @@ fn line(cells: &Cells<'_>) -> Result<Line, ImportError> {
             cells.read("io_stall_queued_write_ms", cell::whole)?,
         ],
         pushed: cells.read("num_of_pushed_reads", cell::whole)?.max(pushed_bytes).unwrap_or(0),
-        sample,
+        sample: sample(file, epoch, ops, size_bytes),
     })
 }
 
@@ -140,9 +133,9 @@ fn queued(line: &Line) -> impl Iterator<Item = WaitSample> {
 /// Operations of one kind; a NULL stall is unknown.
 pub(super) fn ops(cells: &Cells<'_>, count: &str, bytes: &str, stall: &str) -> Result<Ops, ImportError> {
     let stall_ns = cells.read(stall, |text| {
-        cell::whole(text)?.checked_mul(NS_PER_MS).ok_or_else(|| Trouble {
-            reason: format!("'{text}' milliseconds are more than 500 years"),
-            remedy: "export the table again, it is damaged here",
+        cell::whole(text)?.checked_mul(NS_PER_MS).ok_or_else(|| {
+            ImportError::new(format!("'{text}' milliseconds are more than 500 years"))
+                .remedy("export the table again, it is damaged here")
         })
     })?;
     Ok(Ops {
@@ -157,7 +150,7 @@ pub(super) fn figure(value: Option<u64>) -> Figure<u64> {
 }
 
 /// A required name.
-pub(super) fn name(text: &str) -> Result<String, Trouble> {
+pub(super) fn name(text: &str) -> Result<String, ImportError> {
     Ok(text.to_owned())
 }
 

@@ -12,7 +12,7 @@
 use filestats::{Counters, Epoch, Figure, FileIdentity, Ops, Reason, Sample, Snapshot};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::capture::{Capture, MEANING};
+use super::capture::{Capture, sample};
 
 /// The I/O of one file in one interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,19 +67,17 @@ pub(super) fn captures(source: &str, rows: &[Increment], last: Option<&Snapshot>
     for sample in last.iter().flat_map(|last| &last.samples) {
         files.insert(key(&sample.file), (last.map_or(0, |last| last.taken_unix_ns), sample.clone()));
     }
-    let none = Vec::new();
-    let none_ending = Vec::new();
     let capture = |at: u64| {
         let mut samples: Vec<Sample> = Vec::new();
         let mut here: BTreeSet<(String, String)> = BTreeSet::new();
-        for (began, row) in ending.get(&at).unwrap_or(&none_ending) {
+        for (began, row) in ending.get(&at).into_iter().flatten() {
             let then =
                 files.get(&key(&row.file)).filter(|(seen, then)| seen == began && then.file == row.file);
             let sum = then.and_then(|(_, then)| sum(then, row));
             samples.push(sum.unwrap_or_else(|| first_sample(row, at, Figure::Known(row.size_bytes))));
             here.insert(key(&row.file));
         }
-        for row in starting.get(&at).unwrap_or(&none) {
+        for row in starting.get(&at).into_iter().flatten() {
             if here.insert(key(&row.file)) {
                 samples.push(first_sample(row, at, Figure::unknown(Reason::FirstSight)));
             }
@@ -87,16 +85,7 @@ pub(super) fn captures(source: &str, rows: &[Increment], last: Option<&Snapshot>
         for sample in &samples {
             files.insert(key(&sample.file), (at, sample.clone()));
         }
-        let snapshot = Snapshot {
-            source: source.into(),
-            taken_unix_ns: at,
-            clock_ns: at,
-            complete: None,
-            samples,
-            waits: Vec::new(),
-            notes: vec![NOTE.into()],
-        };
-        Capture { label: None, snapshot }
+        Capture::without_clock(source, at, samples, NOTE)
     };
     let new = instants.iter().copied().filter(|at| Some(*at) != after_unix_ns);
     new.map(capture).filter(|capture| !capture.snapshot.samples.is_empty()).collect()
@@ -131,17 +120,6 @@ fn sum(then: &Sample, row: &Increment) -> Option<Sample> {
 /// A file whose rows begin at an instant.
 fn first_sample(row: &Increment, at: u64, size_bytes: Figure<u64>) -> Sample {
     let began = jiff::Timestamp::from_nanosecond(i128::from(at)).unwrap_or_default();
-    Sample {
-        file: row.file.clone(),
-        epoch: Epoch { run: "DBA Dash".into(), reset: format!("no row until {began}") },
-        meaning: MEANING,
-        counters: Counters {
-            read: Ops::ZERO,
-            write: Ops::ZERO,
-            sync: Figure::unknown(Reason::NotCounted),
-            busy_ns: Figure::unknown(Reason::NotCounted),
-        },
-        size_bytes,
-        latencies: None,
-    }
+    let epoch = Epoch { run: "DBA Dash".into(), reset: format!("no row until {began}") };
+    sample(row.file.clone(), epoch, [Ops::ZERO; 2], size_bytes)
 }

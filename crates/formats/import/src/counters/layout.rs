@@ -1,6 +1,6 @@
 //! The known tables by the names of their columns, and rows as named cells.
 
-use super::cell::{self, Trouble, is_null};
+use super::cell::{self, is_null};
 use super::sheet::{Row, Sheet};
 use crate::{Format, ImportError};
 
@@ -183,16 +183,12 @@ fn by_order(row: &[String], columns: &'static [Column]) -> Option<Layout> {
 
 /// The cells of one row by the names of their columns.
 pub(crate) struct Cells<'a> {
-    layout: &'a Layout,
-    sheet: &'a Sheet<'a>,
+    pub layout: &'a Layout,
+    pub sheet: &'a Sheet<'a>,
     pub row: &'a Row,
 }
 
 impl<'a> Cells<'a> {
-    pub fn new(layout: &'a Layout, sheet: &'a Sheet<'_>, row: &'a Row) -> Cells<'a> {
-        Cells { layout, sheet, row }
-    }
-
     fn place(&self, name: &str) -> Option<usize> {
         let column = self.layout.columns.iter().position(|(column, ..)| *column == name);
         column.and_then(|column| self.layout.places[column])
@@ -208,17 +204,15 @@ impl<'a> Cells<'a> {
     ///
     /// # Errors
     /// Where it is NULL, or what it is read by refuses it.
-    pub fn need<T>(&self, name: &str, read: impl Fn(&str) -> Result<T, Trouble>) -> Result<T, ImportError> {
-        match self.read(name, read)? {
-            Some(value) => Ok(value),
-            None => Err(self.wrong(
-                name,
-                Trouble {
-                    reason: "no value".into(),
-                    remedy: "export rows whole, as they stand in the table",
-                },
-            )),
-        }
+    pub fn need<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&str) -> Result<T, ImportError>,
+    ) -> Result<T, ImportError> {
+        self.read(name, read)?.ok_or_else(|| {
+            let error = ImportError::new("no value").remedy("export rows whole, as they stand in the table");
+            self.located(name, error)
+        })
     }
 
     /// A value that may be NULL.
@@ -228,14 +222,14 @@ impl<'a> Cells<'a> {
     pub fn read<T>(
         &self,
         name: &str,
-        read: impl Fn(&str) -> Result<T, Trouble>,
+        read: impl Fn(&str) -> Result<T, ImportError>,
     ) -> Result<Option<T>, ImportError> {
-        self.text(name).map(|text| read(text).map_err(|trouble| self.wrong(name, trouble))).transpose()
+        self.text(name).map(|text| read(text).map_err(|error| self.located(name, error))).transpose()
     }
 
-    fn wrong(&self, name: &str, trouble: Trouble) -> ImportError {
+    fn located(&self, name: &str, error: ImportError) -> ImportError {
         let column = self.place(name).map_or(1, |at| self.sheet.column_of(self.row, at));
-        ImportError::at(self.row.line, trouble.reason).column(column).place(name).remedy(trouble.remedy)
+        ImportError { line: Some(self.row.line), ..error }.column(column).place(name)
     }
 }
 
@@ -243,20 +237,16 @@ impl<'a> Cells<'a> {
 pub(crate) fn related_table(head: &[String]) -> Option<ImportError> {
     let names: Vec<String> = head.iter().map(|name| plain(name)).collect();
     let has = |name: &str| names.iter().any(|known| known == name);
-    if has("snapshotdate") && has("fileid") && has("space_used") {
-        return Some(
-            ImportError::at(1, "this is DBA Dash's DBFileSnapshot: sizes of files, no I/O")
-                .remedy("export dbo.DBIOStats, see docs/import.md"),
-        );
-    }
-    if has("snapshotdate") && has("sample_ms_diff") && has("maxreadlatency") && !has("size_on_disk_bytes") {
-        return Some(
-            ImportError::at(
-                1,
-                "this is DBA Dash's hourly table: when the I/O of its rows ended is not in it",
-            )
-            .remedy("export dbo.DBIOStats, see docs/import.md"),
-        );
-    }
-    None
+    let what = if has("snapshotdate") && has("fileid") && has("space_used") {
+        "this is DBA Dash's DBFileSnapshot: sizes of files, no I/O"
+    } else if has("snapshotdate")
+        && has("sample_ms_diff")
+        && has("maxreadlatency")
+        && !has("size_on_disk_bytes")
+    {
+        "this is DBA Dash's hourly table: when the I/O of its rows ended is not in it"
+    } else {
+        return None;
+    };
+    Some(ImportError::at(1, what).remedy("export dbo.DBIOStats, see docs/import.md"))
 }

@@ -30,7 +30,7 @@ pub use perfmon::{Disk, DiskInterval, DiskLog, DiskOps, DiskTotals};
 pub use series::{Chain, Kept, Points, Series};
 
 use crate::{Format, ImportError, Note};
-use layout::Layout;
+use layout::{Cells, Layout};
 use sheet::Sheet;
 
 /// The T-SQL that keeps `sys.dm_io_virtual_file_stats` in a table on the server.
@@ -117,11 +117,11 @@ fn unknown_heading(format: Option<Format>) -> ImportError {
 fn rows<T>(
     sheet: &mut Sheet<'_>,
     layout: &Layout,
-    mut each: impl FnMut(&layout::Cells<'_>) -> Result<T, ImportError>,
+    each: impl Fn(&Cells<'_>) -> Result<T, ImportError>,
 ) -> Result<Vec<T>, ImportError> {
     let mut values = Vec::new();
     while let Some(row) = sheet.next_row()? {
-        values.push(each(&layout::Cells::new(layout, sheet, &row))?);
+        values.push(each(&Cells { layout, sheet, row: &row })?);
     }
     Ok(values)
 }

@@ -226,9 +226,9 @@ fn instant(sheet: &Sheet<'_>, row: &Row, offset: Offset) -> Result<u64, ImportEr
         format!("{year}-{month:0>2}-{day:0>2}T{}", time.trim().replace(',', ".")).parse::<DateTime>().ok()
     });
     civil.and_then(|civil| cell::unix_ns(civil, offset)).ok_or_else(|| {
-        ImportError::at(row.line, format!("'{}' is no time", text.chars().take(40).collect::<String>()))
-            .column(sheet.column_of(row, 0))
-            .remedy("PerfMon writes 05/01/2026 10:00:15.125, month first; relog LOG -f csv -o NEW.csv writes it anew")
+        refused(sheet, row, 0, "time").remedy(
+            "PerfMon writes 05/01/2026 10:00:15.125, month first; relog LOG -f csv -o NEW.csv writes it anew",
+        )
     })
 }
 
@@ -242,19 +242,19 @@ fn value(
     let Some(column) = column else { return Ok(Figure::unknown(Reason::NotCounted)) };
     let text = row.cell(column);
     let missing = if is_first { Reason::FirstSight } else { Reason::Lost };
-    if is_null(text) {
-        return Ok(Figure::unknown(missing));
-    }
-    match cell::decimal(text) {
-        Some(number) if number >= 0.0 => Ok(Figure::Known(number)),
-        Some(_) => Ok(Figure::unknown(missing)),
-        None => Err(ImportError::at(
-            row.line,
-            format!("'{}' is no number", text.chars().take(40).collect::<String>()),
-        )
-        .column(sheet.column_of(row, column))
-        .remedy("numbers are 1.5 or 1,5 without separators of thousands: relog LOG -f csv -o NEW.csv")),
-    }
+    let number = match is_null(text) {
+        true => None,
+        false => Some(cell::decimal(text).ok_or_else(|| {
+            refused(sheet, row, column, "number")
+                .remedy("numbers are 1.5 or 1,5 without separators of thousands: relog LOG -f csv -o NEW.csv")
+        })?),
+    };
+    Ok(number.filter(|number| *number >= 0.0).map_or(Figure::unknown(missing), Figure::Known))
+}
+
+fn refused(sheet: &Sheet<'_>, row: &Row, column: usize, what: &str) -> ImportError {
+    let text: String = row.cell(column).chars().take(40).collect();
+    ImportError::at(row.line, format!("'{text}' is no {what}")).column(sheet.column_of(row, column))
 }
 
 fn interval(

@@ -68,7 +68,6 @@ struct Report {
     columns: Option<Columns>,
     /// Rows read of each section, and the I/Os of its last line.
     rows: [usize; 3],
-    total_ios: Option<u64>,
     /// Of which target the percentiles are; `None`: of all.
     path: Option<String>,
 }
@@ -81,13 +80,10 @@ fn document(lines: &[Line<'_>]) -> Result<Document, ImportError> {
         if line.1.is_empty() {
             continue;
         }
-        part = match heading(part, line, &mut report)? {
-            Heading::New(part) => part,
-            Heading::None(part) => {
-                report.take(&part, line)?;
-                part
-            }
-        };
+        match heading(line, &mut report)? {
+            Some(next) => part = next,
+            None => report.take(&part, line)?,
+        }
     }
     report.check(lines)?;
     let text: Vec<&str> = lines.iter().map(|(_, text)| *text).collect();
@@ -99,13 +95,8 @@ fn document(lines: &[Line<'_>]) -> Result<Document, ImportError> {
     Ok(Document { line, tool, fingerprint: fingerprint(&text.join("\n")), phases, notes })
 }
 
-enum Heading {
-    New(Part),
-    None(Part),
-}
-
-/// Whether the line begins another part of the report.
-fn heading(part: Part, line: Line<'_>, report: &mut Report) -> Result<Heading, ImportError> {
+/// The part of the report that the line begins, if it begins one.
+fn heading(line: Line<'_>, report: &mut Report) -> Result<Option<Part>, ImportError> {
     let text = line.1;
     let new = match text {
         "Input parameters:" => Part::Parameters,
@@ -132,14 +123,14 @@ fn heading(part: Part, line: Line<'_>, report: &mut Report) -> Result<Heading, I
             } else if is_cpu_head(text) {
                 Part::Cpu
             } else {
-                return Ok(Heading::None(part));
+                return Ok(None);
             }
         }
     };
     if matches!(new, Part::Threads(_)) {
         report.columns = None;
     }
-    Ok(Heading::New(new))
+    Ok(Some(new))
 }
 
 fn is_cpu_head(text: &str) -> bool {
@@ -247,10 +238,7 @@ impl Report {
             told.rows.iter().fold(0_u64, |sum, row| sum.saturating_add(part(row).count))
         };
         let (name, counted) = match section {
-            Section::Total => {
-                self.total_ios = Some(total.count);
-                return Ok(());
-            }
+            Section::Total => return Ok(()),
             Section::Read => ("reads", sum(|row| &row.read)),
             Section::Write => ("writes", sum(|row| &row.write)),
         };

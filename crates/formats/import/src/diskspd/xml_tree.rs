@@ -23,6 +23,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Element>, ImportError> {
     let text = &escaped(text);
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_end_names = true;
+    reader.config_mut().expand_empty_elements = true;
     // What is open, outermost first; the first is the document.
     let mut open = vec![Element { name: "document".into(), line: 1, ..Element::default() }];
     let (mut line, mut counted_to) = (1, 0);
@@ -42,14 +43,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<Element>, ImportError> {
                 }
                 open.push(element(&start, line));
             }
-            Ok(Event::Empty(start)) => {
-                if let Some(parent) = open.last_mut() {
-                    parent.children.push(element(&start, line));
-                }
-            }
             Ok(Event::End(_)) => close(&mut open),
-            Ok(Event::Text(words)) => add_text(&mut open, &String::from_utf8_lossy(&words)),
-            Ok(Event::CData(words)) => add_text(&mut open, &String::from_utf8_lossy(&words)),
+            Ok(words @ (Event::Text(_) | Event::CData(_))) => {
+                add_text(&mut open, &String::from_utf8_lossy(&words));
+            }
             Ok(Event::GeneralRef(reference)) => {
                 let name = String::from_utf8_lossy(&reference).into_owned();
                 let escaped = format!("&{name};");

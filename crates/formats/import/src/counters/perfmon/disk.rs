@@ -89,14 +89,8 @@ impl DiskOps {
 /// The sum of both, or PerfMon's own figure for both together.
 fn either(read: Figure<f64>, write: Figure<f64>, both: Figure<f64>) -> Figure<f64> {
     match read.zip(write, |read, write| read + write) {
-        Figure::Known(sum) => Figure::Known(sum),
-        unknown => {
-            if both.known().is_some() {
-                both
-            } else {
-                unknown
-            }
-        }
+        Figure::Unknown { .. } if both.known().is_some() => both,
+        sum => sum,
     }
 }
 
@@ -159,14 +153,8 @@ impl Disk {
         let mut known = 0;
         let [mut iops, mut mib, mut read, mut write, mut outstanding] = <[Weighed; 5]>::default();
         let mut queue = Weighed::default();
-        let mut queue_max = Figure::unknown(Reason::NotCounted);
         for interval in &self.intervals {
             queue.add(interval.queue_sampled, 1.0);
-            queue_max = match (queue_max, interval.queue_sampled) {
-                (Figure::Known(max), Figure::Known(now)) => Figure::Known(f64::max(max, now)),
-                (Figure::Unknown { .. }, now @ Figure::Known(_)) => now,
-                (max, _) => max,
-            };
             let Some(ns) = interval.elapsed_ns.known().filter(|_| interval.is_known()) else { continue };
             known += 1;
             elapsed_ns = elapsed_ns.saturating_add(ns);
@@ -181,6 +169,8 @@ impl Disk {
                 }
             }
         }
+        let queue_max =
+            self.intervals.iter().filter_map(|interval| interval.queue_sampled.known()).reduce(f64::max);
         DiskTotals {
             elapsed_ns,
             intervals: known,
@@ -191,7 +181,7 @@ impl Disk {
             write_latency_ns: write.mean(Reason::NoOperations),
             outstanding: outstanding.mean(Reason::NotCounted),
             queue_sampled: queue.mean(Reason::NotCounted),
-            queue_sampled_max: queue_max,
+            queue_sampled_max: queue_max.map_or(Figure::unknown(Reason::NotCounted), Figure::Known),
         }
     }
 }
