@@ -31,6 +31,6 @@ mod write;
 pub use error::FileError;
 pub use presets::{PRESETS, Preset, preset};
 pub use read::{FILE_BYTES_MAX, default_length, default_workload, read, read_with};
-pub use settings::{ContentKind, ContentSettings, LengthSettings, Settings, content_kind};
+pub use settings::{CONTENTS, ContentKind, ContentSettings, LengthSettings, Settings};
 pub use table::Table;
 pub use write::write;

@@ -11,38 +11,32 @@ pub struct Preset {
     pub text: &'static str,
 }
 
+impl Preset {
+    const fn new(name: &'static str, about: &'static str, text: &'static str) -> Preset {
+        Preset { name, about, text }
+    }
+}
+
 /// All presets.
 pub const PRESETS: [Preset; 6] = [
-    Preset {
-        name: "oltp",
-        about: "8 KiB random, 70 % reads, 32 outstanding",
-        text: include_str!("../presets/oltp.toml"),
-    },
-    Preset {
-        name: "log",
-        about: "4 KiB sequential durable writes, one at a time",
-        text: include_str!("../presets/log.toml"),
-    },
-    Preset {
-        name: "checkpoint",
-        about: "bursts of 8 KiB random writes, then fsync",
-        text: include_str!("../presets/checkpoint.toml"),
-    },
-    Preset {
-        name: "scan",
-        about: "512 KiB sequential reads, 8 outstanding",
-        text: include_str!("../presets/scan.toml"),
-    },
-    Preset {
-        name: "backup",
-        about: "1 MiB sequential reads beside a light oltp",
-        text: include_str!("../presets/backup.toml"),
-    },
-    Preset {
-        name: "tempdb",
-        about: "64 KiB sequential writes beside 8 KiB random 50/50",
-        text: include_str!("../presets/tempdb.toml"),
-    },
+    Preset::new("oltp", "8 KiB random, 70 % reads, 32 outstanding", include_str!("../presets/oltp.toml")),
+    Preset::new("log", "4 KiB sequential durable writes, one at a time", include_str!("../presets/log.toml")),
+    Preset::new(
+        "checkpoint",
+        "bursts of 8 KiB random writes, then fsync",
+        include_str!("../presets/checkpoint.toml"),
+    ),
+    Preset::new("scan", "512 KiB sequential reads, 8 outstanding", include_str!("../presets/scan.toml")),
+    Preset::new(
+        "backup",
+        "1 MiB sequential reads beside a light oltp",
+        include_str!("../presets/backup.toml"),
+    ),
+    Preset::new(
+        "tempdb",
+        "64 KiB sequential writes beside 8 KiB random 50/50",
+        include_str!("../presets/tempdb.toml"),
+    ),
 ];
 
 /// The preset of that name.

@@ -2,9 +2,9 @@
 
 use crate::error::FileError;
 use crate::presets::{PRESETS, Preset, preset};
-use crate::settings::{ContentSettings, LengthSettings, Settings, content_kind};
+use crate::settings::{CONTENTS, ContentSettings, LengthSettings, Settings};
 use crate::table::{Table, line_of};
-use crate::values::{self, Wrong};
+use crate::values::{self, Wrong, word};
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
@@ -78,17 +78,19 @@ pub fn read_with<T>(
         None => Vec::new(),
     };
     let phases = root.tables("phases", "[[phases]]")?;
-    if phases.is_empty() || phases.len() > PHASES_MAX {
-        let found = format!("it has {} phases", phases.len());
-        // A misspelt key is the better explanation of an empty file.
-        let wrong = root.wrong(Wrong::new(found, format!("give 1 to {PHASES_MAX}, each under [[phases]]")));
-        root.finish()?;
-        return Err(wrong);
-    }
-    root.finish()?;
+    finish(root, phases.len(), PHASES_MAX, "phases", "[[phases]]")?;
     let names: Vec<&str> = targets.iter().map(|(name, _)| name.as_str()).collect();
     let phases = phases.into_iter().map(|phase| read_phase(phase, &names)).collect::<Result<_, _>>()?;
     Ok((Plan { targets: targets.into_iter().map(|(_, target)| target).collect(), phases }, more))
+}
+
+/// Ends a table that has 1 to `most` tables below it. A misspelt key is the better explanation of none.
+fn finish(table: Table<'_>, count: usize, most: usize, what: &str, heading: &str) -> Result<(), FileError> {
+    let wrong =
+        Wrong::new(format!("it has {count} {what}"), format!("give 1 to {most}, each under {heading}"));
+    let wrong = table.wrong(wrong);
+    table.finish()?;
+    if (1..=most).contains(&count) { Ok(()) } else { Err(wrong) }
 }
 
 fn read_targets(mut table: Table<'_>, text: &str) -> Result<Vec<(String, PlanTarget)>, FileError> {
@@ -143,16 +145,7 @@ fn read_phase(mut table: Table<'_>, targets: &[&str]) -> Result<Phase, FileError
     let slice = table.take("series", slice)?.unwrap_or(Phase::SLICE);
     let pool = table.table("pool")?.map(read_pool).transpose()?;
     let tables = table.tables("workloads", "[[phases.workloads]]")?;
-    if tables.is_empty() || tables.len() > WORKLOADS_MAX {
-        let wrong = Wrong::new(
-            format!("it has {} workloads", tables.len()),
-            format!("give 1 to {WORKLOADS_MAX}, each under [[phases.workloads]]"),
-        );
-        let wrong = table.wrong(wrong);
-        table.finish()?;
-        return Err(wrong);
-    }
-    table.finish()?;
+    finish(table, tables.len(), WORKLOADS_MAX, "workloads", "[[phases.workloads]]")?;
     let mut workloads = Vec::new();
     for table in tables {
         workloads.extend(read_workload(table, targets)?);
@@ -245,10 +238,10 @@ fn read_settings(table: &mut Table<'_>) -> Result<Settings, FileError> {
         name: table.take("name", |text| Ok(text.to_owned()))?,
         block_bytes: table.take("block", values::block)?,
         sizes: table.take("sizes", values::sizes)?,
-        pattern: table.take("pattern", values::pattern)?,
+        pattern: table.take("pattern", word(values::PATTERNS))?,
         write_percent: table.take("writes", values::percent)?,
-        caching: table.take("caching", values::caching)?,
-        durability: table.take("durability", values::durability)?,
+        caching: table.take("caching", word(values::CACHINGS))?,
+        durability: table.take("durability", word(values::DURABILITIES))?,
         outstanding: table.take("outstanding", values::count)?,
         threads: table.take("threads", values::count)?,
         seed: table.take("seed", values::seed)?,
@@ -259,20 +252,20 @@ fn read_settings(table: &mut Table<'_>) -> Result<Settings, FileError> {
         distribution,
         walk: table.take("walk", values::walk)?,
         random_percent: table.take("random-share", values::percent)?,
-        same_offset: table.take("same-offset", values::yes)?,
+        same_offset: table.take("same-offset", word(values::YES))?,
         arrival,
         limit: table.take("limit", values::limit)?,
         burst: table.take("burst", values::burst)?,
-        sync: table.take("sync", values::sync)?,
+        sync: table.take("sync", word(values::SYNCS))?,
         sync_every: table.take("sync-every", values::count)?,
         content: ContentSettings {
-            kind: table.take("content", content_kind)?,
+            kind: table.take("content", word(CONTENTS))?,
             compressible_percent: table.take("compressible", values::percent)?,
             duplicate_percent: table.take("duplicate", values::percent)?,
             buffer_bytes: table.take("buffer", values::some_bytes)?,
             buffer_file: table.take("buffer-file", path)?,
         },
-        verify: table.take("verify", values::verify)?,
+        verify: table.take("verify", word(values::VERIFIES))?,
         replay,
         weight: table.take("weight", values::count)?,
     })

@@ -96,7 +96,7 @@ pub enum ContentKind {
 }
 
 /// Their words.
-pub(crate) const CONTENTS: &[(&str, ContentKind)] = &[
+pub const CONTENTS: &[(&str, ContentKind)] = &[
     ("random", ContentKind::Random),
     ("fresh", ContentKind::Fresh),
     ("zeros", ContentKind::Zeros),
@@ -217,14 +217,6 @@ impl ContentSettings {
             },
         };
     }
-}
-
-/// "random", "fresh", "zeros", "counting", "buffer".
-///
-/// # Errors
-/// Names them all.
-pub fn content_kind(text: &str) -> Result<ContentKind, crate::values::Wrong> {
-    crate::values::word(text, CONTENTS)
 }
 
 /// How long a phase is, where something was said.

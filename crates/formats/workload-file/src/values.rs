@@ -1,6 +1,5 @@
 //! What people write for one value, in a file and on the command line alike.
 
-use std::fmt;
 use std::time::Duration;
 use workload::{
     Burst, Caching, Durability, Extent, Limit, Pattern, SizeShare, SyncKind, Verify, Walk, Zone, parse_bytes,
@@ -9,6 +8,7 @@ use workload::{
 
 /// Text that is no such value, and what would be one: "'9Q' is no size; give bytes, or …".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}; {remedy}")]
 pub struct Wrong {
     /// Why not.
     pub reason: String,
@@ -23,11 +23,10 @@ impl Wrong {
     pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Wrong {
         Wrong { reason: reason.into(), remedy: remedy.into() }
     }
-}
 
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.reason, self.remedy)
+    /// "'9Q' is no limit".
+    fn is_no(text: &str, what: &str, remedy: &str) -> Wrong {
+        Wrong::new(format!("'{text}' is no {what}"), remedy)
     }
 }
 
@@ -55,62 +54,24 @@ pub const SYNCS: &[(&str, Option<SyncKind>)] =
 pub const VERIFIES: &[(&str, Verify)] =
     &[("checksum", Verify::Checksum), ("sequence", Verify::Sequence), ("content", Verify::Content)];
 
-/// One of a few words.
-///
-/// # Errors
-/// Names them all.
-pub fn word<T: Copy>(text: &str, choices: &[(&str, T)]) -> Read<T> {
-    let found = choices.iter().find(|(word, _)| *word == text.trim());
-    found.map(|(_, value)| *value).ok_or_else(|| {
-        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        Wrong::new(format!("'{text}' is not known here"), format!("give one of {}", words.join(", ")))
-    })
+/// "true" or "false".
+pub const YES: &[(&str, bool)] = &[("true", true), ("false", false)];
+
+/// Reads one of a few words; the error names them all.
+pub fn word<'a, T: Copy>(choices: &'a [(&'a str, T)]) -> impl Fn(&str) -> Read<T> + Clone + use<'a, T> {
+    move |text| {
+        let found = choices.iter().find(|(word, _)| *word == text.trim());
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            Wrong::new(format!("'{text}' is not known here"), format!("give one of {}", words.join(", ")))
+        })
+    }
 }
 
 /// The word of a value.
 pub(crate) fn name_of<T: PartialEq>(value: &T, choices: &[(&'static str, T)]) -> &'static str {
     // Every value has its word in these lists; the test below goes through them.
     choices.iter().find(|(_, choice)| choice == value).map_or("", |(word, _)| word)
-}
-
-/// "direct", "buffered", "mapped".
-///
-/// # Errors
-/// As [`word`].
-pub fn caching(text: &str) -> Read<Caching> {
-    word(text, CACHINGS)
-}
-
-/// "random", "sequential".
-///
-/// # Errors
-/// As [`word`].
-pub fn pattern(text: &str) -> Read<Pattern> {
-    word(text, PATTERNS)
-}
-
-/// "cached", "write-through", "synced".
-///
-/// # Errors
-/// As [`word`].
-pub fn durability(text: &str) -> Read<Durability> {
-    word(text, DURABILITIES)
-}
-
-/// "fsync", "fdatasync", "none".
-///
-/// # Errors
-/// As [`word`].
-pub fn sync(text: &str) -> Read<Option<SyncKind>> {
-    word(text, SYNCS)
-}
-
-/// "checksum", "sequence", "content".
-///
-/// # Errors
-/// As [`word`].
-pub fn verify(text: &str) -> Read<Verify> {
-    word(text, VERIFIES)
 }
 
 /// A size: "4K", "1G", "512".
@@ -166,9 +127,8 @@ pub fn some_time(text: &str) -> Read<Duration> {
 /// Says what a share looks like.
 pub fn percent(text: &str) -> Read<u8> {
     let digits = text.trim().trim_end_matches('%').trim_end();
-    digits.parse().ok().filter(|percent| *percent <= 100).ok_or_else(|| {
-        Wrong::new(format!("'{text}' is no share"), "give whole percent from 0 to 100, as in 30 or \"30%\"")
-    })
+    let wrong = || Wrong::is_no(text, "share", "give whole percent from 0 to 100, as in 30 or \"30%\"");
+    digits.parse().ok().filter(|percent| *percent <= 100).ok_or_else(wrong)
 }
 
 /// A number of things, from 1 on.
@@ -176,7 +136,7 @@ pub fn percent(text: &str) -> Read<u8> {
 /// # Errors
 /// Says what is accepted.
 pub fn count(text: &str) -> Read<u32> {
-    let wrong = || Wrong::new(format!("'{text}' is no number of these"), "give a whole number from 1 on");
+    let wrong = || Wrong::is_no(text, "number of these", "give a whole number from 1 on");
     text.trim().parse().ok().filter(|count| *count > 0).ok_or_else(wrong)
 }
 
@@ -185,7 +145,7 @@ pub fn count(text: &str) -> Read<u32> {
 /// # Errors
 /// Says what is accepted.
 pub fn ios(text: &str) -> Read<u64> {
-    let wrong = || Wrong::new(format!("'{text}' is no number of I/Os"), "give a whole number from 1 on");
+    let wrong = || Wrong::is_no(text, "number of I/Os", "give a whole number from 1 on");
     text.trim().parse().ok().filter(|count| *count > 0).ok_or_else(wrong)
 }
 
@@ -194,8 +154,7 @@ pub fn ios(text: &str) -> Read<u64> {
 /// # Errors
 /// Says what is accepted.
 pub fn seed(text: &str) -> Read<u64> {
-    let wrong = || Wrong::new(format!("'{text}' is no seed"), "give a whole number from 0 on");
-    text.trim().parse().map_err(|_| wrong())
+    text.trim().parse().map_err(|_| Wrong::is_no(text, "seed", "give a whole number from 0 on"))
 }
 
 /// A number with a fraction.
@@ -203,16 +162,8 @@ pub fn seed(text: &str) -> Read<u64> {
 /// # Errors
 /// Says what is accepted.
 pub fn fraction(text: &str) -> Read<f64> {
-    let wrong = || Wrong::new(format!("'{text}' is no number"), "give one as in 0.99");
+    let wrong = || Wrong::is_no(text, "number", "give one as in 0.99");
     text.trim().parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(wrong)
-}
-
-/// "true" or "false".
-///
-/// # Errors
-/// Says what is accepted.
-pub fn yes(text: &str) -> Read<bool> {
-    word(text, &[("true", true), ("false", false)])
 }
 
 /// I/Os a second: "1000/s" or "1000".
@@ -220,9 +171,8 @@ pub fn yes(text: &str) -> Read<bool> {
 /// # Errors
 /// Says what a rate looks like.
 pub fn rate(text: &str) -> Read<f64> {
-    positive(text.trim().trim_end_matches("/s")).ok_or_else(|| {
-        Wrong::new(format!("'{text}' is no rate of I/Os"), "give I/Os a second above 0, as in \"1000/s\"")
-    })
+    let wrong = || Wrong::is_no(text, "rate of I/Os", "give I/Os a second above 0, as in \"1000/s\"");
+    positive(text.trim().trim_end_matches("/s")).ok_or_else(wrong)
 }
 
 /// Bounds: "1000/s" of I/Os, "200M/s" of bytes, or both with a comma.
@@ -230,12 +180,9 @@ pub fn rate(text: &str) -> Read<f64> {
 /// # Errors
 /// Says what a limit looks like.
 pub fn limit(text: &str) -> Read<Limit> {
-    let wrong = || {
-        Wrong::new(
-            format!("'{text}' is no limit"),
-            "give I/Os a second as in \"1000/s\", bytes a second as in \"200M/s\", or both with a comma",
-        )
-    };
+    const FORM: &str =
+        "give I/Os a second as in \"1000/s\", bytes a second as in \"200M/s\", or both with a comma";
+    let wrong = || Wrong::is_no(text, "limit", FORM);
     let mut limit = Limit::default();
     for part in text.split(',') {
         let number = part.trim().trim_end_matches("/s");
@@ -261,12 +208,8 @@ pub fn limit(text: &str) -> Read<Limit> {
 /// # Errors
 /// Says what is accepted.
 pub fn sizes(text: &str) -> Read<Vec<SizeShare>> {
-    let wrong = || {
-        Wrong::new(
-            format!("'{text}' is no mix of sizes"),
-            "give each size with its share, as in \"8K:70%, 64K:30%\"",
-        )
-    };
+    const FORM: &str = "give each size with its share, as in \"8K:70%, 64K:30%\"";
+    let wrong = || Wrong::is_no(text, "mix of sizes", FORM);
     let share = |part: &str| {
         let (size, share) = part.split_once(':').ok_or_else(wrong)?;
         Ok(SizeShare { block_bytes: block(size.trim())?, percent: percent(share)? })
@@ -279,12 +222,8 @@ pub fn sizes(text: &str) -> Read<Vec<SizeShare>> {
 /// # Errors
 /// Says what is accepted.
 pub fn zones(text: &str) -> Read<Vec<Zone>> {
-    let wrong = || {
-        Wrong::new(
-            format!("'{text}' are no zones"),
-            "give each zone's share of the I/Os and its size, as in \"80%:20%, 10%:1G\"",
-        )
-    };
+    const FORM: &str = "give each zone's share of the I/Os and its size, as in \"80%:20%, 10%:1G\"";
+    let wrong = || Wrong::new(format!("'{text}' are no zones"), FORM);
     let zone = |part: &str| {
         let (ios, size) = part.split_once(':').ok_or_else(wrong)?;
         let extent = match size.trim() {
@@ -301,14 +240,12 @@ pub fn zones(text: &str) -> Read<Vec<Zone>> {
 /// # Errors
 /// Says what is accepted.
 pub fn walk(text: &str) -> Read<Walk> {
+    const FORM: &str = "give \"own-parts\", \"shared\", or a distance of the threads as in \"apart:1M\"";
     match text.trim().split_once(':') {
         Some(("apart", by)) => Ok(Walk::Apart(bytes(by.trim())?)),
         None if text.trim() == "own-parts" => Ok(Walk::OwnParts),
         None if text.trim() == "shared" => Ok(Walk::Shared),
-        _ => Err(Wrong::new(
-            format!("'{text}' is no way to walk"),
-            "give \"own-parts\", \"shared\", or a distance of the threads as in \"apart:1M\"",
-        )),
+        _ => Err(Wrong::is_no(text, "way to walk", FORM)),
     }
 }
 
@@ -317,9 +254,7 @@ pub fn walk(text: &str) -> Read<Walk> {
 /// # Errors
 /// Says what is accepted.
 pub fn burst(text: &str) -> Read<Burst> {
-    let wrong = || {
-        Wrong::new(format!("'{text}' is no burst"), "give I/Os and the rest after them, as in \"1024:1s\"")
-    };
+    let wrong = || Wrong::is_no(text, "burst", "give I/Os and the rest after them, as in \"1024:1s\"");
     let (ios, pause) = text.split_once(':').ok_or_else(wrong)?;
     Ok(Burst { ios: count(ios).map_err(|_| wrong())?, pause: time(pause.trim()).map_err(|_| wrong())? })
 }
@@ -332,10 +267,8 @@ pub fn speed(text: &str) -> Read<Option<f64>> {
     if text.trim() == "max" {
         return Ok(None);
     }
-    let wrong = || {
-        Wrong::new(format!("'{text}' is no speed"), "give 1 for as recorded, 2 for twice as fast, or \"max\"")
-    };
-    positive(text.trim()).map(Some).ok_or_else(wrong)
+    const FORM: &str = "give 1 for as recorded, 2 for twice as fast, or \"max\"";
+    positive(text.trim()).map(Some).ok_or_else(|| Wrong::is_no(text, "speed", FORM))
 }
 
 /// Plain digits: what Rust reads besides ("inf", "1e9") is no way to write a rate.
@@ -368,7 +301,7 @@ mod tests {
     #[test]
     fn what_is_none_says_what_would_be_one() {
         assert_eq!(
-            word("randm", PATTERNS).unwrap_err().to_string(),
+            word(PATTERNS)("randm").unwrap_err().to_string(),
             "'randm' is not known here; give one of random, sequential"
         );
         for wrong in ["0/s", "-1/s", "fast", "1e9/s", "", "inf/s"] {

@@ -42,7 +42,7 @@ fn read_disk(mut table: Table<'_>) -> Result<(u32, Disk), FileError> {
     let count = table.take("count", values::count)?.unwrap_or(1);
     let size_bytes = table.take("size", values::some_bytes)?.unwrap_or(1 << 40);
     let kinds = [("flash", false), ("rotating", true)];
-    let rotating = table.take("kind", |text| values::word(text, &kinds))?.unwrap_or(false);
+    let rotating = table.take("kind", values::word(&kinds))?.unwrap_or(false);
     let mechanics = if rotating { read_rotating(&mut table)? } else { read_flash(&mut table)? };
     let cache = table.table("cache")?.map(read_cache).transpose()?;
     let stall = table.take("stall", stall)?;
@@ -54,7 +54,7 @@ fn read_disk(mut table: Table<'_>) -> Result<(u32, Disk), FileError> {
 
 fn read_flash(table: &mut Table<'_>) -> Result<Mechanics, FileError> {
     let units = table.take("units", values::count)?.unwrap_or(1);
-    let duplex = table.take("duplex", values::yes)?.unwrap_or(false);
+    let duplex = table.take("duplex", values::word(values::YES))?.unwrap_or(false);
     let read = table.take("read", time)?;
     let Some(read) = read else {
         return Err(table.wrong(Wrong::new("it does not say what a read takes", "add read = \"100us\"")));

@@ -4,7 +4,7 @@ use workload::{
     Arrival, Burst, Caching, Distribution, Durability, Limit, Pattern, SizeShare, SyncKind, Verify, Walk,
     Zone,
 };
-use workload_file::{ContentKind, ContentSettings, LengthSettings, Settings, content_kind, values};
+use workload_file::{CONTENTS, ContentKind, ContentSettings, LengthSettings, Settings, values};
 
 /// What a workload is, in the words of a workload file.
 #[derive(clap::Args)]
@@ -16,7 +16,7 @@ pub struct Flags {
     #[arg(long, value_name = "MIX", value_parser = values::sizes, help_heading = IO, conflicts_with = "block")]
     sizes: Option<Mix>,
     /// random or sequential [default: random]
-    #[arg(long, value_name = "WORD", value_parser = values::pattern, help_heading = IO)]
+    #[arg(long, value_name = "WORD", value_parser = values::word(values::PATTERNS), help_heading = IO)]
     pattern: Option<Pattern>,
     /// Share of writes in percent [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = values::percent, help_heading = IO)]
@@ -28,10 +28,10 @@ pub struct Flags {
     #[arg(long, help_heading = IO, hide_short_help = true)]
     mapped: bool,
     /// Writes are done: cached, write-through, synced [default: cached]
-    #[arg(long, value_name = "WORD", value_parser = values::durability, help_heading = IO, hide_short_help = true)]
+    #[arg(long, value_name = "WORD", value_parser = values::word(values::DURABILITIES), help_heading = IO, hide_short_help = true)]
     durability: Option<Durability>,
     /// fdatasync or fsync between writes; none takes a preset's away
-    #[arg(long, value_name = "CALL", value_parser = values::sync, help_heading = IO, hide_short_help = true)]
+    #[arg(long, value_name = "CALL", value_parser = values::word(values::SYNCS), help_heading = IO, hide_short_help = true)]
     sync: Option<OptionalSync>,
     /// After so many writes of a thread [default: 1]
     #[arg(long, value_name = "N", value_parser = values::count, help_heading = IO, hide_short_help = true)]
@@ -94,7 +94,7 @@ pub struct Flags {
     same_offset: bool,
 
     /// random, fresh, zeros, counting or buffer [default: random]
-    #[arg(long, value_name = "WORD", value_parser = content_kind, help_heading = WHAT, hide_short_help = true)]
+    #[arg(long, value_name = "WORD", value_parser = values::word(CONTENTS), help_heading = WHAT, hide_short_help = true)]
     content: Option<ContentKind>,
     /// Share of it that compresses away
     #[arg(long, value_name = "PERCENT", value_parser = values::percent, help_heading = WHAT, hide_short_help = true)]
@@ -109,7 +109,7 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", help_heading = WHAT, hide_short_help = true)]
     buffer_file: Option<PathBuf>,
     /// Read again after the run and compare: checksum, sequence or content
-    #[arg(long, value_name = "HOW", value_parser = values::verify, help_heading = WHAT)]
+    #[arg(long, value_name = "HOW", value_parser = values::word(values::VERIFIES), help_heading = WHAT)]
     verify: Option<Verify>,
 
     /// Measured time [default: 30s; of a preset 60s]
