@@ -41,18 +41,13 @@ fn target_name(plan: &Plan, at: usize) -> String {
 
 fn write_phase(text: &mut String, plan: &Plan, phase: &Phase) {
     text.push_str("\n[[phases]]\n");
-    if !phase.name.is_empty() {
-        line(text, "name", quoted(&phase.name));
-    }
+    optional(text, "name", (!phase.name.is_empty()).then(|| quoted(&phase.name)));
     line(text, "warm-up", quoted(&time(phase.length.warm_up)));
     line(text, "duration", quoted(&time(phase.length.duration)));
     optional(text, "ios", phase.length.ios_max);
-    if phase.length.cool_down > Duration::ZERO {
-        line(text, "cool-down", quoted(&time(phase.length.cool_down)));
-    }
-    if phase.slice != Phase::SLICE {
-        line(text, "series", quoted(&time(phase.slice)));
-    }
+    let cool_down = Some(phase.length.cool_down).filter(|time| !time.is_zero());
+    optional(text, "cool-down", cool_down.map(|cool_down| quoted(&time(cool_down))));
+    optional(text, "series", (phase.slice != Phase::SLICE).then(|| quoted(&time(phase.slice))));
     if let Some(pool) = phase.pool {
         let outstanding = pool.outstanding.map_or(String::new(), |each| format!(", outstanding = {each}"));
         line(text, "pool", format!("{{ threads = {}{outstanding} }}", pool.threads));
@@ -64,12 +59,8 @@ fn write_workload(text: &mut String, plan: &Plan, placed: &Placed) {
     let workload = &placed.workload;
     let shape = &workload.shape;
     text.push_str("\n[[phases.workloads]]\n");
-    if !workload.name.is_empty() {
-        line(text, "name", quoted(&workload.name));
-    }
-    if plan.targets.len() > 1 {
-        line(text, "target", quoted(&target_name(plan, placed.target)));
-    }
+    optional(text, "name", (!workload.name.is_empty()).then(|| quoted(&workload.name)));
+    optional(text, "target", (plan.targets.len() > 1).then(|| quoted(&target_name(plan, placed.target))));
     if workload.sizes.is_empty() {
         line(text, "block", quoted(&size(u64::from(shape.block_bytes))));
     } else {
@@ -85,18 +76,12 @@ fn write_workload(text: &mut String, plan: &Plan, placed: &Placed) {
     write_access(text, &workload.access);
     write_demand(text, placed);
     write_content(text, &workload.content);
-    if let Some(verify) = workload.verify {
-        line(text, "verify", quoted(name_of(&verify, VERIFIES)));
-    }
-    if placed.weight != 1 {
-        line(text, "weight", placed.weight);
-    }
+    optional(text, "verify", workload.verify.map(|verify| quoted(name_of(&verify, VERIFIES))));
+    optional(text, "weight", (placed.weight != 1).then_some(placed.weight));
 }
 
 fn write_access(text: &mut String, access: &Access) {
-    if access.base_bytes > 0 {
-        line(text, "from", quoted(&size(access.base_bytes)));
-    }
+    optional(text, "from", (access.base_bytes > 0).then(|| quoted(&size(access.base_bytes))));
     optional(text, "length", access.length_bytes.map(|bytes| quoted(&size(bytes))));
     optional(text, "align", access.align_bytes.map(|bytes| quoted(&size(bytes))));
     optional(text, "stride", access.stride_bytes.map(|bytes| quoted(&size(bytes))));
@@ -112,16 +97,12 @@ fn write_access(text: &mut String, access: &Access) {
         Walk::Apart(bytes) => line(text, "walk", quoted(&format!("apart:{}", size(bytes)))),
     }
     optional(text, "random-share", access.random_percent.map(|percent| quoted(&format!("{percent}%"))));
-    if access.same_offset {
-        line(text, "same-offset", true);
-    }
+    optional(text, "same-offset", access.same_offset.then_some(true));
 }
 
 fn write_demand(text: &mut String, placed: &Placed) {
     let workload = &placed.workload;
-    if let Some(trace) = &placed.replay {
-        line(text, "replay", quoted(&trace.to_string_lossy()));
-    }
+    optional(text, "replay", placed.replay.as_ref().map(|trace| quoted(&trace.to_string_lossy())));
     match workload.arrival {
         Arrival::Closed if placed.replay.is_some() => line(text, "speed", quoted("max")),
         Arrival::Closed => {}
@@ -132,9 +113,7 @@ fn write_demand(text: &mut String, placed: &Placed) {
     let iops = workload.limit.iops.map(|iops| format!("{iops}/s"));
     let bytes = workload.limit.bytes_per_s.map(|bytes| format!("{}/s", byte_rate(bytes)));
     let both: Vec<String> = iops.into_iter().chain(bytes).collect();
-    if !both.is_empty() {
-        line(text, "limit", quoted(&both.join(", ")));
-    }
+    optional(text, "limit", (!both.is_empty()).then(|| quoted(&both.join(", "))));
     optional(
         text,
         "burst",
@@ -149,12 +128,9 @@ fn write_demand(text: &mut String, placed: &Placed) {
 fn write_content(text: &mut String, content: &Content) {
     let kind = match content {
         Content::Random { compressible_percent, duplicate_percent } => {
-            if *compressible_percent > 0 {
-                line(text, "compressible", quoted(&format!("{compressible_percent}%")));
-            }
-            if *duplicate_percent > 0 {
-                line(text, "duplicate", quoted(&format!("{duplicate_percent}%")));
-            }
+            let share = |percent: &u8| (*percent > 0).then(|| quoted(&format!("{percent}%")));
+            optional(text, "compressible", share(compressible_percent));
+            optional(text, "duplicate", share(duplicate_percent));
             return;
         }
         Content::Fresh => ContentKind::Fresh,

@@ -1,9 +1,9 @@
 //! Rows inserted in batches: the log writes, syncs and time of each commit.
 
-use crate::{IoFigures, counted};
+use crate::{IoFigures, counted, rounded};
 use filestats::Figure;
 use serde::{Deserialize, Serialize};
-use workload::{format_bytes, format_count, format_ns};
+use workload::{format_bytes, format_ns};
 
 /// When a commit is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -171,10 +171,6 @@ impl CommitStudy {
 fn size_of(io: IoFigures) -> String {
     let size = io.write_bytes_mean().known();
     size.map_or(String::new(), |bytes| format!(" of {}", format_bytes(bytes.round() as u64)))
-}
-
-fn rounded(times: f64) -> String {
-    if times >= 9.95 { format_count(times.round() as u64) } else { format!("{times:.1}") }
 }
 
 #[cfg(test)]

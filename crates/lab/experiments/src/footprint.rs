@@ -1,5 +1,6 @@
 //! What one query moves at each level, from the values it returns down to the storage.
 
+use crate::counted;
 use filestats::Figure;
 use serde::Serialize;
 use workload::{format_bytes, format_count};
@@ -69,7 +70,7 @@ impl Footprint {
 
     /// "2,500,000 rows with 9.5 MiB of values: 31.4 MiB of pages touched, 3.3 times as much; 31.2 MiB of them read, ...".
     pub fn sentence(&self) -> String {
-        let rows = if self.rows == 1 { "1 row".into() } else { format!("{} rows", format_count(self.rows)) };
+        let rows = counted(self.rows, "row", "rows");
         let mut text = match self.column_bytes {
             Figure::Known(bytes) => format!("{rows} with {} of values", format_bytes(bytes)),
             Figure::Unknown { .. } => rows,
@@ -77,10 +78,8 @@ impl Footprint {
         if let Figure::Known(touched) = self.touched_bytes() {
             text.push_str(&format!(": {} of pages touched", format_bytes(touched)));
             if let Some(values) = self.column_bytes.known().filter(|values| *values > 0) {
-                text.push_str(&format!(
-                    ", {} times the values",
-                    format_times(touched as f64 / values as f64)
-                ));
+                let times = format_times(touched as f64 / values as f64);
+                text.push_str(&format!(", {times} times the values"));
             }
         }
         if let Figure::Known(read) = self.read_bytes() {

@@ -1,4 +1,4 @@
-use filestats::{Cache, Counters, Figure, FileInterval, FileKind, Interval, Ops, Reason};
+use filestats::{Cache, Counters, Figure, FileInterval, FileKind, Interval, Reason};
 
 /// Writes and syncs of files of some kinds, summed, in one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,22 +30,18 @@ impl IoFigures {
         let files = intervals
             .iter()
             .filter(|row| kinds.contains(&row.file.kind) && row.meaning.cache == Cache::Included);
-        let mut all = Counters { sync: Figure::Known(Ops::ZERO), ..Counters::ZERO };
+        let mut all = Counters::ZERO;
         for row in files {
             match &row.interval {
                 Interval::Known(delta) => all = all.beside(delta.counters),
                 Interval::Unknown(reason) => return IoFigures::unknown(*reason),
             }
         }
-        let sync_ns = match all.sync {
-            Figure::Known(sync) => sync.stall_ns,
-            Figure::Unknown { unknown } => Figure::unknown(unknown),
-        };
         IoFigures {
             writes: Figure::Known(all.write.count),
             write_bytes: Figure::Known(all.write.bytes),
             syncs: all.sync.map(|sync| sync.count),
-            wait_ns: all.write.stall_ns.zip(sync_ns, u64::saturating_add),
+            wait_ns: all.write.stall_ns.zip(sync_ns(all), u64::saturating_add),
         }
     }
 
@@ -58,10 +54,71 @@ impl IoFigures {
     }
 }
 
+/// The I/Os of a recovery, of all files of the engine, from opening until all pages were written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecoveryIo {
+    /// Reads.
+    pub reads: Figure<u64>,
+    /// Bytes read.
+    pub read_bytes: Figure<u64>,
+    /// Writes.
+    pub writes: Figure<u64>,
+    /// Bytes written.
+    pub write_bytes: Figure<u64>,
+    /// Syncs.
+    pub syncs: Figure<u64>,
+    /// Summed time of all, nanoseconds.
+    pub stall_ns: Figure<u64>,
+    /// The most I/Os in flight at the same time.
+    pub n_max: Figure<u64>,
+}
+
+impl RecoveryIo {
+    /// All figures unknown.
+    pub const fn unknown(reason: Reason) -> RecoveryIo {
+        RecoveryIo {
+            reads: Figure::unknown(reason),
+            read_bytes: Figure::unknown(reason),
+            writes: Figure::unknown(reason),
+            write_bytes: Figure::unknown(reason),
+            syncs: Figure::unknown(reason),
+            stall_ns: Figure::unknown(reason),
+            n_max: Figure::unknown(reason),
+        }
+    }
+
+    /// The sum of files' counters, which started at 0 with the recovery.
+    pub fn from_counters(files: impl IntoIterator<Item = Counters>) -> RecoveryIo {
+        let all = files.into_iter().fold(Counters::ZERO, Counters::beside);
+        let stall_ns = all.read.stall_ns.zip(all.write.stall_ns, u64::saturating_add);
+        RecoveryIo {
+            reads: Figure::Known(all.read.count),
+            read_bytes: Figure::Known(all.read.bytes),
+            writes: Figure::Known(all.write.count),
+            write_bytes: Figure::Known(all.write.bytes),
+            syncs: all.sync.map(|sync| sync.count),
+            stall_ns: stall_ns.zip(sync_ns(all), u64::saturating_add),
+            n_max: Figure::unknown(Reason::NotCounted),
+        }
+    }
+
+    /// Reads, writes and syncs.
+    pub fn ios(&self) -> Figure<u64> {
+        self.reads.zip(self.writes, u64::saturating_add).zip(self.syncs, u64::saturating_add)
+    }
+}
+
+fn sync_ns(counters: Counters) -> Figure<u64> {
+    match counters.sync {
+        Figure::Known(sync) => sync.stall_ns,
+        Figure::Unknown { unknown } => Figure::unknown(unknown),
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use filestats::{Delta, FileIdentity, Meaning};
+    use filestats::{Delta, FileIdentity, Meaning, Ops};
 
     pub(crate) fn file(kind: FileKind, cache: Cache, write: Ops, sync: Ops) -> FileInterval {
         let counters = Counters { write, sync: Figure::Known(sync), ..Counters::ZERO };

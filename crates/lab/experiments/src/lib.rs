@@ -15,18 +15,21 @@ mod footprint;
 mod io;
 mod pace;
 mod recover;
-mod recovery_io;
 mod strategy;
 
 pub use commit::{CommitResult, CommitStudy, Durability};
 pub use footprint::{Footprint, ObjectFootprint};
-pub use io::IoFigures;
+pub use io::{IoFigures, RecoveryIo};
 pub use pace::{Pace, Step};
 pub use recover::{EmulatedDisk, LeftOut, PAGES_A_COMMIT, RecoverResult, RecoverStudy};
-pub use recovery_io::RecoveryIo;
 pub use strategy::Strategy;
 
 use workload::format_count;
+
+/// A factor: whole from ten on.
+fn rounded(times: f64) -> String {
+    if times >= 9.95 { format_count(times.round() as u64) } else { format!("{times:.1}") }
+}
 
 fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", format_count(count), if count == 1 { one } else { many })

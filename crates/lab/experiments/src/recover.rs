@@ -1,6 +1,6 @@
 //! A crashed engine opened again: when it serves, when all is where it belongs, and the I/Os that it took.
 
-use crate::{RecoveryIo, Strategy, counted};
+use crate::{RecoveryIo, Strategy, counted, rounded};
 use filestats::Figure;
 use serde::{Deserialize, Serialize};
 use workload::{format_bytes, format_count, format_ns};
@@ -112,18 +112,15 @@ impl RecoverResult {
             Figure::Unknown { .. } => "what was left in the log".into(),
         };
         let (read, full) = (format_ns(self.first_read_s * 1e9), format_ns(self.full_s * 1e9));
+        let times = format!("the first read was answered after {read}, all was written after {full}");
         let left = self.pages_left.known().filter(|left| *left > 0);
         let n = self.n().known();
         let flight = n.map_or(String::new(), |n| match self.io.ios().known() {
             Some(ios) if n < 1.5 => {
-                format!(
-                    "{} one after another (N {n:.1})",
-                    counted(ios, "read, write or sync", "reads, writes and syncs")
-                )
+                let ios = counted(ios, "read, write or sync", "reads, writes and syncs");
+                format!("{ios} one after another (N {n:.1})")
             }
-            Some(ios) => {
-                format!("{}, {n:.1} in flight on average", counted(ios, "I/O", "I/Os"))
-            }
+            Some(ios) => format!("{}, {n:.1} in flight on average", counted(ios, "I/O", "I/Os")),
             None => String::new(),
         });
         match (left, flight.is_empty()) {
@@ -132,26 +129,17 @@ impl RecoverResult {
                 let still = format!("{} of {pages} still to be written", format_count(left));
                 format!("the first read was answered after {read} with {still}; all were after {full}{rest}")
             }
-            (None, false) => {
-                format!(
-                    "{pages} waited for {flight}: the first read was answered after {read}, all was written after {full}"
-                )
-            }
-            (None, true) => {
-                format!(
-                    "the first read was answered after {read}, all was written after {full}; the I/Os were not counted"
-                )
-            }
+            (None, false) => format!("{pages} waited for {flight}: {times}"),
+            (None, true) => format!("{times}; the I/Os were not counted"),
         }
     }
 
     fn nothing_to_redo(&self) -> String {
+        let (read, full) = (format_ns(self.first_read_s * 1e9), format_ns(self.full_s * 1e9));
         let ios = self.io.ios().known().map(|ios| format!(", by {}", counted(ios, "I/O", "I/Os")));
+        let ios = ios.unwrap_or_default();
         format!(
-            "nothing had to be redone: the first read was answered after {}, and all was settled after {}{}",
-            format_ns(self.first_read_s * 1e9),
-            format_ns(self.full_s * 1e9),
-            ios.unwrap_or_default()
+            "nothing had to be redone: the first read was answered after {read}, and all was settled after {full}{ios}"
         )
     }
 }
@@ -174,10 +162,9 @@ impl RecoverStudy {
     pub fn work(&self) -> String {
         let (least, most) = self.written().unwrap_or((self.pages, self.pages));
         let fewer = if least < most { format!("{} to ", format_count(least)) } else { String::new() };
-        let not_all = if least < self.pages {
-            format!(" before all {} were written", format_count(self.pages))
-        } else {
-            String::new()
+        let not_all = match least < self.pages {
+            true => format!(" before all {} were written", format_count(self.pages)),
+            false => String::new(),
         };
         format!(
             "{fewer}{} of {} in a random order, killed at {} of log{not_all}",
@@ -208,7 +195,7 @@ impl RecoverStudy {
                 other.engine == serial.engine && matches!(other.strategy, Strategy::Wide | Strategy::Instant)
             });
             for other in others {
-                let factor = |theirs: f64, ours: f64| times(theirs / ours.max(1e-9));
+                let factor = |theirs: f64, ours: f64| format!("{} times", rounded(theirs / ours.max(1e-9)));
                 sentences.push(format!(
                     "Against serial, {} of {} answers {} as early and has all written {} as fast.",
                     other.strategy,
@@ -219,13 +206,6 @@ impl RecoverStudy {
             }
         }
         sentences
-    }
-}
-
-fn times(factor: f64) -> String {
-    match factor {
-        factor if factor >= 9.95 => format!("{} times", format_count(factor.round() as u64)),
-        factor => format!("{factor:.1} times"),
     }
 }
 

@@ -1,9 +1,9 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why an experiment cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database or the page cache of an experiment.
+    /// The system, SQLite or the page cache of an experiment.
     #[error(transparent)]
     Everyday(#[from] everyday::Error),
     /// A server that we start fails to.
@@ -71,16 +71,6 @@ pub enum Error {
         /// The message of mkfs.
         why: String,
     },
-    /// The system refused.
-    #[error("cannot {doing} {}: {source}", path.display())]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
     /// A source that names no database.
     #[error("cannot run the query in {}: {why}", path.display())]
     NoDatabase {
@@ -89,19 +79,27 @@ pub enum Error {
         /// "there is no such file".
         why: &'static str,
     },
-    /// SQLite refused.
-    #[error("cannot {doing} in {}: {source}", path.display())]
-    Sqlite {
-        /// What was tried.
-        doing: &'static str,
-        /// The database.
-        path: PathBuf,
-        /// Why not.
-        source: rusqlite::Error,
-    },
 }
 
 impl Error {
+    /// The system refused.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Error + use<> {
+        let path = path.to_owned();
+        move |source| everyday::Error::Io { doing, path: path.clone(), source }.into()
+    }
+
+    /// SQLite refused.
+    pub(crate) fn sqlite(doing: &'static str, path: &Path) -> impl Fn(rusqlite::Error) -> Error + use<> {
+        let path = path.to_owned();
+        move |source| everyday::Error::Sqlite { doing, path: path.clone(), source }.into()
+    }
+
+    /// The page store refused.
+    pub(crate) fn pagestore(doing: &'static str, path: &Path) -> impl Fn(pagestore::Error) -> Error + use<> {
+        let path = path.to_owned();
+        move |source| Error::Pagestore { doing, path: path.clone(), source }
+    }
+
     /// What can be done about it; `None` where that is not known.
     pub fn remedy(&self) -> Option<String> {
         let known = match self {
@@ -119,8 +117,7 @@ impl Error {
             Error::Wrong { .. } => {
                 Some("run it again with the same --seed; where it stays, the engine lost data")
             }
-            Error::Io { .. } | Error::Query { .. } | Error::Pagestore { .. } | Error::Writer { .. } => None,
-            Error::Sqlite { source, .. } => everyday::sqlite_remedy(source),
+            Error::Query { .. } | Error::Pagestore { .. } | Error::Writer { .. } => None,
         };
         known.map(str::to_owned)
     }

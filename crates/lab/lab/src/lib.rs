@@ -17,3 +17,35 @@ pub mod footprint;
 pub mod recover;
 
 pub use error::Error;
+
+use collect::SourceError;
+use collect::process::{Process, Selection};
+use std::time::Duration;
+
+/// Progress of an experiment.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// "sqlite-wal: 10 rows a commit, 40 %".
+    pub doing: String,
+    /// Time left of all steps, once it can be estimated.
+    pub left: Option<Duration>,
+}
+
+/// Counts the I/Os of a process and of those that it starts, in the kernel; the error is the reason why that is impossible.
+fn open_process(pid: u32) -> Result<Process, String> {
+    Process::open(&Selection { pids: vec![pid], ..Selection::default() }).map_err(with_remedy)
+}
+
+fn with_remedy(error: SourceError) -> String {
+    let remedy = error.remedy().map_or(String::new(), |remedy| format!(" ({remedy})"));
+    format!("{error}{remedy}")
+}
+
+/// Adds the notes that are not yet there.
+fn add_notes(notes: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
+    for note in more {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+}

@@ -62,8 +62,8 @@ impl Engine {
     pub fn find(self) -> Result<()> {
         match self {
             Engine::Redb => Ok(()),
-            Engine::Lmdb => lmdb::Lmdb::find(),
-            Engine::Rocksdb => rocksdb::Rocksdb::find(),
+            Engine::Lmdb => lmdb::Lmdb::find().map(drop),
+            Engine::Rocksdb => rocksdb::Rocksdb::find().map(drop),
         }
     }
 
@@ -118,7 +118,9 @@ pub trait Peer: Send + Sync {
     ///
     /// # Errors
     /// An error of the engine.
-    fn in_place(&self) -> Result<()>;
+    fn in_place(&self) -> Result<()> {
+        self.settle()
+    }
 }
 
 /// The rows of an open transaction.

@@ -71,13 +71,12 @@ struct Transaction<'a> {
 }
 
 impl Lmdb {
-    pub(crate) fn find() -> Result<()> {
-        Library::find("LMDB", &["liblmdb.so.0", "liblmdb.so"], "liblmdb0").map(drop)
+    pub(crate) fn find() -> Result<Library> {
+        Library::find("LMDB", &["liblmdb.so.0", "liblmdb.so"], "liblmdb0")
     }
 
     pub(crate) fn open(dir: &Path) -> Result<Lmdb> {
-        let library = Library::find("LMDB", &["liblmdb.so.0", "liblmdb.so"], "liblmdb0")?;
-        let functions = Functions::load(&library)?;
+        let functions = Functions::load(&Lmdb::find()?)?;
         const OPEN: &str = "open its database";
         let mut lmdb = Lmdb { functions, environment: null_mut(), table: 0, dir: dir.into() };
         // SAFETY: it writes the address of a new environment to our variable.
@@ -186,9 +185,5 @@ impl Peer for Lmdb {
     fn settle(&self) -> Result<()> {
         // SAFETY: the environment is open. 1 forces the sync whatever its flags are.
         self.check("sync", unsafe { (self.functions.mdb_env_sync)(self.environment, 1) })
-    }
-
-    fn in_place(&self) -> Result<()> {
-        self.settle()
     }
 }

@@ -73,8 +73,4 @@ impl Peer for Redb {
     fn settle(&self) -> Result<()> {
         self.commit(Durability::Full, &mut |_| Ok(()))
     }
-
-    fn in_place(&self) -> Result<()> {
-        self.settle()
-    }
 }

@@ -65,13 +65,12 @@ unsafe impl Send for Rocksdb {}
 unsafe impl Sync for Rocksdb {}
 
 impl Rocksdb {
-    pub(crate) fn find() -> Result<()> {
-        Library::find("RocksDB", LIBRARIES, "librocksdb7.8").map(drop)
+    pub(crate) fn find() -> Result<Library> {
+        Library::find("RocksDB", LIBRARIES, "librocksdb7.8")
     }
 
     pub(crate) fn open(dir: &Path) -> Result<Rocksdb> {
-        let library = Library::find("RocksDB", LIBRARIES, "librocksdb7.8")?;
-        let functions = Functions::load(&library)?;
+        let functions = Functions::load(&Rocksdb::find()?)?;
         let path = CString::new(dir.as_os_str().as_bytes()).expect("a path has no zero in it");
         // SAFETY: options are created, changed and freed with their own functions; the path ends with a zero and is
         // copied.

@@ -88,10 +88,8 @@ impl BlockTrace {
         };
         let name = format!("headroom-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
         let instance = tracefs.join("instances").join(name);
-        if let Err(error) = fs::create_dir(&instance) {
-            eprintln!("skipped: {}: {error}", instance.display());
-            return None;
-        }
+        let made = fs::create_dir(&instance);
+        made.inspect_err(|error| eprintln!("skipped: {}: {error}", instance.display())).ok()?;
         let trace = BlockTrace { instance, in_full };
         trace.write("trace_clock", "mono");
         let buffer_kib = if in_full { 3 * BUFFER_KIB } else { BUFFER_KIB };

@@ -1,16 +1,19 @@
 use luns::LoopDevice;
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 const PREFIX: &str = "headroom-testbed-";
 /// A file system stays busy for a moment after its last user was killed.
 const UNMOUNT_TRIES: u32 = 40;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(50);
+const WAIT_MAX: Duration = Duration::from_secs(60);
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// A new directory and its lock; directories of dead tests are cleaned first.
 pub(crate) fn scratch() -> std::io::Result<(PathBuf, File)> {
@@ -81,12 +84,34 @@ pub(crate) fn unmount(point: &Path) {
 
 /// Runs a program. Returns its standard output, or its standard error as the error.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let output =
-        Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
-    } else {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        Err(format!("{program} {}: {}", arguments.join(" "), complaint.trim()))
+    let failed = |why: String| format!("{program} {}: {why}", arguments.join(" "));
+    output(Command::new(program).args(arguments)).map_err(failed)
+}
+
+/// What a program printed; the error is what it printed as such.
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+    let done = command.output().map_err(|error| error.to_string())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
+}
+
+/// Runs a program that cannot fail where the tests run.
+pub(crate) fn must(program: &str, arguments: &[&str]) {
+    run(program, arguments).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Waits for something that happens soon; `otherwise` is said where it does not.
+pub(crate) fn wait_until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < WAIT_MAX, "{otherwise}");
+        thread::sleep(POLL_EVERY);
+    }
+}
+
+/// Does nothing if the process has ended.
+pub(crate) fn signal(process: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
     }
 }

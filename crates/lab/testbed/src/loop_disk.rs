@@ -1,4 +1,4 @@
-use crate::cleaning::{clean, run, scratch, unmount};
+use crate::cleaning::{clean, must, run, scratch, unmount};
 use luns::{LoopDevice, throttle};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -22,38 +22,32 @@ impl LoopDisk {
     /// # Panics
     /// As all its methods, if the system refuses what root may do.
     pub fn new(bytes: u64) -> Option<LoopDisk> {
-        if !may_set_up() {
-            return None;
-        }
-        let (scratch, alive) = scratch().expect("a directory for the disk");
-        let image = scratch.join("disk.img");
-        Some(LoopDisk::attach(scratch, &image, bytes, alive))
+        LoopDisk::create(None, bytes)
     }
 
     /// A device on a file in `directory`, which may lie on another such disk and be too small for `bytes`.
     pub fn new_in(directory: &Path, bytes: u64) -> Option<LoopDisk> {
+        LoopDisk::create(Some(directory), bytes)
+    }
+
+    fn create(directory: Option<&Path>, bytes: u64) -> Option<LoopDisk> {
         if !may_set_up() {
             return None;
         }
         let (scratch, alive) = scratch().expect("a directory for the disk");
-        let image = directory.join("nested.img");
-        std::os::unix::fs::symlink(&image, scratch.join("disk.img")).expect("a link to the image");
-        Some(LoopDisk::attach(scratch, &image, bytes, alive))
-    }
-
-    fn attach(scratch: PathBuf, image: &Path, bytes: u64, alive: File) -> LoopDisk {
-        File::create(image).and_then(|image| image.set_len(bytes)).expect("an image of that size");
-        let device = LoopDevice::attach(image).unwrap_or_else(|error| {
+        let mut image = scratch.join("disk.img");
+        if let Some(directory) = directory {
+            let nested = directory.join("nested.img");
+            std::os::unix::fs::symlink(&nested, &image).expect("a link to the image");
+            image = nested;
+        }
+        File::create(&image).and_then(|image| image.set_len(bytes)).expect("an image of that size");
+        let device = LoopDevice::attach(&image).unwrap_or_else(|error| {
             clean(&scratch);
             panic!("no loop device: {error}");
         });
-        LoopDisk {
-            mount_point: scratch.join("mnt"),
-            number: device.number().to_string(),
-            scratch,
-            device,
-            _alive: alive,
-        }
+        let (mount_point, number) = (scratch.join("mnt"), device.number().to_string());
+        Some(LoopDisk { scratch, mount_point, device, number, _alive: alive })
     }
 
     /// Limits the size of a request: the kernel splits larger ones.
@@ -100,15 +94,15 @@ impl LoopDisk {
         let mut all = vec!["-q"];
         all.extend(arguments);
         all.push(&device);
-        must(run(&program, &all));
-        must(run("mount", &["-t", filesystem, &device, &self.mount_point.to_string_lossy()]));
+        must(&program, &all);
+        must("mount", &["-t", filesystem, &device, &self.mount_point.to_string_lossy()]);
         Some(&self.mount_point)
     }
 
     /// Remounts it with other options: "ro", "rw".
     pub fn remount(&mut self, options: &str) {
         let options = format!("remount,{options}");
-        must(run("mount", &["-o", &options, &self.mount_point.to_string_lossy()]));
+        must("mount", &["-o", &options, &self.mount_point.to_string_lossy()]);
     }
 
     /// Makes one partition of it all and returns the partition's device; `None`, with a message, if the system cannot.
@@ -117,17 +111,12 @@ impl LoopDisk {
         let script = format!("echo ',,L' | sfdisk --quiet --label gpt {}", image.display());
         let partition = PathBuf::from(format!("{device}p1"));
         let made = run("sh", &["-c", &script]).and_then(|_| run("partx", &["--add", &device]));
-        match made {
-            Ok(_) if partition.exists() => Some(partition),
-            Ok(_) => {
-                eprintln!("skipped: no {} appeared", partition.display());
-                None
-            }
-            Err(error) => {
-                eprintln!("skipped: {error}");
-                None
-            }
+        made.inspect_err(|error| eprintln!("skipped: {error}")).ok()?;
+        if !partition.exists() {
+            eprintln!("skipped: no {} appeared", partition.display());
+            return None;
         }
+        Some(partition)
     }
 
     /// Unmounts it; the device stays.
@@ -138,13 +127,8 @@ impl LoopDisk {
     /// Limits it in operations or bytes per second; `false`, with a message, without such a throttle.
     #[must_use]
     pub fn throttle(&mut self, kind: CapKind, per_second: u64) -> bool {
-        match throttle::set(self.device.number(), kind, per_second) {
-            Ok(()) => true,
-            Err(error) => {
-                eprintln!("skipped: {error}");
-                false
-            }
-        }
+        let set = throttle::set(self.device.number(), kind, per_second);
+        set.inspect_err(|error| eprintln!("skipped: {error}")).is_ok()
     }
 
     /// Removes all limits.
@@ -166,10 +150,4 @@ fn may_set_up() -> bool {
         eprintln!("skipped: needs root and loop devices");
     }
     may
-}
-
-fn must(result: Result<String, String>) {
-    if let Err(error) = result {
-        panic!("{error}");
-    }
 }

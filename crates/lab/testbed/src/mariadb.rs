@@ -1,12 +1,10 @@
-use crate::cleaning::{run, scratch};
+use crate::cleaning::{output, scratch, signal, wait_until};
 use rustix::process::Signal;
 use servers::{Mariadb, MariadbPrograms};
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// A MariaDB server for one test. Dropping it kills and deletes it. It must stay in the thread that started it: the server
 /// ends with that thread, so that a killed test leaves nothing.
@@ -83,48 +81,26 @@ impl MariadbServer {
 
     /// Stops all its threads (SIGSTOP): the kernel accepts connections, and no thread answers.
     pub fn freeze(&self) {
-        must(run("kill", &["-STOP", &self.pid().to_string()]));
+        signal(self.pid(), Signal::STOP);
         // Each thread stops when it is next scheduled.
-        let start = Instant::now();
-        while !self.is_frozen() {
-            assert!(start.elapsed() < Duration::from_secs(20), "the server does not stop");
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn is_frozen(&self) -> bool {
-        let threads = host::threads_of(self.pid()).expect("the server's threads");
-        threads.into_iter().all(host::ProcessStat::is_stopped)
+        wait_until("the server does not stop", || {
+            let threads = host::threads_of(self.pid()).expect("the server's threads");
+            threads.into_iter().all(host::ProcessStat::is_stopped)
+        });
     }
 
     /// Continues its threads.
     pub fn thaw(&self) {
-        must(run("kill", &["-CONT", &self.pid().to_string()]));
+        signal(self.pid(), Signal::CONT);
     }
 
     /// Runs statements as root. Returns rows as lines, columns separated by tabs.
     pub fn sql(&self, statements: &str) -> String {
-        match self.try_sql(statements) {
-            Ok(rows) => rows,
-            Err(error) => panic!("{error}\n{}", self.log()),
-        }
+        self.try_sql(statements).unwrap_or_else(|error| panic!("{error}\n{}", self.server.log_text()))
     }
 
     fn try_sql(&self, statements: &str) -> Result<String, String> {
-        let socket = format!("--socket={}", self.socket().display());
-        run(
-            "mariadb",
-            &[
-                "--no-defaults",
-                &socket,
-                "--user=root",
-                "--database=mysql",
-                "--batch",
-                "--skip-column-names",
-                "-e",
-                statements,
-            ],
-        )
+        output(self.session("root", statements).args(["--database=mysql", "--skip-column-names"]))
     }
 
     /// A command that runs statements in a session of a user without a password.
@@ -159,21 +135,11 @@ impl MariadbServer {
     pub fn url(&self) -> String {
         self.server.url()
     }
-
-    fn log(&self) -> String {
-        self.server.log_text()
-    }
 }
 
 impl Drop for MariadbServer {
     fn drop(&mut self) {
         self.kill();
         let _ = fs::remove_dir_all(&self.home);
-    }
-}
-
-fn must(result: Result<String, String>) {
-    if let Err(error) = result {
-        panic!("{error}");
     }
 }

@@ -1,14 +1,12 @@
-use crate::cleaning::{clean, run, scratch};
+use crate::cleaning::{clean, output, run, scratch, signal, wait_until};
 use crate::postgres_binaries;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use servers::{Postgres, PostgresPrograms};
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// A PostgreSQL server for one test, empty at first. Dropping it ends and deletes it.
 ///
@@ -24,8 +22,6 @@ pub struct PostgresServer {
     _alive: File,
 }
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
-const POLL_EVERY: Duration = Duration::from_millis(20);
 /// Ports of test servers: below those that the kernel gives to outgoing connections.
 const PORT_MIN: u16 = 20_000;
 const PORTS: u32 = 12_000;
@@ -69,14 +65,12 @@ impl PostgresServer {
     }
 
     fn wait_until_ready(&mut self) {
-        let start = Instant::now();
-        while self.try_sql("SELECT 1").is_err() {
+        wait_until("the server is not ready", || {
             let has_ended = self.server.has_ended();
             let log = || fs::read_to_string(self.server.log()).unwrap_or_default();
             assert!(!has_ended, "the server ended: {}", log());
-            assert!(start.elapsed() < READY_WITHIN, "the server is not ready: {}", log());
-            thread::sleep(POLL_EVERY);
-        }
+            self.try_sql("SELECT 1").is_ok()
+        });
     }
 
     /// Shuts it down and starts it again.
@@ -98,24 +92,20 @@ impl PostgresServer {
         }
         self.server.end(Signal::KILL.as_raw());
         // No server starts on this directory while a process is attached to the shared memory.
-        let start = Instant::now();
-        while processes.iter().any(|process| host::start_ticks(*process).is_some()) {
-            assert!(start.elapsed() < READY_WITHIN, "a killed server has not ended");
-            thread::sleep(POLL_EVERY);
-        }
+        wait_until("a killed server has not ended", || {
+            processes.iter().all(|process| host::start_ticks(*process).is_none())
+        });
     }
 
     /// Kills one of its processes, so that the postmaster drops all sessions and statistics and recovers from the log; waits
     /// until the server answers again.
     pub fn crash(&mut self) {
-        let victim = self.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'");
+        let writer = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'";
+        let victim = self.sql(writer);
         signal(victim.parse().expect("a process"), Signal::KILL);
-        let start = Instant::now();
-        let successor = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'";
-        while self.try_sql(successor).is_ok_and(|pid| pid == victim) {
-            assert!(start.elapsed() < READY_WITHIN, "the server does not notice its crash");
-            thread::sleep(POLL_EVERY);
-        }
+        wait_until("the server does not notice its crash", || {
+            !self.try_sql(writer).is_ok_and(|pid| pid == victim)
+        });
         self.wait_until_ready();
     }
 
@@ -142,12 +132,7 @@ impl PostgresServer {
 
     /// The same, or the error text of psql.
     pub fn try_sql(&self, statements: &str) -> Result<String, String> {
-        let done = self.session(statements).output().map_err(|error| format!("psql: {error}"))?;
-        if done.status.success() {
-            Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
-        } else {
-            Err(String::from_utf8_lossy(&done.stderr).trim().to_owned())
-        }
+        output(&mut self.session(statements))
     }
 
     /// Changes a setting for all sessions and waits until new sessions have it, or the server reports that it needs a restart.
@@ -155,11 +140,9 @@ impl PostgresServer {
         self.sql(&format!("ALTER SYSTEM SET {setting} = '{value}'"));
         self.sql("SELECT pg_reload_conf()");
         let pending = format!("SELECT pending_restart FROM pg_settings WHERE name = '{setting}'");
-        let start = Instant::now();
-        while self.sql(&format!("SHOW {setting}")) != value && self.sql(&pending) != "t" {
-            assert!(start.elapsed() < READY_WITHIN, "{setting} does not become {value}");
-            thread::sleep(POLL_EVERY);
-        }
+        wait_until(&format!("{setting} does not become {value}"), || {
+            self.sql(&format!("SHOW {setting}")) == value || self.sql(&pending) == "t"
+        });
     }
 
     /// A command that runs the statements in a session.
@@ -172,8 +155,8 @@ impl PostgresServer {
 
     /// Runs Debian's pgbench, of the version of psql, against it.
     pub fn pgbench(&self, arguments: &[&str]) {
-        let done = self.pgbench_command().args(arguments).arg("postgres").output().expect("pgbench");
-        assert!(done.status.success(), "pgbench {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        let done = output(self.pgbench_command().args(arguments).arg("postgres"));
+        done.unwrap_or_else(|error| panic!("pgbench {arguments:?}: {error}"));
     }
 
     /// The command for that, without pgbench's own arguments and the database.
@@ -216,11 +199,8 @@ fn find_programs(version: u32) -> Option<PostgresPrograms> {
     let find = || -> Result<PostgresPrograms, String> {
         let binaries = postgres_binaries::directory(version)?;
         let programs = PostgresPrograms::in_directory(binaries.clone()).map_err(|error| error.to_string())?;
-        let runs = programs.user.command(binaries.join("postgres")).arg("--version").output();
-        let runs = runs.map_err(|error| format!("{} as another user: {error}", binaries.display()))?;
-        if !runs.status.success() {
-            return Err(String::from_utf8_lossy(&runs.stderr).into_owned());
-        }
+        output(programs.user.command(binaries.join("postgres")).arg("--version"))
+            .map_err(|error| format!("{} as another user: {error}", binaries.display()))?;
         run("psql", &["--version"])?;
         Ok(programs)
     };
@@ -242,13 +222,6 @@ pub(crate) fn end_left_over(scratch: &Path) {
 
 fn family(postmaster: u32) -> Vec<u32> {
     std::iter::once(postmaster).chain(host::children_of(postmaster)).collect()
-}
-
-/// Does nothing if the process has ended.
-fn signal(process: u32, signal: Signal) {
-    if let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, signal);
-    }
 }
 
 fn newest_of_debian(program: &str) -> Option<PathBuf> {

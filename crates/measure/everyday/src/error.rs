@@ -83,7 +83,7 @@ impl Error {
 }
 
 /// What can be done where SQLite fails; `None` where that is not known.
-pub fn sqlite_remedy(error: &rusqlite::Error) -> Option<&'static str> {
+fn sqlite_remedy(error: &rusqlite::Error) -> Option<&'static str> {
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => Some("free some space, or name another directory"),
         Some(rusqlite::ErrorCode::SystemIoFailure) => {

@@ -37,7 +37,7 @@ mod random;
 
 pub use clients::run;
 pub use counted::counted_sqlite;
-pub use error::{Error, sqlite_remedy};
+pub use error::Error;
 pub use experiment::{Phase, experiment, rebuild_indexes};
 pub use observer::Observer;
 pub use page_cache::PageCache;

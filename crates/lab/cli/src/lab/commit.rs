@@ -101,7 +101,7 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let here = || engines.iter().filter(|engine| !is_named(engine));
     let needed = here().map(|engine| engine.bytes_max(args.rows)).sum();
     workspace.check_room(needed).map_err(|error| no_room(error, args.rows, here().count(), needed))?;
-    let starts_servers = here().any(|engine| matches!(engine, Engine::Postgres | Engine::Mariadb));
+    let starts_servers = here().any(|engine| engine.is_server());
     let dir = directory(&workspace, "lab-commit", starts_servers)?;
     let durabilities = chosen(&args.durability, &[]);
     let plan = Plan { dir, rows: args.rows, batches, durabilities, engines, postgres, mariadb };

@@ -135,7 +135,7 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
     plan.dir = directory(&workspace, "lab-recover", starts_servers)?;
 
     let done = counted_sqlite().and_then(|registry| {
-        let mut report = |progress: &::lab::recover::Progress| out.progress(&progress.doing, progress.left);
+        let mut report = |progress: &::lab::Progress| out.progress(&progress.doing, progress.left);
         let explain = |error| lab_failure(error).to_string();
         experiment(&plan, registry, interrupt::flag(), &mut report, explain).map_err(|error| match error {
             ::lab::Error::Disk(luns::LunError::NotRoot) => {

@@ -1,7 +1,7 @@
 use super::{Committer, Processes};
 use crate::Error;
 use experiments::Durability;
-use filestats::{FileInterval, FileKind, Snapshot};
+use filestats::{FileKind, Snapshot};
 use peers::{Engine, Peer};
 use std::fs;
 use std::ops::Range;
@@ -9,37 +9,22 @@ use std::path::{Path, PathBuf};
 
 /// Another embedded engine in this program. Each step has a database of its own, counted in the kernel.
 pub(super) struct Embedded {
-    dir: PathBuf,
     engine: Engine,
     processes: Processes,
-    step: u32,
+    /// Of the step.
+    dir: PathBuf,
     peer: Option<(Box<dyn Peer>, Durability)>,
 }
 
 impl Embedded {
     /// Opens and closes a database, so that an unusable engine fails before any step.
-    pub(super) fn open(dir: PathBuf, engine: Engine) -> Result<Embedded, Error> {
-        let mut embedded = Embedded {
-            dir,
-            engine,
-            processes: Processes { source: None, notes: Vec::new() },
-            step: 0,
-            peer: None,
-        };
-        embedded.make_step_dir()?;
-        drop(engine.open(&embedded.step_dir())?);
-        embedded.end()?;
-        embedded.processes = Processes::open(engine.name(), Some(std::process::id()));
-        Ok(embedded)
-    }
-
-    fn step_dir(&self) -> PathBuf {
-        self.dir.join(self.step.to_string())
-    }
-
-    fn make_step_dir(&self) -> Result<(), Error> {
-        let dir = self.step_dir();
-        fs::create_dir(&dir).map_err(|source| Error::Io { doing: "make", path: dir, source })
+    pub(super) fn open(dir: &Path, engine: Engine) -> Result<Embedded, Error> {
+        let trial = dir.join("trial");
+        fs::create_dir(&trial).map_err(Error::io("make", &trial))?;
+        drop(engine.open(&trial)?);
+        fs::remove_dir_all(&trial).map_err(Error::io("remove", &trial))?;
+        let processes = Processes::open(engine.name(), Some(std::process::id()));
+        Ok(Embedded { engine, processes, dir: trial, peer: None })
     }
 
     fn peer(&self) -> (&dyn Peer, Durability) {
@@ -49,10 +34,9 @@ impl Embedded {
 }
 
 impl Committer for Embedded {
-    fn begin(&mut self, durability: Durability) -> Result<(), Error> {
-        self.step += 1;
-        self.make_step_dir()?;
-        let peer = self.engine.open(&self.step_dir())?;
+    fn begin(&mut self, dir: &Path, durability: Durability) -> Result<(), Error> {
+        self.dir = dir.into();
+        let peer = self.engine.open(dir)?;
         // The first commit creates the table, and the log if there is one; no row has this key.
         peer.commit(Durability::Full, &mut |rows| rows.put(b"first", b""))?;
         self.peer = Some((peer, durability));
@@ -74,10 +58,9 @@ impl Committer for Embedded {
 
     fn counters(&mut self) -> Result<Option<Snapshot>, Error> {
         let mut snapshot = self.processes.counters()?;
-        let step = self.step_dir();
         for sample in snapshot.iter_mut().flat_map(|snapshot| &mut snapshot.samples) {
             let path = Path::new(&sample.file.path);
-            if path.starts_with(&step) {
+            if path.starts_with(&self.dir) {
                 let log = self.engine.is_log(path);
                 sample.file.kind = if log { FileKind::Log } else { FileKind::Data };
             }
@@ -85,14 +68,9 @@ impl Committer for Embedded {
         Ok(snapshot)
     }
 
-    fn is_counted(&self, file: &FileInterval) -> bool {
-        Path::new(&file.file.path).starts_with(self.step_dir())
-    }
-
     fn end(&mut self) -> Result<(), Error> {
         self.peer = None;
-        let dir = self.step_dir();
-        fs::remove_dir_all(&dir).map_err(|source| Error::Io { doing: "remove", path: dir, source })
+        Ok(())
     }
 
     fn notes(&self) -> Vec<String> {

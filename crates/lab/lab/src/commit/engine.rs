@@ -68,16 +68,17 @@ impl Engine {
             }
     }
 
+    /// Whether it is a server, named or one that this program starts.
+    pub const fn is_server(self) -> bool {
+        matches!(self, Engine::Postgres | Engine::Mariadb)
+    }
+
     /// Whether each commit waits for the data files, with or without a log.
     pub(super) fn waits_for_data(self) -> bool {
         match self {
             Engine::SqliteRollback => true,
             Engine::Embedded(engine) => !engine.has_log(),
-            Engine::SqliteWal
-            | Engine::Pagestore
-            | Engine::PagestoreAsleep
-            | Engine::Postgres
-            | Engine::Mariadb => false,
+            _ => false,
         }
     }
 
@@ -100,17 +101,15 @@ impl Engine {
 
     pub(super) fn open(self, plan: &Plan, registry: &'static Registry) -> Result<Box<dyn Committer>, Error> {
         let dir = plan.dir.join(self.name());
-        fs::create_dir(&dir).map_err(|source| Error::Io { doing: "make", path: dir.clone(), source })?;
+        fs::create_dir(&dir).map_err(Error::io("make", &dir))?;
         Ok(match self {
-            Engine::SqliteRollback => {
-                Box::new(sqlite::Sqlite::open(dir, sqlite::Journal::Rollback, registry))
-            }
-            Engine::SqliteWal => Box::new(sqlite::Sqlite::open(dir, sqlite::Journal::WriteAhead, registry)),
+            Engine::SqliteRollback => Box::new(sqlite::Sqlite::new(sqlite::Journal::Rollback, registry)),
+            Engine::SqliteWal => Box::new(sqlite::Sqlite::new(sqlite::Journal::WriteAhead, registry)),
             Engine::Pagestore | Engine::PagestoreAsleep => {
                 let keep_awake = if self == Engine::Pagestore { KeepAwake::Auto } else { KeepAwake::Never };
-                Box::new(pagestore::Pagestore::open(dir, plan.rows, keep_awake))
+                Box::new(pagestore::Pagestore::new(plan.rows, keep_awake))
             }
-            Engine::Embedded(engine) => Box::new(embedded::Embedded::open(dir, engine)?),
+            Engine::Embedded(engine) => Box::new(embedded::Embedded::open(&dir, engine)?),
             Engine::Postgres => Box::new(postgres::Postgres::open(&dir, plan.postgres.as_deref())?),
             Engine::Mariadb => Box::new(mariadb::Mariadb::open(&dir, plan.mariadb.as_deref())?),
         })

@@ -85,7 +85,7 @@ impl Mariadb {
 }
 
 impl Committer for Mariadb {
-    fn begin(&mut self, durability: Durability) -> Result<(), Error> {
+    fn begin(&mut self, _: &Path, durability: Durability) -> Result<(), Error> {
         self.flush_at_commit(1)?;
         self.sql(&["CREATE TABLE headroom_lab.numbers (n INT) ENGINE = InnoDB"])?;
         // Logged pages are written first, so that all later I/O belongs to the rows.

@@ -1,7 +1,7 @@
 //! Rows of one integer, inserted one by one and committed in batches by several engines: the I/Os of their logs.
 //!
 //! ```text
-//! run(plan) ── for each engine ──> Engine::open ─> Committer      a new directory; a server of our own, or the named one
+//! run(plan) ── for each engine ──> Engine::open ─> Committer      a directory; a server of our own, or the named one
 //!    for each durability, batch:   begin()     an empty table, after a checkpoint
 //!                                  counters()  ┐
 //!                                  commit()    │ one INSERT a row; time until the last commit is acknowledged
@@ -24,13 +24,14 @@ mod sqlite;
 
 pub use engine::Engine;
 
-use crate::Error;
+use crate::{Error, Progress, add_notes};
 use experiments::{CommitResult, CommitStudy, Durability, IoFigures, Pace, Step};
-use filestats::{FileInterval, FileKind, Reason, Rules, Snapshot, intervals};
+use filestats::{FileKind, Reason, Rules, Snapshot, intervals};
 use headroom_sqlite::Registry;
 use processes::Processes;
+use std::fs;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -65,19 +66,11 @@ pub struct Outcome {
     pub left_out: Vec<(Engine, Error)>,
 }
 
-/// Progress of the experiment.
-#[derive(Clone, Debug)]
-pub struct Progress {
-    /// "sqlite-wal: 10 rows a commit, 40 %".
-    pub doing: String,
-    /// Time left of all steps, once it can be estimated.
-    pub left: Option<Duration>,
-}
-
 /// A session with an engine. [`begin`](Committer::begin) comes first.
 trait Committer {
-    /// Creates an empty table and a state in which only the rows cause I/O.
-    fn begin(&mut self, durability: Durability) -> Result<(), Error>;
+    /// Creates an empty table and a state in which only the rows cause I/O. An engine in this program has it in the empty
+    /// directory, which is removed after the step.
+    fn begin(&mut self, dir: &Path, durability: Durability) -> Result<(), Error>;
 
     /// Inserts these numbers, a row each, in one transaction, and returns when the commit is acknowledged.
     fn commit(&mut self, rows: Range<u64>) -> Result<(), Error>;
@@ -87,11 +80,6 @@ trait Committer {
 
     /// The counters of its files; `None` where they are not counted.
     fn counters(&mut self) -> Result<Option<Snapshot>, Error>;
-
-    /// Whether a counted file belongs to the table of this step.
-    fn is_counted(&self, _file: &FileInterval) -> bool {
-        true
-    }
 
     /// Drops the table.
     fn end(&mut self) -> Result<(), Error>;
@@ -146,18 +134,19 @@ pub fn run(
                 let doing = measurement.describe(share);
                 report(&Progress { doing, left: left.map(Duration::from_secs_f64) });
             };
-            let Some(result) = measurement.run(committer.as_mut(), stop, &mut report_rows)? else { break };
+            // The number of steps to come is different for each.
+            let dir = plan.dir.join(engine.name()).join(to_come.len().to_string());
+            fs::create_dir(&dir).map_err(Error::io("make", &dir))?;
+            let result = measurement.run(&dir, committer.as_mut(), stop, &mut report_rows)?;
+            fs::remove_dir_all(&dir).map_err(Error::io("remove", &dir))?;
+            let Some(result) = result else { break };
             pace.record(step, result.seconds);
             study.results.push(result);
             if stop.load(Relaxed) {
                 break;
             }
         }
-        for note in committer.notes() {
-            if !study.notes.contains(&note) {
-                study.notes.push(note);
-            }
-        }
+        add_notes(&mut study.notes, committer.notes());
     }
     Ok(Outcome { study, left_out })
 }
@@ -201,12 +190,13 @@ impl Measurement {
     /// `None` if it was stopped. `report` receives the rows inserted and the seconds since the first.
     fn run(
         self,
+        dir: &Path,
         committer: &mut dyn Committer,
         stop: &AtomicBool,
         report: &mut dyn FnMut(u64, f64),
     ) -> Result<Option<CommitResult>, Error> {
         report(0, 0.0);
-        committer.begin(self.durability)?;
+        committer.begin(dir, self.durability)?;
         let before = committer.counters()?;
         let (began, mut reported) = (Instant::now(), Instant::now());
         let (mut next, mut commits) = (0, 0);
@@ -230,7 +220,7 @@ impl Measurement {
         let (log, data) = match (before, committer.counters()?) {
             (Some(before), Some(after)) => {
                 let mut files = intervals(&before, &after, Rules::default());
-                files.retain(|file| committer.is_counted(file));
+                files.retain(|row| self.engine.is_server() || Path::new(&row.file.path).starts_with(dir));
                 let log = IoFigures::from_intervals(&files, &[FileKind::Log, FileKind::Journal]);
                 (log, IoFigures::from_intervals(&files, &[FileKind::Data]))
             }

@@ -4,14 +4,14 @@ use experiments::Durability;
 use filestats::{Meaning, Snapshot};
 use pagestore::{AwakeTrial, KeepAwake, Layout, Options, Store, Table};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Our page store in this program. Each step has a store of its own, which counts its I/O itself.
 pub(super) struct Pagestore {
-    dir: PathBuf,
     layout: Layout,
     options: Options,
-    step: u32,
+    /// Of the step.
+    dir: PathBuf,
     store: Option<Open>,
     /// The result of the store's trial whether polling pays.
     awake: Option<AwakeTrial>,
@@ -36,15 +36,11 @@ pub(super) fn log_bytes(rows: u64) -> u64 {
 }
 
 impl Pagestore {
-    pub(super) fn open(dir: PathBuf, rows: u64, keep_awake: KeepAwake) -> Pagestore {
+    pub(super) fn new(rows: u64, keep_awake: KeepAwake) -> Pagestore {
         let vlf_bytes = (log_bytes(rows) / VLFS).next_multiple_of(1 << 20);
         let layout = Layout { vlf_bytes, vlfs: VLFS as usize, ..Layout::default() };
         let options = Options { keep_awake, ..Options::default() };
-        Pagestore { dir, layout, options, step: 0, store: None, awake: None }
-    }
-
-    fn step_dir(&self) -> PathBuf {
-        self.dir.join(self.step.to_string())
+        Pagestore { layout, options, dir: PathBuf::new(), store: None, awake: None }
     }
 
     fn doing<T>(
@@ -52,12 +48,11 @@ impl Pagestore {
         doing: &'static str,
         work: impl FnOnce(&Open) -> pagestore::Result<T>,
     ) -> Result<T, Error> {
-        let failed = |source| Error::Pagestore { doing, path: self.step_dir(), source };
-        work(self.store.as_ref().expect("begun")).map_err(failed)
+        work(self.store.as_ref().expect("begun")).map_err(Error::pagestore(doing, &self.dir))
     }
 
     fn make(&self, durability: Durability) -> pagestore::Result<Open> {
-        let store = Store::create(&self.step_dir(), self.layout, self.options)?;
+        let store = Store::create(&self.dir, self.layout, self.options)?;
         let mut tx = store.write()?;
         let table = tx.create_table("numbers")?;
         tx.commit(pagestore::Durability::Full)?;
@@ -70,11 +65,9 @@ impl Pagestore {
 }
 
 impl Committer for Pagestore {
-    fn begin(&mut self, durability: Durability) -> Result<(), Error> {
-        self.step += 1;
-        let made = self.make(durability);
-        let failed = |source| Error::Pagestore { doing: "make the table", path: self.step_dir(), source };
-        self.store = Some(made.map_err(failed)?);
+    fn begin(&mut self, dir: &Path, durability: Durability) -> Result<(), Error> {
+        self.dir = dir.into();
+        self.store = Some(self.make(durability).map_err(Error::pagestore("make the table", dir))?);
         Ok(())
     }
 
@@ -97,7 +90,7 @@ impl Committer for Pagestore {
         let Some(open) = &self.store else { return Ok(None) };
         let (files, times) = (open.store.file_statistics(), open.store.commit_times());
         let mut snapshot =
-            collect::pagestore::in_process(&self.step_dir(), &self.step.to_string(), files, &times);
+            collect::pagestore::in_process(&self.dir, &self.dir.to_string_lossy(), files, &times);
         // The figures of the log include the waits of commits.
         snapshot.waits.clear();
         // The engine uses direct I/O: each of its requests reaches the storage.
@@ -110,8 +103,7 @@ impl Committer for Pagestore {
     fn end(&mut self) -> Result<(), Error> {
         let tried = self.store.take().and_then(|open| open.store.awake_trial());
         self.awake = tried.or(self.awake);
-        let dir = self.step_dir();
-        std::fs::remove_dir_all(&dir).map_err(|source| Error::Io { doing: "remove", path: dir, source })
+        Ok(())
     }
 
     fn notes(&self) -> Vec<String> {

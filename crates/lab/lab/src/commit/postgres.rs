@@ -1,5 +1,5 @@
 use super::{Committer, Processes};
-use crate::Error;
+use crate::{Error, add_notes};
 use collect::postgres::Client;
 use experiments::Durability;
 use filestats::Snapshot;
@@ -80,10 +80,7 @@ impl Postgres {
     /// Fails silently if the role lacks the right on a named server; the figures are then a little higher.
     fn try_sql(&mut self, statement: &str, note: &str) {
         if let Err(error) = self.sql(statement) {
-            let note = format!("{note}: {error}");
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
+            add_notes(&mut self.notes, [format!("{note}: {error}")]);
         }
     }
 }
@@ -91,7 +88,7 @@ impl Postgres {
 fn start(dir: &Path) -> Result<servers::Postgres, Error> {
     let programs = PostgresPrograms::find()?;
     let data = dir.join("data");
-    fs::create_dir(&data).map_err(|source| Error::Io { doing: "make", path: data.clone(), source })?;
+    fs::create_dir(&data).map_err(Error::io("make", &data))?;
     // Nothing but the rows is to write; all else is as it is delivered.
     let settings = ["listen_addresses=", "autovacuum=off"].map(str::to_owned).to_vec();
     let mut server = servers::Postgres::initialise(&programs, dir, &data, PORT, settings)?.tied_to_thread();
@@ -100,7 +97,7 @@ fn start(dir: &Path) -> Result<servers::Postgres, Error> {
 }
 
 impl Committer for Postgres {
-    fn begin(&mut self, durability: Durability) -> Result<(), Error> {
+    fn begin(&mut self, _: &Path, durability: Durability) -> Result<(), Error> {
         // Old pages are written, so that each step logs the same full pages; and the segment of the log that the step
         // writes to is there before it begins.
         self.try_sql("CHECKPOINT", "there was no checkpoint before each step of postgres");

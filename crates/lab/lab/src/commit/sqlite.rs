@@ -3,10 +3,9 @@ use crate::Error;
 use collect::Source;
 use collect::sqlite::InProcess;
 use experiments::Durability;
-use filestats::{FileInterval, Snapshot};
+use filestats::Snapshot;
 use headroom_sqlite::{Registry, VFS_NAME};
 use rusqlite::{Connection, OpenFlags};
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -21,33 +20,25 @@ pub(super) enum Journal {
 
 /// SQLite in this program. Each step has a database of its own, counted by the VFS shim.
 pub(super) struct Sqlite {
-    dir: PathBuf,
     journal: Journal,
     counters: InProcess,
-    step: u32,
+    /// Of the step.
+    database: PathBuf,
     connection: Option<Connection>,
 }
 
 const INSERT: &str = "INSERT INTO numbers VALUES (?1)";
 
 impl Sqlite {
-    pub(super) fn open(dir: PathBuf, journal: Journal, registry: &'static Registry) -> Sqlite {
-        Sqlite { dir, journal, counters: InProcess::new(registry), step: 0, connection: None }
+    pub(super) fn new(journal: Journal, registry: &'static Registry) -> Sqlite {
+        Sqlite { journal, counters: InProcess::new(registry), database: PathBuf::new(), connection: None }
     }
 
-    fn step_dir(&self) -> PathBuf {
-        self.dir.join(self.step.to_string())
-    }
-
-    fn database(&self) -> PathBuf {
-        self.step_dir().join("numbers.db")
-    }
-
-    fn connect(&self, path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
+    fn connect(&self, durability: Durability) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags_and_vfs(path, flags, VFS_NAME)?;
+        let connection = Connection::open_with_flags_and_vfs(&self.database, flags, VFS_NAME)?;
         let mode = match self.journal {
             Journal::Rollback => "DELETE",
             Journal::WriteAhead => "WAL",
@@ -71,20 +62,15 @@ impl Sqlite {
         doing: &'static str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        let failed = |source| Error::Sqlite { doing, path: self.database(), source };
-        work(self.connection.as_ref().expect("begun")).map_err(failed)
+        work(self.connection.as_ref().expect("begun")).map_err(Error::sqlite(doing, &self.database))
     }
 }
 
 impl Committer for Sqlite {
-    fn begin(&mut self, durability: Durability) -> Result<(), Error> {
-        self.step += 1;
-        let dir = self.step_dir();
-        fs::create_dir(&dir).map_err(|source| Error::Io { doing: "make", path: dir, source })?;
-        let path = self.database();
-        let connected = self.connect(&path, durability);
-        let failed = |source| Error::Sqlite { doing: "make the table", path, source };
-        self.connection = Some(connected.map_err(failed)?);
+    fn begin(&mut self, dir: &Path, durability: Durability) -> Result<(), Error> {
+        self.database = dir.join("numbers.db");
+        let connected = self.connect(durability).map_err(Error::sqlite("make the table", &self.database));
+        self.connection = Some(connected?);
         Ok(())
     }
 
@@ -115,14 +101,9 @@ impl Committer for Sqlite {
         Ok(Some(self.counters.snapshot()?))
     }
 
-    fn is_counted(&self, file: &FileInterval) -> bool {
-        Path::new(&file.file.path).starts_with(self.step_dir())
-    }
-
     fn end(&mut self) -> Result<(), Error> {
         self.connection = None;
-        let dir = self.step_dir();
-        fs::remove_dir_all(&dir).map_err(|source| Error::Io { doing: "remove", path: dir, source })
+        Ok(())
     }
 
     fn notes(&self) -> Vec<String> {

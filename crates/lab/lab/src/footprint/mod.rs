@@ -13,9 +13,9 @@ mod mysql;
 mod postgres;
 mod sqlite;
 
-use crate::Error;
+use crate::{Error, open_process, with_remedy};
 use collect::Source;
-use collect::process::{Layer, Process, Selection};
+use collect::process::{Layer, Process};
 use experiments::Footprint;
 use filestats::{Cache, Figure, FileInterval, FileKind, Interval, Ops, Reason, Rules, Snapshot, intervals};
 use headroom_sqlite::Registry;
@@ -83,17 +83,17 @@ struct Reads {
 impl Reads {
     /// Starts to count, if the process is on this machine and may be watched; else a note gives the reason.
     fn begin(pid: Option<u32>) -> Reads {
-        let none = |why: String| Reads {
-            counting: None,
-            notes: vec![format!("what came from the storage is not counted: {why}")],
-        };
-        let Some(pid) = pid else { return none("the server's process is not found on this machine".into()) };
-        let opened = Process::open(&Selection { pids: vec![pid], ..Selection::default() });
-        match opened.and_then(|mut source| source.snapshot().map(|before| (pid, source, before))) {
+        let unknown = || "the server's process is not found on this machine".to_owned();
+        let begun = pid.ok_or_else(unknown).and_then(|pid| {
+            let mut source = open_process(pid)?;
+            let before = source.snapshot().map_err(with_remedy)?;
+            Ok((pid, source, before))
+        });
+        match begun {
             Ok(counting) => Reads { counting: Some(counting), notes: Vec::new() },
-            Err(error) => {
-                let remedy = error.remedy().map_or(String::new(), |remedy| format!(" ({remedy})"));
-                none(format!("{error}{remedy}"))
+            Err(why) => {
+                let note = format!("what came from the storage is not counted: {why}");
+                Reads { counting: None, notes: vec![note] }
             }
         }
     }

@@ -15,13 +15,13 @@ pub(super) fn footprint(path: &Path, query: &str, registry: &'static Registry) -
     let none = |why| Error::NoDatabase { path: path.into(), why };
     let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase) => none("it is no SQLite database"),
-        _ => Error::Sqlite { doing: "run the query", path: path.into(), source },
+        _ => Error::sqlite("run the query", path)(source),
     };
     let wrong = |why: &str| Error::Query { on: path.display().to_string(), why: why.into() };
     let real = fs::canonicalize(path);
     let real = real.map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => none("there is no such file"),
-        _ => Error::Io { doing: "find", path: path.into(), source },
+        _ => Error::io("find", path)(source),
     })?;
     if real.is_dir() {
         return Err(none("it is a directory"));

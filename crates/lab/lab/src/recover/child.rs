@@ -6,6 +6,7 @@ use super::work::{BATCH, Crash};
 use super::{Context, Engine};
 use crate::Error;
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -55,27 +56,28 @@ impl Message {
     }
 }
 
+/// Pages of the data file that the program makes at a time.
+const FILL: u64 = 4_096;
+
+/// Makes the data file by `add`, which adds these pages, and reports the progress.
+pub(super) fn fill(pages: u64, mut add: impl FnMut(Range<u64>) -> Result<(), Error>) -> Result<(), Error> {
+    for done in (0..pages).step_by(FILL as usize) {
+        let end = (done + FILL).min(pages);
+        add(done..end)?;
+        send(Message::Made { done: end, all: pages })?;
+    }
+    Ok(())
+}
+
+pub(super) fn report_commits(commits: u64, log_bytes: u64) -> Result<(), Error> {
+    send(Message::Committed { commits, log_bytes })
+}
+
 /// Reports the progress of the program on its stdout. It fails, and ends the program, once the reader is gone.
-pub(super) struct Reporter(());
-
-impl Reporter {
-    pub(super) fn new() -> Reporter {
-        Reporter(())
-    }
-
-    pub(super) fn made(&mut self, done: u64, all: u64) -> Result<(), Error> {
-        self.send(Message::Made { done, all })
-    }
-
-    pub(super) fn committed(&mut self, commits: u64, log_bytes: u64) -> Result<(), Error> {
-        self.send(Message::Committed { commits, log_bytes })
-    }
-
-    fn send(&mut self, message: Message) -> Result<(), Error> {
-        let mut stdout = std::io::stdout().lock();
-        let written = stdout.write_all(&message.to_bytes()).and_then(|()| stdout.flush());
-        written.map_err(|source| Error::Io { doing: "tell", path: "stdout".into(), source })
-    }
+fn send(message: Message) -> Result<(), Error> {
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout.write_all(&message.to_bytes()).and_then(|()| stdout.flush());
+    written.map_err(Error::io("tell", Path::new("stdout")))
 }
 
 /// Starts the program in an empty directory, and kills it while it writes, once the log has its length. `None` if the
@@ -92,8 +94,7 @@ pub(super) fn crash(
     command.args([work.pages, work.data_pages, work.log_bytes, work.seed].map(|number| number.to_string()));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     servers::ends_with_thread(&mut command, libc::SIGKILL);
-    let failed = |source| Error::Io { doing: "run", path: run.plan.program.clone(), source };
-    let mut child = command.spawn().map_err(failed)?;
+    let mut child = command.spawn().map_err(Error::io("run", &run.plan.program))?;
     let mut stdout = child.stdout.take().expect("piped");
     let (send, received) = channel();
     let listener = thread::spawn(move || {

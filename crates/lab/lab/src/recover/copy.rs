@@ -11,31 +11,23 @@ use std::path::Path;
 /// Copies a directory durably: by shared blocks if the file system supports them, else by bytes.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     for_each_file(from, to, &mut |from, to| {
-        let io = |doing, path: &Path| {
-            let path = path.to_owned();
-            move |source| Error::Io { doing, path, source }
-        };
-        let mut source = File::open(from).map_err(io("open", from))?;
-        let mut target = File::create_new(to).map_err(io("make", to))?;
+        let mut source = File::open(from).map_err(Error::io("open", from))?;
+        let mut target = File::create_new(to).map_err(Error::io("make", to))?;
         // SAFETY: both descriptors are open, and the call takes no pointers.
         let shared = unsafe { libc::ioctl(target.as_raw_fd(), libc::FICLONE as _, source.as_raw_fd()) } == 0;
         if !shared {
-            io::copy(&mut source, &mut target).map_err(io("copy", from))?;
+            io::copy(&mut source, &mut target).map_err(Error::io("copy", from))?;
         }
-        target.sync_all().map_err(io("sync", to))?;
+        target.sync_all().map_err(Error::io("sync", to))?;
         same_rights(from, to)
     })
 }
 
 /// Gives `to` the owner and permissions of `from`: a server opens nothing else.
 fn same_rights(from: &Path, to: &Path) -> Result<(), Error> {
-    let io = |doing, path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::Io { doing, path, source }
-    };
-    let metadata = fs::metadata(from).map_err(io("look at", from))?;
-    fs::set_permissions(to, metadata.permissions()).map_err(io("set the rights of", to))?;
-    chown(to, Some(metadata.uid()), Some(metadata.gid())).map_err(io("give away", to))
+    let metadata = fs::metadata(from).map_err(Error::io("look at", from))?;
+    fs::set_permissions(to, metadata.permissions()).map_err(Error::io("set the rights of", to))?;
+    chown(to, Some(metadata.uid()), Some(metadata.gid())).map_err(Error::io("give away", to))
 }
 
 /// Writes out all files of a directory and evicts them from the page cache.
@@ -53,17 +45,13 @@ fn for_each_file(
     to: &Path,
     work: &mut dyn FnMut(&Path, &Path) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let io = |doing, path: &Path| {
-        let path = path.to_owned();
-        move |source| Error::Io { doing, path, source }
-    };
     if !to.exists() {
-        fs::create_dir(to).map_err(io("make", to))?;
+        fs::create_dir(to).map_err(Error::io("make", to))?;
         same_rights(from, to)?;
     }
-    for entry in fs::read_dir(from).map_err(io("read", from))? {
-        let entry = entry.map_err(io("read", from))?;
-        let kind = entry.file_type().map_err(io("look at", &entry.path()))?;
+    for entry in fs::read_dir(from).map_err(Error::io("read", from))? {
+        let entry = entry.map_err(Error::io("read", from))?;
+        let kind = entry.file_type().map_err(Error::io("look at", &entry.path()))?;
         let to = to.join(entry.file_name());
         if kind.is_dir() {
             for_each_file(&entry.path(), &to, work)?;

@@ -69,22 +69,22 @@ struct Mounted {
 
 impl Mounted {
     fn new(device: &Path, place: &Path) -> Result<Mounted, Error> {
-        let failed = |doing| move |source| Error::Io { doing, path: place.to_path_buf(), source };
-        fs::create_dir(place).map_err(failed("make"))?;
+        let failed = Error::io("mount at", place);
+        fs::create_dir(place).map_err(Error::io("make", place))?;
         // SAFETY: changes the mount namespace of this thread alone, and takes no pointers.
-        called(unsafe { libc::unshare(libc::CLONE_NEWNS) }).map_err(failed("mount at"))?;
+        called(unsafe { libc::unshare(libc::CLONE_NEWNS) }).map_err(&failed)?;
         let none = std::ptr::null();
         // SAFETY: the strings outlive the call; null pointers are allowed for source and data.
         called(unsafe {
             libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast())
         })
-        .map_err(failed("mount at"))?;
+        .map_err(&failed)?;
         let (from, to) = (text(device), text(place));
         // SAFETY: as above.
         called(unsafe {
             libc::mount(from.as_ptr(), to.as_ptr(), c"ext4".as_ptr(), libc::MS_NOATIME, none.cast())
         })
-        .map_err(failed("mount at"))?;
+        .map_err(&failed)?;
         Ok(Mounted { place: place.into(), is_mounted: true })
     }
 
@@ -92,11 +92,7 @@ impl Mounted {
         self.is_mounted = false;
         let place = text(&self.place);
         // SAFETY: the text lives through the call.
-        called(unsafe { libc::umount2(place.as_ptr(), 0) }).map_err(|source| Error::Io {
-            doing: "unmount",
-            path: self.place.clone(),
-            source,
-        })
+        called(unsafe { libc::umount2(place.as_ptr(), 0) }).map_err(Error::io("unmount", &self.place))
     }
 }
 

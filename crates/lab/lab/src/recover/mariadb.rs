@@ -2,8 +2,8 @@
 
 use super::process_io::ProcessIo;
 use super::server::{self, MEASURE_EVERY};
-use super::victim::{Recovered, ReportStep, Victim, wrong};
-use super::work::{BODY_BYTES, Crash, Order, Probe, Work};
+use super::victim::{Counted, Recovered, ReportStep, Served, Victim, time_recovery, wrong};
+use super::work::{BODY_BYTES, Crash, Order, Work};
 use super::{Context, Engine, Strategy};
 use crate::Error;
 use collect::mysql::Client;
@@ -11,7 +11,6 @@ use filestats::{Figure, Reason};
 use mysql::prelude::Queryable;
 use servers::MariadbPrograms;
 use std::path::Path;
-use std::time::Instant;
 
 /// InnoDB's default.
 pub(super) const PAGE_BYTES: u64 = 16_384;
@@ -184,47 +183,12 @@ impl Victim for Mariadb {
         crash: &Crash,
         run: &Context,
     ) -> Result<Recovered, Error> {
-        let wrong = wrong(Engine::Mariadb, strategy);
-        let [first, second] = run.order.first_pages(crash);
-        let body = run.order.page_after_recovery();
         self.server.move_data(dir);
         let log_before = self.server.log_text().len();
-        let mut own_io = ProcessIo::open();
-
-        let began = Instant::now();
-        let mut client = self.connect()?;
-        let opened = began.elapsed();
-        let read = |client: &mut Client, probe: Probe| -> Result<Vec<u8>, Error> {
-            let found: Option<Vec<u8>> = client.run(|conn| conn.exec_first(SELECT, (probe.place,)))?;
-            Ok(found.unwrap_or_default())
-        };
-        let found = read(&mut client, first)?;
-        let first_read = began.elapsed();
-        client.run(|conn| conn.exec_drop(UPDATE, (&body, second.place)))?;
-        let first_write = began.elapsed();
-        let log = status(&mut client, "Innodb_lsn_current")?;
-        checkpoint(&mut client)?;
-        let full = began.elapsed();
-        let (io, counted_by, notes) = own_io.below(dir)?;
-        if status(&mut client, "Innodb_lsn_last_checkpoint")? < log {
-            return Err(wrong("its checkpoint was kept from its end".into()));
-        }
-
-        let compared = run.order.compare(crash, &found, |probe| read(&mut client, probe), wrong)?;
-        let pages = pages_to_recover(self.server.log_text().get(log_before..).unwrap_or_default());
-        drop(client);
-        self.server.end(libc::SIGKILL);
-        Ok(Recovered {
-            opened,
-            first_read,
-            first_write,
-            full,
-            pages,
-            pages_left: Figure::unknown(Reason::NotCounted),
-            compared,
-            io,
-            counted_by,
-            notes,
+        let own_io = ProcessIo::open();
+        time_recovery(crash, run, wrong(Engine::Mariadb, strategy), || {
+            let client = self.connect()?;
+            Ok(Opened { client, server: &mut self.server, own_io, dir, log_before, log_end: 0 })
         })
     }
 
@@ -241,6 +205,48 @@ impl Victim for Mariadb {
             ));
         }
         notes
+    }
+}
+
+struct Opened<'a> {
+    client: Client,
+    server: &'a mut servers::Mariadb,
+    own_io: ProcessIo,
+    dir: &'a Path,
+    /// Bytes of the server's text log before its start.
+    log_before: usize,
+    /// End of its log before the checkpoint.
+    log_end: u64,
+}
+
+impl Served for Opened<'_> {
+    fn read(&mut self, place: u64) -> Result<Vec<u8>, Error> {
+        let found: Option<Vec<u8>> = self.client.run(|conn| conn.exec_first(SELECT, (place,)))?;
+        Ok(found.unwrap_or_default())
+    }
+
+    fn write(&mut self, place: u64, body: &[u8]) -> Result<(), Error> {
+        Ok(self.client.run(|conn| conn.exec_drop(UPDATE, (body, place)))?)
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        self.log_end = status(&mut self.client, "Innodb_lsn_current")?;
+        checkpoint(&mut self.client)
+    }
+
+    fn counted(&mut self) -> Result<Counted, Error> {
+        let counted = self.own_io.below(self.dir)?;
+        if status(&mut self.client, "Innodb_lsn_last_checkpoint")? < self.log_end {
+            return Err(wrong(Engine::Mariadb, Strategy::Own)("its checkpoint was kept from its end".into()));
+        }
+        let log = self.server.log_text();
+        Ok(Counted { pages: pages_to_recover(log.get(self.log_before..).unwrap_or_default()), ..counted })
+    }
+
+    fn end(self) -> Result<(), Error> {
+        drop(self.client);
+        self.server.end(libc::SIGKILL);
+        Ok(())
     }
 }
 

@@ -13,21 +13,19 @@
 //! Times begin before the engine is opened. The page store counts its own I/Os, the VFS shim those of SQLite, the process
 //! source those of all others in the kernel. Without a counter they are unknown.
 //!
-//! To add an engine in files: a file with `write` and `recover`, a variant of [`Engine`] with its name, and an arm in
-//! `registry.rs`. A server is another `Victim`.
+//! To add an engine in files: a file with `write` and `recover`, a variant of [`Engine`] with its name, and its
+//! arms. A server is another `Victim`.
 
 mod child;
 mod copy;
 mod emulated;
 mod engine;
-mod files;
 mod mariadb;
 mod pagestore;
 mod peer;
 mod postgres;
 mod process_io;
 mod recoveries;
-mod registry;
 mod server;
 mod sqlite;
 mod steps;
@@ -39,7 +37,7 @@ pub use engine::Engine;
 pub use experiments::Strategy;
 pub use work::Work;
 
-use crate::Error;
+use crate::{Error, Progress};
 use ::pagestore::RecoveryProgress;
 use experiments::{EmulatedDisk, LeftOut, RecoverStudy};
 use headroom_sqlite::Registry;
@@ -49,7 +47,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 use steps::Steps;
 use work::Order;
 
@@ -71,15 +68,6 @@ pub struct Plan {
     pub parallel: usize,
     /// A disk to recover the image on, instead of the directory's own.
     pub emulated: Option<EmulatedDisk>,
-}
-
-/// Where the experiment is.
-#[derive(Clone, Debug)]
-pub struct Progress {
-    /// "pagestore: serial, 40 %".
-    pub doing: String,
-    /// Time left of all steps, once it can be estimated.
-    pub left: Option<Duration>,
 }
 
 /// What all steps share.
@@ -107,9 +95,12 @@ impl Context<'_> {
 /// # Errors
 /// The engine fails, or is a server.
 pub fn write(engine: Engine, dir: &Path, work: Work) -> Result<Infallible, Error> {
-    match engine.files() {
-        Some(files) => (files.write)(dir, &work.order(), &mut child::Reporter::new()),
-        None => {
+    let order = work.order();
+    match engine {
+        Engine::Pagestore => pagestore::write(dir, &order),
+        Engine::SqliteWal => sqlite::write(dir, &order),
+        Engine::Embedded(engine) => peer::write(engine, dir, &order),
+        Engine::Postgres | Engine::Mariadb => {
             Err(Error::Writer { engine: engine.name(), why: "has a server of its own that is killed".into() })
         }
     }
@@ -145,7 +136,7 @@ pub fn run(
             break;
         }
         let dir = plan.dir.join(engine.name());
-        fs::create_dir(&dir).map_err(|source| Error::Io { doing: "make", path: dir.clone(), source })?;
+        fs::create_dir(&dir).map_err(Error::io("make", &dir))?;
         let done = match engine.open_victim(&run, &dir) {
             Ok(mut victim) => Recoveries {
                 engine,
@@ -164,7 +155,7 @@ pub fn run(
         // The next engine needs the space.
         let removed = fs::remove_dir_all(&dir);
         done?;
-        removed.map_err(|source| Error::Io { doing: "remove", path: dir, source })?;
+        removed.map_err(Error::io("remove", &dir))?;
     }
     Ok(study)
 }

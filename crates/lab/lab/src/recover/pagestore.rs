@@ -1,11 +1,10 @@
 //! The page store of this program.
 
-use super::child::Reporter;
-use super::files::Files;
+use super::engine::PAGE_BYTES;
 use super::stoppable::Stoppable;
-use super::victim::{Recovered, wrong};
+use super::victim::{Counted, Recovered, Served, time_recovery, wrong};
 use super::work::{BODY_BYTES, Crash, Order};
-use super::{Context, Engine, Strategy};
+use super::{Context, Engine, Strategy, child};
 use crate::Error;
 use experiments::RecoveryIo;
 use filestats::Figure;
@@ -16,21 +15,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const PAGE_BYTES: u64 = 4_096;
-
-pub(super) const FILES: Files = Files {
-    write,
-    recover,
-    strategies: &Strategy::ALL,
-    page_bytes: PAGE_BYTES,
-    data_times: 1,
-    log_bytes: None,
-};
-
 /// A new store has two internal pages.
 const FIRST_PAGE: u64 = 2;
-/// Pages that one transaction adds when the data file is created.
-const FILL: u64 = 4_096;
 /// The longest virtual log file, and the fewest in the log: serial recovery syncs after each.
 const VLF_BYTES_MAX: u64 = 16 << 20;
 const VLFS: u64 = 16;
@@ -38,10 +24,6 @@ const VLFS: u64 = 16;
 const POLL_INTERVAL: Duration = Duration::from_micros(500);
 /// How often it checks that the store can still write.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-
-fn failed(doing: &'static str, dir: &Path) -> impl Fn(pagestore::Error) -> Error {
-    move |source| Error::Pagestore { doing, path: dir.into(), source }
-}
 
 fn page_of(place: u64) -> PageNo {
     PageNo(FIRST_PAGE + place)
@@ -51,9 +33,9 @@ fn body(page: &[u8]) -> &[u8] {
     &page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + BODY_BYTES]
 }
 
-fn write(dir: &Path, order: &Order, reporter: &mut Reporter) -> Result<Infallible, Error> {
+pub(super) fn write(dir: &Path, order: &Order) -> Result<Infallible, Error> {
     let work = order.work;
-    let failed = failed("write", dir);
+    let failed = Error::pagestore("write", dir);
     let vlf_bytes = (work.log_bytes / VLFS).clamp(256 << 10, VLF_BYTES_MAX) & !4_095;
     // A third of the log stays free: a store that reaches its end would write a checkpoint.
     let vlfs = (work.log_bytes * 3 / 2 / vlf_bytes + 2) as usize;
@@ -61,18 +43,14 @@ fn write(dir: &Path, order: &Order, reporter: &mut Reporter) -> Result<Infallibl
     let room = work.log_bytes * 2 + (1 << 30);
     let store = Store::create(dir, layout, Options { log_limit_bytes: room, ..Options::default() });
     let store = store.map_err(&failed)?;
-    let mut done = 0;
-    while done < work.data_pages {
+    child::fill(work.data_pages, |pages| {
         let mut tx = store.write().map_err(&failed)?;
-        let end = (done + FILL).min(work.data_pages);
-        for place in done..end {
+        for place in pages {
             let page = tx.allocate().map_err(&failed)?;
             assert_eq!(page, page_of(place), "pages of a new store follow each other");
         }
-        tx.commit(Durability::Delayed).map_err(&failed)?;
-        done = end;
-        reporter.made(done, work.data_pages)?;
-    }
+        tx.commit(Durability::Delayed).map(drop).map_err(&failed)
+    })?;
     store.close().map_err(&failed)?;
 
     // From here on nothing may be written to the data file: changed pages never fill half of this cache.
@@ -94,7 +72,7 @@ fn write(dir: &Path, order: &Order, reporter: &mut Reporter) -> Result<Infallibl
             let why = "wrote a checkpoint although it was told not to".into();
             return Err(Error::Writer { engine: Engine::Pagestore.name(), why });
         }
-        reporter.committed(commits, stats.log_write_bytes)?;
+        child::report_commits(commits, stats.log_write_bytes)?;
     }
 }
 
@@ -111,51 +89,70 @@ fn options(strategy: Strategy, run: &Context) -> Options {
     Options { recovery, apply, parallel: run.plan.parallel, log_limit_bytes, ..Options::default() }
 }
 
-fn recover(dir: &Path, strategy: Strategy, crash: &Crash, run: &Context) -> Result<Recovered, Error> {
-    let failed = failed("recover", dir);
+struct Opened<'a> {
+    store: Store,
+    disk: Arc<Stoppable>,
+    pages_left: u64,
+    crash: &'a Crash,
+    run: &'a Context<'a>,
+    dir: &'a Path,
+}
+
+impl Served for Opened<'_> {
+    fn read(&mut self, place: u64) -> Result<Vec<u8>, Error> {
+        let page = self.store.read().and_then(|tx| tx.page(page_of(place)));
+        Ok(body(&page.map_err(failed(self.dir))?).to_vec())
+    }
+
+    fn write(&mut self, place: u64, body: &[u8]) -> Result<(), Error> {
+        self.pages_left = pages_left(&self.store, self.crash, self.run);
+        let change = || {
+            let mut tx = self.store.write()?;
+            let page = tx.page_mut(page_of(place))?;
+            page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + BODY_BYTES].copy_from_slice(body);
+            tx.commit(Durability::Full).map(drop)
+        };
+        change().map_err(failed(self.dir))
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        wait_until_written(&self.store, self.run).map_err(failed(self.dir))
+    }
+
+    fn counted(&mut self) -> Result<Counted, Error> {
+        let counters = self.store.file_statistics().map(|file| file.counters);
+        let n_max = Figure::Known(self.disk.in_flight_max());
+        Ok(Counted {
+            pages: Figure::Known(self.run.order.pages_written(self.crash)),
+            pages_left: Figure::Known(self.pages_left),
+            io: RecoveryIo { n_max, ..RecoveryIo::from_counters(counters) },
+            counted_by: "the page store",
+            notes: Vec::new(),
+        })
+    }
+
+    fn end(self) -> Result<(), Error> {
+        self.store.close().map_err(failed(self.dir))
+    }
+}
+
+fn failed(dir: &Path) -> impl Fn(pagestore::Error) -> Error + use<> {
+    Error::pagestore("recover", dir)
+}
+
+pub(super) fn recover(
+    dir: &Path,
+    strategy: Strategy,
+    crash: &Crash,
+    run: &Context,
+) -> Result<Recovered, Error> {
     let options = options(strategy, run);
-    let [first, second] = run.order.first_pages(crash);
-
-    let began = Instant::now();
-    let files = pagestore::disk::open_directory(dir).map_err(&failed)?;
-    let disk = Arc::new(Stoppable::new(files, run.stop));
-    let store = Store::open_on_with(disk.clone(), options, |progress| run.set_progress(Some(progress)))
-        .map_err(&failed)?;
-    let opened = began.elapsed();
-    let page = store.read().and_then(|tx| tx.page(page_of(first.place))).map_err(&failed)?;
-    let first_read = began.elapsed();
-    let pages_left = pages_left(&store, crash, run);
-    let mut tx = store.write().map_err(&failed)?;
-    let changed = tx.page_mut(page_of(second.place)).map_err(&failed)?;
-    changed[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + BODY_BYTES]
-        .copy_from_slice(&run.order.page_after_recovery());
-    tx.commit(Durability::Full).map_err(&failed)?;
-    let first_write = began.elapsed();
-    wait_until_written(&store, run).map_err(&failed)?;
-    let full = began.elapsed();
-    let counters = store.file_statistics().map(|file| file.counters);
-    let io = RecoveryIo { n_max: Figure::Known(disk.in_flight_max()), ..RecoveryIo::from_counters(counters) };
-
-    let snapshot = store.read().map_err(&failed)?;
-    let compared = run.order.compare(
-        crash,
-        body(&page),
-        |probe| Ok(body(&snapshot.page(page_of(probe.place)).map_err(&failed)?).to_vec()),
-        wrong(Engine::Pagestore, strategy),
-    )?;
-    drop(snapshot);
-    store.close().map_err(&failed)?;
-    Ok(Recovered {
-        opened,
-        first_read,
-        first_write,
-        full,
-        pages: Figure::Known(run.order.pages_written(crash)),
-        pages_left: Figure::Known(pages_left),
-        compared,
-        io,
-        counted_by: "the page store".into(),
-        notes: Vec::new(),
+    time_recovery(crash, run, wrong(Engine::Pagestore, strategy), || {
+        let files = pagestore::disk::open_directory(dir).map_err(failed(dir))?;
+        let disk = Arc::new(Stoppable::new(files, run.stop));
+        let store = Store::open_on_with(disk.clone(), options, |progress| run.set_progress(Some(progress)))
+            .map_err(failed(dir))?;
+        Ok(Opened { store, disk, pages_left: 0, crash, run, dir })
     })
 }
 

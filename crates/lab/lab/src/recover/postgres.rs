@@ -2,16 +2,15 @@
 
 use super::process_io::ProcessIo;
 use super::server::{self, MEASURE_EVERY};
-use super::victim::{Recovered, ReportStep, Victim, wrong};
-use super::work::{BODY_BYTES, Crash, Order, Probe, Work};
+use super::victim::{Counted, Recovered, ReportStep, Served, Victim, time_recovery, wrong};
+use super::work::{BODY_BYTES, Crash, Order, Work};
 use super::{Context, Engine, Strategy};
 use crate::Error;
 use collect::postgres::Client;
-use filestats::{Figure, Reason};
+use filestats::Figure;
 use servers::PostgresPrograms;
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 /// A row and its next version fill a page.
 pub(super) const PAGE_BYTES: u64 = 8_192;
@@ -32,7 +31,7 @@ impl Postgres {
         let programs = PostgresPrograms::find()?;
         // The data directory is the image: it is evicted from the page cache and removed as a whole.
         let data = dir.join("image");
-        fs::create_dir(&data).map_err(|source| Error::Io { doing: "make", path: data.clone(), source })?;
+        fs::create_dir(&data).map_err(Error::io("make", &data))?;
         // No checkpoint before the kill, and no log of the rows created before the work. All other settings are the defaults.
         let settings = [
             "listen_addresses=".to_owned(),
@@ -115,46 +114,13 @@ impl Victim for Postgres {
         crash: &Crash,
         run: &Context,
     ) -> Result<Recovered, Error> {
-        let wrong = wrong(Engine::Postgres, strategy);
-        let [first, second] = run.order.first_pages(crash);
-        let body = run.order.page_after_recovery();
         self.server.move_data(dir);
-        let mut own_io = ProcessIo::open();
-
-        let began = Instant::now();
-        self.server.launch()?;
-        let client = Client::connect(&self.server.connection())?;
-        let opened = began.elapsed();
-        let read = |probe: Probe| -> Result<Vec<u8>, Error> {
-            let found = client.run(async |client| {
-                client.query_one(SELECT, &[&(probe.place as i32)]).await?.try_get::<_, Vec<u8>>(0)
-            });
-            Ok(found?)
-        };
-        let found = read(first)?;
-        let first_read = began.elapsed();
-        client.run(async |client| {
-            client.execute(UPDATE, &[&vec![second.place as i32], &vec![body.clone()]]).await
-        })?;
-        let first_write = began.elapsed();
-        client.run(async |client| client.batch_execute("CHECKPOINT").await)?;
-        let full = began.elapsed();
-        let (io, counted_by, notes) = own_io.below(dir)?;
-
-        let compared = run.order.compare(crash, &found, read, wrong)?;
-        drop(client);
-        self.server.end(libc::SIGQUIT);
-        Ok(Recovered {
-            opened,
-            first_read,
-            first_write,
-            full,
-            pages: Figure::Known(run.order.pages_written(crash)),
-            pages_left: Figure::unknown(Reason::NotCounted),
-            compared,
-            io,
-            counted_by,
-            notes,
+        let own_io = ProcessIo::open();
+        let pages = Figure::Known(run.order.pages_written(crash));
+        time_recovery(crash, run, wrong(Engine::Postgres, strategy), || {
+            self.server.launch()?;
+            let client = Client::connect(&self.server.connection())?;
+            Ok(Opened { client, server: &mut self.server, own_io, dir, pages })
         })
     }
 
@@ -163,5 +129,42 @@ impl Victim for Postgres {
             "postgres has pages of 8 KiB: a row of 4 KiB and its next version in each; its log is full pages"
                 .into(),
         ]
+    }
+}
+
+struct Opened<'a> {
+    client: Client,
+    server: &'a mut servers::Postgres,
+    own_io: ProcessIo,
+    dir: &'a Path,
+    pages: Figure<u64>,
+}
+
+impl Served for Opened<'_> {
+    fn read(&mut self, place: u64) -> Result<Vec<u8>, Error> {
+        let read = async |client: &tokio_postgres::Client| {
+            client.query_one(SELECT, &[&(place as i32)]).await?.try_get::<_, Vec<u8>>(0)
+        };
+        Ok(self.client.run(read)?)
+    }
+
+    fn write(&mut self, place: u64, body: &[u8]) -> Result<(), Error> {
+        let (ids, bodies) = (vec![place as i32], vec![body]);
+        self.client.run(async |client| client.execute(UPDATE, &[&ids, &bodies]).await)?;
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        Ok(self.client.run(async |client| client.batch_execute("CHECKPOINT").await)?)
+    }
+
+    fn counted(&mut self) -> Result<Counted, Error> {
+        Ok(Counted { pages: self.pages, ..self.own_io.below(self.dir)? })
+    }
+
+    fn end(self) -> Result<(), Error> {
+        drop(self.client);
+        self.server.end(libc::SIGQUIT);
+        Ok(())
     }
 }

@@ -1,10 +1,11 @@
 //! I/Os of this program and of the processes that it starts, counted in the kernel.
 
-use crate::Error;
+use super::victim::Counted;
+use crate::{Error, open_process};
 use collect::Source;
-use collect::process::{Process, Selection};
+use collect::process::Process;
 use experiments::RecoveryIo;
-use filestats::{Cache, Reason};
+use filestats::{Cache, Figure, Reason};
 use std::path::Path;
 
 /// Counts from its creation on.
@@ -16,30 +17,29 @@ pub(super) struct ProcessIo {
 impl ProcessIo {
     /// If it is not permitted to count, a note gives the reason, the same for each engine.
     pub(super) fn open() -> ProcessIo {
-        match Process::open(&Selection { pids: vec![std::process::id()], ..Selection::default() }) {
+        match open_process(std::process::id()) {
             Ok(process) => ProcessIo { source: Some(process), notes: Vec::new() },
-            Err(error) => {
-                let remedy = error.remedy().map_or(String::new(), |remedy| format!(" ({remedy})"));
-                let note = format!("where a dash stands for the I/Os, they are not counted: {error}{remedy}");
+            Err(why) => {
+                let note = format!("where a dash stands for the I/Os, they are not counted: {why}");
                 ProcessIo { source: None, notes: vec![note] }
             }
         }
     }
 
-    /// I/Os of the files below a directory, what counted them, and notes for reading them.
-    pub(super) fn below(&mut self, dir: &Path) -> Result<(RecoveryIo, String, Vec<String>), Error> {
-        let Some(source) = &mut self.source else {
-            return Ok((RecoveryIo::unknown(Reason::NotCounted), "nobody".into(), self.notes.clone()));
+    /// I/Os of the files below a directory; the pages are left to the engine.
+    pub(super) fn below(&mut self, dir: &Path) -> Result<Counted, Error> {
+        let unknown = Figure::unknown(Reason::NotCounted);
+        let (io, counted_by, notes) = match &mut self.source {
+            None => (RecoveryIo::unknown(Reason::NotCounted), "nobody", self.notes.clone()),
+            Some(source) => {
+                let snapshot = source.snapshot()?;
+                let ours = snapshot.samples.iter().filter(|sample| {
+                    sample.meaning.cache == Cache::Included && Path::new(&sample.file.path).starts_with(dir)
+                });
+                let io = RecoveryIo::from_counters(ours.map(|sample| sample.counters));
+                (io, "the process source", source.request_notes(&snapshot).cloned().collect())
+            }
         };
-        let snapshot = source.snapshot()?;
-        let ours = snapshot.samples.iter().filter(|sample| {
-            sample.meaning.cache == Cache::Included && Path::new(&sample.file.path).starts_with(dir)
-        });
-        let notes = source.request_notes(&snapshot).cloned().collect();
-        Ok((
-            RecoveryIo::from_counters(ours.map(|sample| sample.counters)),
-            "the process source".into(),
-            notes,
-        ))
+        Ok(Counted { pages: unknown, pages_left: unknown, io, counted_by, notes })
     }
 }

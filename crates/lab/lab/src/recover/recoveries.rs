@@ -3,8 +3,8 @@
 use super::steps::{REPORT_INTERVAL, StepKind, Steps};
 use super::victim::{Recovered, Victim};
 use super::work::Crash;
-use super::{Context, Engine, Strategy, copy, emulated};
-use crate::Error;
+use super::{Context, Engine, Strategy, copy, emulated, peer};
+use crate::{Error, add_notes};
 use experiments::{RecoverResult, RecoverStudy};
 use std::fs;
 use std::path::Path;
@@ -25,18 +25,14 @@ impl Recoveries<'_, '_> {
     pub(super) fn run(&mut self, dir: &Path) -> Result<(), Error> {
         let (engine, run) = (self.engine, self.run);
         let image = dir.join("image");
-        fs::create_dir_all(&image).map_err(|source| Error::Io {
-            doing: "make",
-            path: image.clone(),
-            source,
-        })?;
+        fs::create_dir_all(&image).map_err(Error::io("make", &image))?;
         self.steps.begin(engine, StepKind::Making);
         let steps = &mut *self.steps;
         let crash = self.victim.crash(&image, run, &mut |kind, share| steps.report_share(kind, share))?;
         let Some(mut crash) = crash else { return Ok(()) };
         self.steps.end();
-        if let Some(log_bytes) = engine.files().and_then(|files| files.log_bytes) {
-            crash.log_bytes = log_bytes(&image);
+        if let Engine::Embedded(engine) = engine {
+            crash.log_bytes = peer::log_bytes(engine, &image);
         }
         let done = match run.plan.emulated {
             Some(disk) => {
@@ -47,7 +43,7 @@ impl Recoveries<'_, '_> {
             }
             None => self.recover_all(&crash, &image, dir, true),
         };
-        add_notes(self.study, self.victim.notes());
+        add_notes(&mut self.study.notes, self.victim.notes());
         done
     }
 
@@ -71,8 +67,7 @@ impl Recoveries<'_, '_> {
             if !self.recover(*strategy, crash, &place)? {
                 break;
             }
-            let removed = fs::remove_dir_all(&place);
-            removed.map_err(|source| Error::Io { doing: "remove", path: place, source })?;
+            fs::remove_dir_all(&place).map_err(Error::io("remove", &place))?;
         }
         Ok(())
     }
@@ -92,7 +87,7 @@ impl Recoveries<'_, '_> {
         });
         match recovered {
             Ok(recovered) => {
-                add_notes(self.study, recovered.notes.clone());
+                add_notes(&mut self.study.notes, recovered.counted.notes.clone());
                 self.study.results.push(result(engine, strategy, crash, recovered));
             }
             Err(_) if run.stop.load(Relaxed) => return Ok(false),
@@ -119,14 +114,6 @@ fn watched<T: Send>(
 }
 
 /// Adds each note that is not there yet.
-fn add_notes(study: &mut RecoverStudy, notes: Vec<String>) {
-    for note in notes {
-        if !study.notes.contains(&note) {
-            study.notes.push(note);
-        }
-    }
-}
-
 fn result(engine: Engine, strategy: Strategy, crash: &Crash, recovered: Recovered) -> RecoverResult {
     RecoverResult {
         engine: engine.name().into(),
@@ -135,13 +122,13 @@ fn result(engine: Engine, strategy: Strategy, crash: &Crash, recovered: Recovere
         first_read_s: recovered.first_read.as_secs_f64(),
         first_write_s: recovered.first_write.as_secs_f64(),
         full_s: recovered.full.as_secs_f64(),
-        pages: recovered.pages,
+        pages: recovered.counted.pages,
         page_bytes: engine.page_bytes(),
-        pages_left: recovered.pages_left,
+        pages_left: recovered.counted.pages_left,
         log_bytes: crash.log_bytes,
         commits: crash.commits,
         checked: recovered.compared,
-        io: recovered.io,
-        counted_by: recovered.counted_by,
+        io: recovered.counted.io,
+        counted_by: recovered.counted.counted_by.into(),
     }
 }
