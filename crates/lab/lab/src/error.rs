@@ -83,21 +83,18 @@ pub enum Error {
 
 impl Error {
     /// The system refused.
-    pub(crate) fn io(doing: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Error + use<> {
-        let path = path.to_owned();
-        move |source| everyday::Error::Io { doing, path: path.clone(), source }.into()
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Error {
+        move |source| everyday::Error::Io { doing, path: path.into(), source }.into()
     }
 
     /// SQLite refused.
-    pub(crate) fn sqlite(doing: &'static str, path: &Path) -> impl Fn(rusqlite::Error) -> Error + use<> {
-        let path = path.to_owned();
-        move |source| everyday::Error::Sqlite { doing, path: path.clone(), source }.into()
+    pub(crate) fn sqlite(doing: &'static str, path: &Path) -> impl Fn(rusqlite::Error) -> Error {
+        move |source| everyday::Error::Sqlite { doing, path: path.into(), source }.into()
     }
 
     /// The page store refused.
-    pub(crate) fn pagestore(doing: &'static str, path: &Path) -> impl Fn(pagestore::Error) -> Error + use<> {
-        let path = path.to_owned();
-        move |source| Error::Pagestore { doing, path: path.clone(), source }
+    pub(crate) fn pagestore(doing: &'static str, path: &Path) -> impl Fn(pagestore::Error) -> Error {
+        move |source| Error::Pagestore { doing, path: path.into(), source }
     }
 
     /// What can be done about it; `None` where that is not known.

@@ -136,7 +136,7 @@ impl Served for Opened<'_> {
     }
 }
 
-fn failed(dir: &Path) -> impl Fn(pagestore::Error) -> Error + use<> {
+fn failed(dir: &Path) -> impl Fn(pagestore::Error) -> Error {
     Error::pagestore("recover", dir)
 }
 

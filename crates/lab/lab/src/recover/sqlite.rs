@@ -124,8 +124,8 @@ impl Served for Opened<'_> {
     }
 }
 
-fn failed(dir: &Path) -> impl Fn(rusqlite::Error) -> Error + use<> {
-    Error::sqlite("recover", &dir.join(DATABASE))
+fn failed(dir: &Path) -> impl Fn(rusqlite::Error) -> Error {
+    move |source| Error::sqlite("recover", &dir.join(DATABASE))(source)
 }
 
 pub(super) fn recover(dir: &Path, crash: &Crash, run: &Context) -> Result<Recovered, Error> {
