@@ -52,7 +52,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "SIZE", default_value = "64K", value_parser = values::block)]
     block: u32,
     /// random or sequential
-    #[arg(long, value_name = "WORD", default_value = "random", value_parser = values::pattern)]
+    #[arg(long, value_name = "WORD", default_value = "random", value_parser = values::word(values::PATTERNS))]
     pattern: Pattern,
     /// Share of writes in percent
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = values::percent)]
