@@ -125,8 +125,7 @@ impl<'a> PointRun<'a> {
         let may_extend = self.extra < EXTRA_MAX;
         let time_end = self.plan.time_max + self.extra;
         let mut slices = ThroughputSlices::default();
-        let mut was_steady = false;
-        let mut measuring = false;
+        let (mut was_steady, mut measuring) = (false, false);
         let (plan, began) = (self.plan, self.began);
         let watch = &mut *self.watch;
         let mut each = |live: &LiveStats| {

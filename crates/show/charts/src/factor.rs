@@ -1,9 +1,7 @@
 //! What differs between runs, and the figures that a heat map shows of them.
 
 use crate::number;
-use crate::run::NamedRun;
 use crate::words::capitalised;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use workload::{Arrival, LatencyHistogram, Pattern, RunResult, format_bytes};
@@ -67,12 +65,6 @@ impl Factor {
         (Factor::Pattern, "pattern", "pattern"),
         (Factor::Target, "target", "target"),
     ];
-
-    /// The different levels of runs, sorted.
-    pub(crate) fn levels<'a>(self, runs: impl IntoIterator<Item = &'a NamedRun<'a>>) -> Vec<Level> {
-        let levels: BTreeSet<Level> = runs.into_iter().map(|run| self.level(&run.result)).collect();
-        levels.into_iter().collect()
-    }
 
     /// The level of a run.
     pub(crate) fn level(self, result: &RunResult) -> Level {
@@ -185,7 +177,10 @@ fn parsed<T: Copy>(names: &[(T, &str, &str)], what: &str, text: &str) -> Result<
 }
 
 /// The name and the title of a value.
-fn named<T: PartialEq>(names: &[(T, &'static str, &'static str)], value: T) -> (&'static str, &'static str) {
+fn named<T: PartialEq + Copy>(
+    names: &[(T, &'static str, &'static str)],
+    value: T,
+) -> (&'static str, &'static str) {
     names.iter().find(|(each, ..)| *each == value).map_or(("", ""), |(_, name, title)| (name, title))
 }
 

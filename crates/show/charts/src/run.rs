@@ -1,8 +1,9 @@
 //! Runs with their names, as charts and pages show them.
 
-use crate::factor::Factor;
+use crate::factor::{Factor, Level};
 use crate::number;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use workload::{PhaseResult, RunResult};
 
 /// A result with what distinguishes it from others.
@@ -43,6 +44,12 @@ impl<'a> NamedRun<'a> {
         };
         phases.iter().flat_map(of_phase).collect()
     }
+}
+
+/// The different levels of a factor in runs, sorted.
+pub(crate) fn levels(factor: Factor, runs: &[NamedRun]) -> Vec<Level> {
+    let levels: BTreeSet<Level> = runs.iter().map(|run| factor.level(&run.result)).collect();
+    levels.into_iter().collect()
 }
 
 /// Short names of runs: what differs between them, and no more.

@@ -71,7 +71,7 @@ impl RunChart {
 
     /// The charts that suit these runs.
     pub fn fitting(runs: &[NamedRun]) -> Vec<RunChart> {
-        let levels = |factor: Factor| factor.levels(runs).len();
+        let levels = |factor: Factor| crate::run::levels(factor, runs).len();
         let mut charts = Vec::new();
         if levels(Factor::Outstanding) > 2 {
             charts.push(RunChart::LoadCurve);

@@ -1,5 +1,5 @@
 use crate::layouts::{self, LayoutFlags};
-use crate::targets::NO_DIRECTORY_IS_DESTROYED;
+use crate::targets::{NO_DIRECTORY_IS_DESTROYED, test_file_bytes};
 use ::measure::{Effort, Plan};
 use capability::Capability;
 use history::History;
@@ -64,10 +64,6 @@ fn some_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Size of the test file where nothing is said.
-const TEST_FILE_BYTES: u64 = 1 << 30;
-/// A smaller test file measures little but caches.
-const TEST_FILE_BYTES_MIN: u64 = 64 << 20;
 /// The log that commits are measured with grows no further than this, then it is written over.
 const LOG_BYTES_MAX: u64 = 128 << 20;
 /// The smallest that a person may ask for: a few hundred of the largest blocks.
@@ -210,11 +206,6 @@ fn on_test_file(
 
 /// The test file's name in the workspace.
 const TEST_FILE: &str = "test";
-
-/// A quarter of what is free, within reason.
-pub fn test_file_bytes(target: &Target) -> u64 {
-    TEST_FILE_BYTES.min(target.facts().free_bytes / 4).max(TEST_FILE_BYTES_MIN)
-}
 
 fn sweep(
     facts: &TargetFacts,

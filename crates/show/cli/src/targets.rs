@@ -2,7 +2,6 @@
 //! that run load use it.
 
 use crate::layouts;
-use crate::measure::test_file_bytes;
 use crate::traces::Traces;
 use history::History;
 use std::collections::HashMap;
@@ -64,6 +63,16 @@ impl Demand {
         }
         demand
     }
+}
+
+/// Size of the test file where nothing is said.
+const TEST_FILE_BYTES: u64 = 1 << 30;
+/// A smaller test file measures little but caches.
+const TEST_FILE_BYTES_MIN: u64 = 64 << 20;
+
+/// A quarter of what is free, within reason.
+pub fn test_file_bytes(target: &Target) -> u64 {
+    TEST_FILE_BYTES.min(target.facts().free_bytes / 4).max(TEST_FILE_BYTES_MIN)
 }
 
 /// Refuses `--destroy-data` with a directory.

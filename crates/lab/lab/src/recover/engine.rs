@@ -1,7 +1,7 @@
 //! The engines that are crashed and recovered: what each provides for the experiment, and the disk space that it needs.
 
 use super::victim::{Recovered, ReportStep, Victim};
-use super::work::{Crash, Work};
+use super::work::{Crash, PAGE_BYTES, Work};
 use super::{Context, Plan, Strategy, child, mariadb, pagestore, peer, postgres, sqlite};
 use crate::Error;
 use std::path::Path;
@@ -26,8 +26,6 @@ pub enum Engine {
 const SLACK_BYTES: u64 = 48 << 20;
 /// A server without rows, and log that it allocates ahead.
 const SERVER_BYTES: u64 = 256 << 20;
-/// Bytes of a page of the engines in files.
-pub(super) const PAGE_BYTES: u64 = 4_096;
 
 impl Engine {
     /// All, in the order in which they are shown.

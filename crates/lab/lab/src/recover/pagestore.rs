@@ -1,9 +1,8 @@
 //! The page store of this program.
 
-use super::engine::PAGE_BYTES;
 use super::stoppable::Stoppable;
 use super::victim::{Counted, Recovered, Served, time_recovery, wrong};
-use super::work::{BODY_BYTES, Crash, Order};
+use super::work::{BODY_BYTES, Crash, Order, PAGE_BYTES};
 use super::{Context, Engine, Strategy, child};
 use crate::Error;
 use experiments::RecoveryIo;

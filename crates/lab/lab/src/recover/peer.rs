@@ -1,9 +1,8 @@
 //! Embedded engines of others: redb, LMDB, RocksDB.
 
-use super::engine::PAGE_BYTES;
 use super::process_io::ProcessIo;
 use super::victim::{Counted, Recovered, Served, time_recovery, wrong};
-use super::work::{BATCH, BODY_BYTES, Crash, Order};
+use super::work::{BATCH, BODY_BYTES, Crash, Order, PAGE_BYTES};
 use super::{Context, Strategy, child};
 use crate::Error;
 use experiments::Durability;

@@ -5,6 +5,8 @@ use everyday::Random;
 
 /// Pages that one transaction writes.
 pub(super) const BATCH: u64 = experiments::PAGES_A_COMMIT;
+/// Bytes of a page of the engines in files.
+pub(super) const PAGE_BYTES: u64 = 4_096;
 /// Bytes that the experiment stores in a page: the most that fits into a page of 4 KiB of every engine.
 pub(super) const BODY_BYTES: usize = 4_040;
 /// Pages that were never written and are checked too.

@@ -24,7 +24,7 @@ pub(crate) fn heat_map(runs: &[NamedRun], x: Factor, y: Factor, value: Measure) 
         chart.notes.push("There is no run.".into());
         return chart;
     }
-    let (columns, rows) = (x.levels(runs), y.levels(runs));
+    let (columns, rows) = (run::levels(x, runs), run::levels(y, runs));
     let mut facets = facets(runs, x, y);
     let left_out = truncate(&mut facets, PANELS_MAX);
     if left_out > 0 {

@@ -38,7 +38,7 @@ pub fn analysis(report: &AnalysisReport, charts: &[HistoryChart], command: &str)
         }
     }
     if !report.gaps.is_empty() {
-        let table = Table::of(&report.gaps)
+        let table = Table::from_items(&report.gaps)
             .text("gap of", |gap| escape(&gap.source))
             .text("from", |gap| number::instant(gap.from_unix_ns))
             .long("reason", |gap| sentence(&gap.reason));
@@ -243,7 +243,7 @@ fn busiest(files: &[BusyFile]) -> String {
     let ms = |ops: Ops| figure(ops.latency_ns(), number::millis);
     let kib = |ops: Ops| number::or_dash(ops.average_bytes(), |bytes| number::rate(bytes / 1024.0));
     let p99 = |ns: Option<u64>| ns.map_or(number::NONE.into(), |ns| number::millis(ns as f64));
-    let table = Table::of(files)
+    let table = Table::from_items(files)
         .long("most waited for", |busy| escape(&busy.file.path))
         .number("share", |busy| busy.share.map_or(number::NONE.into(), number::share))
         .number("N", |busy| number::or_dash(busy.outstanding(), number::rate))

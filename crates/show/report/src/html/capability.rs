@@ -56,7 +56,7 @@ fn overview(capability: &Capability) -> String {
         Some(knee) => format!("{} to {}", number::rate(knee.low), number::rate(knee.high)),
         None => number::NONE.into(),
     };
-    let table = Table::of(&capability.curves)
+    let table = Table::from_items(&capability.curves)
         .text("workload", |curve| escape(&curve.workload.to_string()))
         .value("highest IOPS", |curve| curve.iops_max().map_or(number::NONE.into(), number::rate))
         .number("MiB/s", |curve| {
@@ -106,7 +106,7 @@ pub(super) fn charts_of_curve(curve: &Curve, place: Option<&Place>, how: &'stati
 }
 
 pub(super) fn points(curve: &Curve) -> String {
-    Table::of(&curve.points)
+    Table::from_items(&curve.points)
         .number("N", |point| point.outstanding.to_string())
         .value("IOPS", |point| number::rate(point.iops))
         .number("±", |point| number::rate(point.iops_half_width))
@@ -127,7 +127,7 @@ pub(super) fn cost_model(capability: &Capability) -> String {
                 reads and writes.</p>\n"
             .into();
     };
-    let costs = Table::of(demands(model))
+    let costs = Table::from_items(demands(model))
         .text("kind of I/O", |(name, _)| (*name).into())
         .number("each I/O", |(_, demand)| number::time(demand.fixed_ns))
         .number("each MiB", |(_, demand)| number::time(demand.per_byte_ns * 1_048_576.0))
@@ -141,7 +141,7 @@ pub(super) fn cost_model(capability: &Capability) -> String {
         costs.html()
     );
     if !model.held_out.is_empty() {
-        let held_out = Table::of(&model.held_out)
+        let held_out = Table::from_items(&model.held_out)
             .text("kept out of the fit", |held| escape(&held.workload.to_string()))
             .number("measured IOPS", |held| number::rate(held.measured_iops))
             .number("IOPS by the model", |held| number::rate(held.predicted_iops))

@@ -80,7 +80,7 @@ fn three_figures(check: &Check, figures: &Figures) -> String {
 
 fn advice(check: &Check) -> String {
     let Some(advice) = &check.advice else { return String::new() };
-    let table = Table::of(&advice.remedies)
+    let table = Table::from_items(&advice.remedies)
         .text("", |remedy| escape(&remedy.what))
         .value("carries", |remedy| format!("{:.2} x today's demand", remedy.carries))
         .number("mean latency at today's demand", |remedy| {
@@ -156,7 +156,7 @@ fn files(check: &Check) -> String {
     let latency = |file: &FileRow, of: fn(&Delta) -> Figure<f64>| {
         or_dash(file.delta().map(|delta| figure(of(delta), number::millis)))
     };
-    let table = Table::of(files)
+    let table = Table::from_items(files)
         .text("database", |file| or_dash(file.row.file.database.as_deref().map(escape)))
         .long("file", |file| escape(&file.row.file.path))
         .text("kind", |file| file.row.file.kind.to_string())
@@ -191,7 +191,7 @@ fn evidence(check: &Check) -> String {
     if check.verdict.evidence.is_empty() {
         return String::new();
     }
-    let table = Table::of(&check.verdict.evidence)
+    let table = Table::from_items(&check.verdict.evidence)
         .long("what", |fact| escape(&fact.what))
         .value("value", |fact| escape(&wording::evidence::value(fact)))
         .long("from", |fact| escape(&fact.source))

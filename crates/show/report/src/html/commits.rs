@@ -32,7 +32,7 @@ const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
 
 fn table(study: &CommitStudy) -> String {
     let count = |of: Figure<u64>| figure(of.map(|count| count as f64), number::rate);
-    Table::of(&study.results)
+    Table::from_items(&study.results)
         .long("engine", |result| escape(&result.name()))
         .number("rows a commit", |result| number::count(result.batch))
         .number("commits", |result| number::count(result.commits))

@@ -149,7 +149,7 @@ fn rows(rows: &[ComparisonRow]) -> String {
         Some(false) => Tone::Bad,
         None => Tone::Neutral,
     };
-    Table::of(rows)
+    Table::from_items(rows)
         .long("figure", |row| sentence(&row.what))
         .number("A", |row| sentence(&row.a))
         .number("B", |row| sentence(&row.b))

@@ -33,7 +33,7 @@ fn table(study: &RecoverStudy) -> String {
     // A note has the reason of an unknown figure: words would move the last columns out of the page.
     let count = |of: Figure<u64>| number::or_dash(of, |count| number::rate(count as f64));
     let time = |seconds: f64| number::time(seconds * 1e9);
-    let mut table = Table::of(&study.results)
+    let mut table = Table::from_items(&study.results)
         .long("engine", |result| escape(&result.name()))
         .value("first read", |result| time(result.first_read_s))
         .number("first write", |result| time(result.first_write_s))

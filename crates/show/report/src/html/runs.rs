@@ -108,7 +108,7 @@ pub(super) fn results(runs: &[NamedRun]) -> String {
         }
     };
     let time = |ns: Option<f64>| ns.map_or(number::NONE.into(), number::time);
-    let table = Table::of(runs.iter().zip(labels(runs)).take(ROWS_MAX))
+    let table = Table::from_items(runs.iter().zip(labels(runs)).take(ROWS_MAX))
         .long("run", |(run, label)| {
             let ended = if run.result.interrupted { " <span class=\"why\">ended early</span>" } else { "" };
             name(&run.result, label) + ended
@@ -137,7 +137,7 @@ fn members(runs: &[NamedRun]) -> String {
         let name = name(&run.result, &label);
         MemberRow::all(&run.result).map(move |member| (name.clone(), member))
     });
-    let table = Table::of(rows.take(ROWS_MAX))
+    let table = Table::from_items(rows.take(ROWS_MAX))
         .long("run", |(name, _)| name.clone())
         .text("member", |(_, member)| escape(member.path))
         .value("IOPS", |(_, member)| number::rate(member.iops))

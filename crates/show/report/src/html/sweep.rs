@@ -71,7 +71,7 @@ fn meaning(sweeps: &[Sweep], names: &[String]) -> String {
     let rows = curves.iter().map(Vec::len).max().unwrap_or(0);
     let name =
         |row: &usize| curves.iter().find_map(|curve| curve.get(*row)).map_or("", |property| property.name);
-    let mut table = Table::of(0..rows).text("", |row| name(row).into());
+    let mut table = Table::from_items(0..rows).text("", |row| name(row).into());
     for (curve, name) in curves.iter().zip(names) {
         let text = |row: &usize| curve.get(*row).map_or(String::new(), |property| sentence(&property.text));
         table = table.long(name, text);
@@ -80,7 +80,7 @@ fn meaning(sweeps: &[Sweep], names: &[String]) -> String {
 }
 
 fn steps(sweep: &Sweep) -> String {
-    let mut table = Table::of(&sweep.steps);
+    let mut table = Table::from_items(&sweep.steps);
     for StepFigure { page_title, write, .. } in STEP_FIGURES {
         table = match page_title {
             "IOPS" => table.value(page_title, |step| write(step)),
@@ -99,7 +99,7 @@ fn members(sweep: &Sweep) -> String {
     let rows = sweep.steps.iter().flat_map(|SweepStep { point, result, .. }| {
         MemberRow::all(result).map(move |member| (point.outstanding, member))
     });
-    let table = Table::of(rows)
+    let table = Table::from_items(rows)
         .number("outstanding", |(outstanding, _)| outstanding.to_string())
         .text("member", |(_, member)| escape(member.path))
         .value("share", |(_, member)| number::share(member.share))

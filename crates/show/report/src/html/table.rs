@@ -19,7 +19,7 @@ pub(super) struct Table<R> {
 }
 
 impl<R> Table<R> {
-    pub(super) fn of(items: impl IntoIterator<Item = R>) -> Table<R> {
+    pub(super) fn from_items(items: impl IntoIterator<Item = R>) -> Table<R> {
         let items: Vec<R> = items.into_iter().collect();
         Table { rows: vec![String::new(); items.len()], items, titles: String::new(), classes: Vec::new() }
     }

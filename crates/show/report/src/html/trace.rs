@@ -43,7 +43,7 @@ fn kinds(traced: &TraceSummary) -> String {
     let at = |totals: &OpTotals, percent: f64| {
         totals.percentile_ns(percent).map_or(number::NONE.into(), number::time)
     };
-    Table::of(traced.by_op())
+    Table::from_items(traced.by_op())
         .long("kind", |(op, _)| op.word().into())
         .number("I/Os", |(_, totals)| number::count(totals.ios))
         .number("bytes", |(_, totals)| number::bytes(totals.bytes as f64))
@@ -60,7 +60,7 @@ fn files(traced: &TraceSummary) -> String {
     let more = files.len().saturating_sub(FILES_MAX);
     let more =
         if more > 0 { format!("<p class=\"small\">and {more} more files</p>\n") } else { String::new() };
-    let table = Table::of(files.into_iter().take(FILES_MAX))
+    let table = Table::from_items(files.into_iter().take(FILES_MAX))
         .long("file", |file| escape(&file.path))
         .number("I/Os", |file| number::count(file.ios))
         .number("bytes", |file| number::bytes(file.bytes as f64))

@@ -86,7 +86,7 @@ fn busiest(files: &[BusyFile], style: &Style) -> Vec<String> {
     };
     let count = |ops: Ops| number::tick(rounded(ops.count));
     let unknown = || String::from("?");
-    let table = Table::of(files)
+    let table = Table::from_items(files)
         .left("most waited for", |busy| busy.file.path.as_str())
         .right("share", |busy| busy.share.map_or_else(unknown, number::share))
         .right("N", |busy| busy.outstanding().known().map_or_else(unknown, number::rate))

@@ -51,7 +51,7 @@ fn target(capability: &Capability, style: &Style) -> Vec<String> {
 fn one_curve(curve: &Curve, style: &Style) -> Vec<String> {
     let points = sketch::interesting(curve, POINTS_MAX);
     let shown = points.len();
-    let table = Table::of(points)
+    let table = Table::from_items(points)
         .right("N", |point| point.outstanding.to_string())
         .right("IOPS", |point| Cell::inked(number::rate(point.iops), Ink::Bold))
         .right("±", |point| Cell::inked(number::rate(point.iops_half_width), Ink::Dim))
@@ -72,7 +72,7 @@ fn one_curve(curve: &Curve, style: &Style) -> Vec<String> {
 }
 
 fn cost_model(model: &CostModel, style: &Style) -> Vec<String> {
-    let table = Table::of(demands(model))
+    let table = Table::from_items(demands(model))
         .left("when it is full", |(name, _)| *name)
         .right("each I/O", |(_, demand)| number::time(demand.fixed_ns))
         .right("each MiB", |(_, demand)| number::time(demand.per_byte_ns * 1_048_576.0))

@@ -83,7 +83,7 @@ fn evidence(check: &Check, style: &Style) -> Vec<String> {
     if evidence.is_empty() {
         return vec![style.heading("Evidence: none")];
     }
-    let table = Table::of(evidence.iter().take(EVIDENCE_MAX))
+    let table = Table::from_items(evidence.iter().take(EVIDENCE_MAX))
         .left("", |fact| clip(&clean(&fact.what), style.columns() * 65 / 100))
         .right("", |fact| Cell::inked(wording::evidence::value(fact), Ink::Bold))
         .left("", |fact| Cell::inked(in_short(&fact.source), Ink::Dim));

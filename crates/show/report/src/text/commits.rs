@@ -7,7 +7,7 @@ use experiments::{CommitStudy, Durability};
 /// Rows committed in batches: a row for each engine and batch, then the conclusions.
 pub fn commits(study: &CommitStudy, style: &Style) -> String {
     let title = format!("{} rows, one INSERT each, in {}", number::count(study.rows), clean(&study.dir));
-    let mut table = Table::of(&study.results).left("engine", |result| result.engine.as_str());
+    let mut table = Table::from_items(&study.results).left("engine", |result| result.engine.as_str());
     if study.results.iter().any(|result| result.durability == Durability::Delayed) {
         table = table.left("durable", |result| match result.durability {
             Durability::Full => "full",
@@ -23,14 +23,14 @@ pub fn commits(study: &CommitStudy, style: &Style) -> String {
         .right("mean", |result| number::or_dash(result.log.write_bytes_mean(), number::bytes))
         .right("syncs", |result| number::or_dash(result.syncs(), number::count))
         .right("waiting", |result| number::or_dash(result.wait_share(), number::share));
-    study_lines(&title, &table, study.sentences(), &study.notes, style)
+    study_lines(&title, &table, &study.sentences(), &study.notes, style)
 }
 
 /// What a study did, its table, the conclusions and the notes.
 pub(super) fn study_lines<R>(
     title: &str,
     table: &Table<R>,
-    sentences: Vec<String>,
+    sentences: &[String],
     notes: &[String],
     style: &Style,
 ) -> String {

@@ -35,7 +35,7 @@ pub fn comparison(compared: &Comparison, style: &Style) -> String {
     if !compared.mismatches.is_empty() {
         lines.push(String::new());
         lines.push(style.paint(Ink::Tone(Tone::Warning), "A and B differ in:"));
-        let table = Table::of(&compared.mismatches)
+        let table = Table::from_items(&compared.mismatches)
             .left("", |mismatch| mismatch.what.as_str())
             .left("A", |mismatch| mismatch.a.as_str())
             .left("B", |mismatch| mismatch.b.as_str())

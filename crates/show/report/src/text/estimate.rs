@@ -47,7 +47,7 @@ fn prediction_lines(prediction: &Prediction, changed: bool, style: &Style) -> Ve
     let mut lines = vec![style.heading(&prediction.before.workload.to_string())];
     let points = prediction.before.points.iter().zip(&prediction.after.points);
     let then = |text: String| if changed { text } else { String::new() };
-    let table = Table::of(points)
+    let table = Table::from_items(points)
         .right("N", |(before, _)| before.outstanding.to_string())
         .right("IOPS", |(before, _)| number::rate(before.iops))
         .right("mean", |(before, _)| number::time(before.latency_ns))
@@ -84,7 +84,7 @@ pub(super) fn advice(check: &Check, room: usize, style: &Style) -> Vec<String> {
     let most = room.saturating_sub(2).clamp(2, REMEDIES_MAX);
     let latency =
         |ns: Option<f64>| ns.map_or("still too much".to_owned(), |ns| format!("{} each", number::time(ns)));
-    let table = Table::of(advice.remedies.iter().take(most))
+    let table = Table::from_items(advice.remedies.iter().take(most))
         .left("", |remedy| remedy.what.as_str())
         .right("", |remedy| Cell::inked(format!("{:.2} x", remedy.carries), Ink::Bold))
         .left("", |remedy| Cell::inked(latency(remedy.latency_ns), Ink::Dim))

@@ -31,14 +31,14 @@ pub fn footprint(footprint: &Footprint, style: &Style) -> String {
         ("read ahead by the kernel", String::new(), bytes(footprint.storage_read_ahead_bytes)),
         ("sent to the client", String::new(), sent(footprint.client_bytes)),
     ];
-    let table = Table::of(levels)
+    let table = Table::from_items(levels)
         .left("", |(level, ..)| *level)
         .right("", |(_, amount, _)| amount.clone())
         .right("", |(.., size)| size.clone());
     lines.extend(table.lines(style));
     if !footprint.objects.is_empty() {
         lines.push(String::new());
-        let table = Table::of(&footprint.objects)
+        let table = Table::from_items(&footprint.objects)
             .left("table or index", |object| object.name.as_str())
             .right("rows", |object| count(object.rows))
             .right("records", |object| bytes(object.record_bytes))

@@ -25,7 +25,7 @@ pub fn phases(
         results.iter().map(move |(result, findings)| (name(phase, at), *result, findings))
     });
     let latency = |ns: Option<f64>| ns.map_or(number::NONE.into(), number::time);
-    let table = Table::of(rows)
+    let table = Table::from_items(rows)
         .left("phase", |(phase, ..)| phase.clone())
         .left("workload", |(_, result, _)| match &result.workload {
             unnamed if unnamed.name.is_empty() => unnamed.shape.to_string(),

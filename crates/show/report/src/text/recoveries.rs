@@ -8,7 +8,7 @@ use experiments::{LeftOut, RecoverStudy};
 /// Crashed engines opened again: a row for each recovery, then the conclusions.
 pub fn recoveries(study: &RecoverStudy, style: &Style) -> String {
     let title = format!("{}; recovered on {}, {}", study.work(), study.storage(), clean(&study.dir));
-    let mut table = Table::of(&study.results)
+    let mut table = Table::from_items(&study.results)
         .left("engine", |result| result.engine.as_str())
         .left("recovery", |result| result.strategy.name())
         .right("first read", |result| number::time(result.first_read_s * 1e9))
@@ -21,7 +21,7 @@ pub fn recoveries(study: &RecoverStudy, style: &Style) -> String {
         .right("N", |result| number::or_dash(result.n(), number::rate))
         .naming_left_out();
     study.left_out.iter().for_each(|out| table.push(left_out(out)));
-    study_lines(&title, &table, study.sentences(), &study.all_notes(), style)
+    study_lines(&title, &table, &study.sentences(), &study.all_notes(), style)
 }
 
 /// A requested engine without figures has a row; a note has the reason.

@@ -22,7 +22,7 @@ pub(super) fn members(result: &RunResult, style: &Style) -> Vec<String> {
         seconds if seconds > 0.0 => number::rate(amount / seconds),
         _ => number::NONE.into(),
     };
-    let table = Table::of(result.members.iter().take(MEMBERS_MAX))
+    let table = Table::from_items(result.members.iter().take(MEMBERS_MAX))
         .left("member", |member| member.path.as_str())
         .right("of it", |member| workload::format_bytes(member.bytes))
         .right("I/Os", |member| number::count(member.total().count))
@@ -63,7 +63,7 @@ pub(super) fn threads(result: &RunResult, findings: &[Finding], style: &Style) -
     if !several || !(is_reported(findings, FindingKind::Threads) || is_reported(findings, FindingKind::Cpu)) {
         return Vec::new();
     }
-    let table = Table::of(result.threads.iter().enumerate().take(THREADS_MAX))
+    let table = Table::from_items(result.threads.iter().enumerate().take(THREADS_MAX))
         .right("thread", |(at, _)| at.to_string())
         .right("I/Os", |(_, thread)| number::count(thread.total().count))
         .right("share", |(_, thread)| number::share(thread.total().count as f64 / result.ios().max(1) as f64))
@@ -95,7 +95,7 @@ pub(super) fn cores(result: &RunResult, findings: &[Finding], style: &Style) -> 
     };
     let busiest = busiest.into_iter().take(CORES_MAX).map(|core| (core.core.to_string(), core));
     let percent = |value: f64| number::share(value / 100.0);
-    let table = Table::of(busiest.chain([("mean".to_owned(), &all)]))
+    let table = Table::from_items(busiest.chain([("mean".to_owned(), &all)]))
         .right("core", |(name, _)| name.clone())
         .right("busy", |(_, core)| percent(busy(core)))
         .right("user", |(_, core)| percent(core.user_percent))

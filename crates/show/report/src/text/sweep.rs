@@ -24,7 +24,7 @@ pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>, style: &Styl
 }
 
 fn steps(sweep: &Sweep, style: &Style) -> Vec<String> {
-    let mut table = Table::of(&sweep.steps);
+    let mut table = Table::from_items(&sweep.steps);
     for StepFigure { title, write, .. } in STEP_FIGURES {
         table = table.right(title, |step| write(step));
     }

@@ -42,13 +42,13 @@ impl<T: Into<String>> From<T> for Cell {
 impl Table {
     /// A table whose rows are pushed.
     pub(super) fn new(titles: &[(&'static str, Align)]) -> Table {
-        Table { titles: titles.to_vec(), ..Table::of([]) }
+        Table { titles: titles.to_vec(), ..Table::from_items([]) }
     }
 }
 
 impl<R> Table<R> {
     /// A table with a row for each item, and no column yet.
-    pub(super) fn of(items: impl IntoIterator<Item = R>) -> Table<R> {
+    pub(super) fn from_items(items: impl IntoIterator<Item = R>) -> Table<R> {
         let items: Vec<R> = items.into_iter().collect();
         let rows = items.iter().map(|_| Vec::new()).collect();
         Table { items, titles: Vec::new(), rows, flexible: None, names_left_out: false }

@@ -38,7 +38,7 @@ fn table(waits: &[WaitInterval], style: &Style) -> Vec<String> {
     let waited_ns = |delta: &WaitDelta| delta.wait_ns.known().unwrap_or(0);
     known.sort_by_key(|(_, delta)| std::cmp::Reverse(waited_ns(delta)));
     let more = known.len().saturating_sub(WAITS_MAX);
-    let table = Table::of(known.into_iter().take(WAITS_MAX))
+    let table = Table::from_items(known.into_iter().take(WAITS_MAX))
         .left("wait", |(wait, _)| wait.event.as_str())
         .left("for", |(wait, _)| wait.class.to_string())
         .right("waits", |(_, delta)| cell(delta.count.map(|count| count as f64), number::rate))
