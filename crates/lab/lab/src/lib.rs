@@ -33,10 +33,10 @@ pub struct Progress {
 
 /// Counts the I/Os of a process and of those that it starts, in the kernel; the error is the reason why that is impossible.
 fn open_process(pid: u32) -> Result<Process, String> {
-    Process::open(&Selection { pids: vec![pid], ..Selection::default() }).map_err(with_remedy)
+    Process::open(&Selection { pids: vec![pid], ..Selection::default() }).map_err(|error| with_remedy(&error))
 }
 
-fn with_remedy(error: SourceError) -> String {
+fn with_remedy(error: &SourceError) -> String {
     let remedy = error.remedy().map_or(String::new(), |remedy| format!(" ({remedy})"));
     format!("{error}{remedy}")
 }

@@ -86,7 +86,7 @@ impl Reads {
         let unknown = || "the server's process is not found on this machine".to_owned();
         let begun = pid.ok_or_else(unknown).and_then(|pid| {
             let mut source = open_process(pid)?;
-            let before = source.snapshot().map_err(with_remedy)?;
+            let before = source.snapshot().map_err(|error| with_remedy(&error))?;
             Ok((pid, source, before))
         });
         match begun {

@@ -88,7 +88,7 @@ impl Recoveries<'_, '_> {
         match recovered {
             Ok(recovered) => {
                 add_notes(&mut self.study.notes, recovered.counted.notes.clone());
-                self.study.results.push(result(engine, strategy, crash, recovered));
+                self.study.results.push(result(engine, strategy, crash, &recovered));
             }
             Err(_) if run.stop.load(Relaxed) => return Ok(false),
             Err(error) => return Err(error),
@@ -113,8 +113,7 @@ fn watched<T: Send>(
     })
 }
 
-/// Adds each note that is not there yet.
-fn result(engine: Engine, strategy: Strategy, crash: &Crash, recovered: Recovered) -> RecoverResult {
+fn result(engine: Engine, strategy: Strategy, crash: &Crash, recovered: &Recovered) -> RecoverResult {
     RecoverResult {
         engine: engine.name().into(),
         strategy,
