@@ -1,7 +1,9 @@
 //! A server's process: start, wait, end.
 
 use crate::Error;
-use std::fs::{self, File};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,6 +15,8 @@ const READY_MAX: Duration = Duration::from_secs(120);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 /// An error shows so much of the end of a program's output.
 const OUTPUT_BYTES_MAX: usize = 1_000;
+/// A server writes less to its log and its pid file. Of what its user puts there instead, not more is read.
+const READ_BYTES_MAX: u64 = 64 << 20;
 
 /// Makes the kernel send the signal to the program when the thread that starts it ends, however it ends: a killed experiment
 /// or test leaves no process.
@@ -21,23 +25,34 @@ pub fn ends_with_thread(command: &mut Command, signal: libc::c_int) {
         // SAFETY: prctl is a system call and takes no pointers here.
         match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) } {
             0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
+            _ => Err(io::Error::last_os_error()),
         }
     };
     // SAFETY: what runs between fork and exec makes one system call and touches no memory of others.
     unsafe { command.pre_exec(with_thread) };
 }
 
-/// Starts it with its standard error in a log.
-pub(crate) fn spawn(command: &mut Command, log: &Path) -> Result<Child, Error> {
-    let io = |doing, path: &Path| {
-        let path = path.into();
-        move |source| Error::Io { doing, path, source }
-    };
-    let file = File::create(log).map_err(io("make", log))?;
+/// Makes the log of a server: a new file of this program's user, never an existing one or one that a link names.
+pub(crate) fn make_log(path: &Path) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options.open(path).map_err(|source| Error::Io { doing: "make", path: path.into(), source })
+}
+
+/// Starts it with its standard error in the log.
+pub(crate) fn spawn(command: &mut Command, log: &File) -> Result<Child, Error> {
     let program = command.get_program().to_owned();
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
-    command.spawn().map_err(io("run", Path::new(&program)))
+    let spawn = |log: File| command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+    log.try_clone().and_then(spawn).map_err(|source| Error::Io { doing: "run", path: program.into(), source })
+}
+
+/// The text of a file that the server's user may have replaced: a link is not followed, a pipe does not block.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let mut text = Vec::new();
+    file.take(READ_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Waits until `is_ready`, or the server has ended.
@@ -45,14 +60,11 @@ pub(crate) fn wait_until_ready(
     what: &'static str,
     child: &mut Child,
     home: &Path,
-    log: &Path,
+    log: &File,
     is_ready: impl Fn() -> bool,
 ) -> Result<(), Error> {
     let start = Instant::now();
-    let failed = |why: String| {
-        let output = fs::read_to_string(log).unwrap_or_default();
-        Error::NotReady { what, home: home.into(), why, output: tail(&output) }
-    };
+    let failed = |why: String| Error::NotReady { what, home: home.into(), why, output: end_of(log) };
     while !is_ready() {
         if let Ok(Some(_)) = child.try_wait() {
             return Err(failed("ended".into()));
@@ -63,6 +75,13 @@ pub(crate) fn wait_until_ready(
         thread::sleep(POLL_EVERY);
     }
     Ok(())
+}
+
+fn end_of(log: &File) -> String {
+    let mut end = vec![0; OUTPUT_BYTES_MAX];
+    let from = log.metadata().map_or(0, |log| log.len()).saturating_sub(OUTPUT_BYTES_MAX as u64);
+    let read = log.read_at(&mut end, from).unwrap_or(0);
+    tail(&String::from_utf8_lossy(&end[..read]))
 }
 
 /// Sends it the signal and waits; kills it if it has not ended in time.
@@ -97,16 +116,17 @@ pub(crate) fn wait_until_gone(pids: &[u32]) {
     }
 }
 
-/// Runs a program to its end.
-pub(crate) fn run(command: &mut Command) -> Result<(), Error> {
+/// Runs a program to its end; returns its output.
+pub(crate) fn run(command: &mut Command) -> Result<String, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let done = command.stdin(Stdio::null()).output();
     let done =
         done.map_err(|error| Error::Program { program: program.clone(), output: error.to_string() })?;
+    let output = String::from_utf8_lossy(&done.stdout);
     if done.status.success() {
-        return Ok(());
+        return Ok(output.into_owned());
     }
-    let output = [String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr)].concat();
+    let output = [output, String::from_utf8_lossy(&done.stderr)].concat();
     Err(Error::Program { program, output: tail(&output) })
 }
 

@@ -1,7 +1,7 @@
-use crate::child;
-use crate::{Error, User};
-use std::fs;
+use crate::{Error, User, child, user};
+use std::fs::{self, File, Permissions};
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -22,12 +22,23 @@ pub struct MariadbPrograms {
 
 /// A server that ends with the thread that launches it. Dropping it ends it; its directory stays.
 ///
-/// Its root has no password: the socket lies in the server's own directory.
+/// Its superuser has the name of this program's user, and the kernel names that user to the server (`unix_socket`): no other
+/// user logs in, and only the server's user may enter the directory of the socket.
+///
+/// ```text
+/// HOME/             of this program's user; the server's user may only go down
+///     error.log     of this program's user
+///     my.cnf        of this program's user, readable by the server's
+///     run/          of the server's user alone: the socket, the pid file, temporary files
+/// DATA/             of the server's user alone
+/// ```
 #[derive(Debug)]
 pub struct Mariadb {
     programs: MariadbPrograms,
     home: PathBuf,
     data: PathBuf,
+    superuser: String,
+    log: File,
     child: Option<Child>,
 }
 
@@ -72,33 +83,33 @@ impl Mariadb {
         data: &Path,
         lines: &[&str],
     ) -> Result<Mariadb, Error> {
-        if home.as_os_str().len() + "/s.sock".len() > SOCKET_BYTES_MAX {
+        if home.as_os_str().len() + "/run/s.sock".len() > SOCKET_BYTES_MAX {
             return Err(Error::LongName { home: home.into() });
         }
-        let server =
-            Mariadb { programs: programs.clone(), home: home.into(), data: data.into(), child: None };
-        let shown = home.display();
-        // The data directory is given at each launch: it may be moved.
-        let mut text = format!(
-            "[mysqld]\nsocket={shown}/s.sock\npid-file={shown}/pid\nlog-error={shown}/error.log\ntmpdir={shown}/tmp\n"
-        );
+        let superuser = user::own_name()?;
+        let log = child::make_log(&log_path(home))?;
+        let run = home.join("run");
+        programs.user.give(home, &[data, &run])?;
+        let run = run.display();
+        // The data directory is given at each launch: it may be moved. The log is standard error.
+        let mut text = format!("[mysqld]\nsocket={run}/s.sock\npid-file={run}/pid\ntmpdir={run}\n");
         if !lines.iter().any(|line| line.starts_with("port=")) {
             text.push_str("skip-networking\n");
         }
         lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
-        let io = |doing, path: &Path| {
-            let path = path.to_owned();
-            move |source| Error::Io { doing, path, source }
-        };
-        let (options, tmp) = (server.options(), home.join("tmp"));
-        fs::write(&options, text).map_err(io("write", &options))?;
-        fs::create_dir(&tmp).map_err(io("make", &tmp))?;
-        for path in [home, &options, &tmp] {
-            programs.user.own(path).map_err(io("give away", path))?;
-        }
-        let mut install = programs.user.command("mariadb-install-db");
+        let (programs, home, data) = (programs.clone(), home.into(), data.into());
+        let server = Mariadb { programs, home, data, superuser, log, child: None };
+        let options = server.options();
+        let readable = || fs::set_permissions(&options, Permissions::from_mode(0o644));
+        fs::write(&options, text).and_then(|()| readable()).map_err(|source| Error::Io {
+            doing: "write",
+            path: options.clone(),
+            source,
+        })?;
+        let mut install = server.programs.user.command("mariadb-install-db");
         install.args([server.defaults(), server.datadir()]);
-        install.arg("--auth-root-authentication-method=normal");
+        install.arg("--auth-root-authentication-method=socket");
+        install.arg(format!("--auth-root-socket-user={}", server.superuser));
         child::run(install.args(["--skip-test-db", "--skip-name-resolve"]))?;
         Ok(server)
     }
@@ -111,11 +122,9 @@ impl Mariadb {
         let mut command = self.programs.user.command("mariadbd");
         command.args([self.defaults(), self.datadir()]);
         child::ends_with_thread(&mut command, libc::SIGKILL);
-        let log = self.home.join("error.log");
-        // Until it has read its options, it logs to standard error.
-        let mut child = child::spawn(&mut command, &self.home.join("start.log"))?;
+        let mut child = child::spawn(&mut command, &self.log)?;
         let socket = self.socket();
-        let launched = child::wait_until_ready(WHAT, &mut child, &self.home, &log, || greets(&socket));
+        let launched = child::wait_until_ready(WHAT, &mut child, &self.home, &self.log, || greets(&socket));
         self.child = Some(child);
         launched
     }
@@ -139,17 +148,17 @@ impl Mariadb {
 
     /// Its socket.
     pub fn socket(&self) -> PathBuf {
-        self.home.join("s.sock")
+        self.home.join("run/s.sock")
     }
 
-    /// The URL that `headroom` connects to, as root without a password.
+    /// The URL that `headroom` connects to, as superuser.
     pub fn url(&self) -> String {
-        format!("mysql://root@{}", self.socket().display())
+        format!("mysql://{}@{}", self.superuser, self.socket().display())
     }
 
     /// Its log so far.
     pub fn log_text(&self) -> String {
-        fs::read_to_string(self.home.join("error.log")).unwrap_or_default()
+        child::read_text(&log_path(&self.home)).unwrap_or_default()
     }
 
     fn options(&self) -> PathBuf {
@@ -169,6 +178,10 @@ impl Drop for Mariadb {
     fn drop(&mut self) {
         self.end(libc::SIGKILL);
     }
+}
+
+fn log_path(home: &Path) -> PathBuf {
+    home.join("error.log")
 }
 
 /// Whether the server sends the first packet of the protocol.

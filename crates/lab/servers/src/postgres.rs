@@ -1,6 +1,5 @@
-use crate::child;
-use crate::{Error, User};
-use std::fs;
+use crate::{Error, User, child, user};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
@@ -22,7 +21,15 @@ pub struct PostgresPrograms {
 
 /// A server. Dropping it ends it; its directory stays.
 ///
-/// Connections to its socket are trusted: the socket lies in the server's own directory.
+/// Its superuser has the name of this program's user, and the kernel names that user to the server (`peer`): no other user
+/// logs in, and only the server's user may enter the directory of the socket.
+///
+/// ```text
+/// HOME/               of this program's user; the server's user may only go down
+///     postgres.log    of this program's user
+///     run/            of the server's user alone: the socket
+/// DATA/               of the server's user alone
+/// ```
 #[derive(Debug)]
 pub struct Postgres {
     programs: PostgresPrograms,
@@ -30,6 +37,8 @@ pub struct Postgres {
     data: PathBuf,
     port: u16,
     settings: Vec<String>,
+    superuser: String,
+    log: File,
     ends_with_thread: bool,
     child: Option<Child>,
 }
@@ -77,19 +86,27 @@ impl Postgres {
         port: u16,
         settings: Vec<String>,
     ) -> Result<Postgres, Error> {
-        if home.as_os_str().len() + "/.s.PGSQL.65535.lock".len() > SOCKET_BYTES_MAX {
+        if home.as_os_str().len() + "/run/.s.PGSQL.65535.lock".len() > SOCKET_BYTES_MAX {
             return Err(Error::LongName { home: home.into() });
         }
-        for path in [home, data] {
-            let io = |source| Error::Io { doing: "give away", path: path.into(), source };
-            programs.user.own(path).map_err(io)?;
-        }
+        let superuser = user::own_name()?;
+        let log = child::make_log(&log_path(home))?;
+        programs.user.give(home, &[data, &socket_directory(home)])?;
         let mut initdb = programs.user.command(programs.directory.join("initdb"));
-        initdb.args(["--username=postgres", "--auth-local=trust", "--auth-host=scram-sha-256"]);
+        initdb.args([&format!("--username={superuser}"), "--auth-local=peer", "--auth-host=scram-sha-256"]);
         initdb.args(["--no-locale", "--encoding=UTF8", "--no-sync", "--no-instructions", "--pgdata"]);
         child::run(initdb.arg(data))?;
-        let (programs, home, data) = (programs.clone(), home.into(), data.into());
-        Ok(Postgres { programs, home, data, port, settings, ends_with_thread: false, child: None })
+        Ok(Postgres {
+            programs: programs.clone(),
+            home: home.into(),
+            data: data.into(),
+            port,
+            settings,
+            superuser,
+            log,
+            ends_with_thread: false,
+            child: None,
+        })
     }
 
     /// Ends with the thread that launches it.
@@ -105,16 +122,17 @@ impl Postgres {
     /// [`Error::NotReady`] with the end of its log.
     pub fn launch(&mut self) -> Result<(), Error> {
         let mut command = self.programs.user.command(self.programs.directory.join("postgres"));
-        command.arg("-D").arg(&self.data).arg("-k").arg(&self.home).arg(format!("-p{}", self.port));
+        command.arg("-D").arg(&self.data).arg("-k").arg(self.socket_directory());
+        command.arg(format!("-p{}", self.port)).args(["-c", "listen_addresses="]);
+        command.args(["-c", "unix_socket_permissions=0700"]);
         command.args(self.settings.iter().flat_map(|setting| ["-c", setting]));
         if self.ends_with_thread {
             // An immediate shutdown, which ends its children too.
             child::ends_with_thread(&mut command, libc::SIGQUIT);
         }
-        let log = self.log();
-        let mut child = child::spawn(&mut command, &log)?;
+        let mut child = child::spawn(&mut command, &self.log)?;
         let pid = child.id();
-        let launched = child::wait_until_ready(WHAT, &mut child, &self.home, &log, || {
+        let launched = child::wait_until_ready(WHAT, &mut child, &self.home, &self.log, || {
             ready_pid(&self.data) == Some(pid)
         });
         self.child = Some(child);
@@ -156,13 +174,24 @@ impl Postgres {
 
     /// The connection string, `name=value` pairs: to the socket, as superuser, to database postgres.
     pub fn connection(&self) -> String {
-        let home = self.home.to_string_lossy().replace('\\', "\\\\").replace('\'', "\\'");
-        format!("host='{home}' port={} user=postgres dbname=postgres", self.port)
+        self.connection_as(&self.superuser)
+    }
+
+    /// The same as another role.
+    pub fn connection_as(&self, role: &str) -> String {
+        let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
+        let (socket, role) = (quoted(&self.socket_directory().to_string_lossy()), quoted(role));
+        format!("host='{socket}' port={} user={role} dbname=postgres", self.port)
+    }
+
+    /// The directory of its socket.
+    pub fn socket_directory(&self) -> PathBuf {
+        socket_directory(&self.home)
     }
 
     /// Its log.
     pub fn log(&self) -> PathBuf {
-        self.home.join("postgres.log")
+        log_path(&self.home)
     }
 
     /// Its programs.
@@ -177,10 +206,18 @@ impl Drop for Postgres {
     }
 }
 
+fn socket_directory(home: &Path) -> PathBuf {
+    home.join("run")
+}
+
+fn log_path(home: &Path) -> PathBuf {
+    home.join("postgres.log")
+}
+
 /// The pid of the postmaster once it accepts connections: pg_ctl waits for the same line (LOCK_FILE_LINE_PM_STATUS of
 /// src/include/utils/pidfile.h).
 fn ready_pid(data: &Path) -> Option<u32> {
-    let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let text = child::read_text(&data.join("postmaster.pid")).ok()?;
     let mut lines = text.lines();
     let pid = lines.next()?.trim().parse().ok()?;
     (lines.nth(6)?.trim() == "ready").then_some(pid)

@@ -1,6 +1,8 @@
-use crate::Error;
+use crate::{Error, child};
 use std::ffi::OsStr;
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +27,7 @@ impl User {
         if unsafe { libc::geteuid() } != 0 {
             return Ok(User(None));
         }
-        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let ids = ids(&users, user).or_else(|| ids(&users, "nobody"));
         ids.map(|ids| User(Some(ids))).ok_or(Error::NoUser { what, user })
     }
@@ -35,26 +37,53 @@ impl User {
         self.0.is_some()
     }
 
-    /// A command that runs a program as that user.
+    /// A command that runs a program as that user, with the least: no group, capability or variable of this program, and
+    /// no way to gain privileges.
     pub fn command(self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.current_dir("/").env("LC_ALL", "C");
+        command.current_dir("/").env_clear().env("LC_ALL", "C");
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         if let Some(Ids { user, group }) = self.0 {
             command.uid(user).gid(group);
         }
+        let without_new_privileges = || {
+            // SAFETY: prctl is a system call and takes no pointers here.
+            match unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: what runs between fork and exec makes one system call and touches no memory of others.
+        unsafe { command.pre_exec(without_new_privileges) };
         command
     }
 
-    /// Makes the user the owner of a file.
-    ///
-    /// # Errors
-    /// If the system refuses.
-    pub fn own(self, path: &Path) -> io::Result<()> {
-        match self.0 {
-            Some(Ids { user, group }) => std::os::unix::fs::chown(path, Some(user), Some(group)),
-            None => Ok(()),
+    /// Gives a server the directories that it works in, which are made if they are missing. No other user may enter them;
+    /// in `home`, above them, the server's user may only go down.
+    pub(crate) fn give(self, home: &Path, directories: &[&Path]) -> Result<(), Error> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Io { doing: "give away", path, source }
+        };
+        let (user, group) = self.0.map(|ids| (ids.user, ids.group)).unzip();
+        std::os::unix::fs::chown(home, None, group).map_err(failed(home))?;
+        fs::set_permissions(home, Permissions::from_mode(0o710)).map_err(failed(home))?;
+        for directory in directories {
+            match fs::create_dir(directory) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                _ => std::os::unix::fs::chown(directory, user, group),
+            }
+            .and_then(|()| fs::set_permissions(directory, Permissions::from_mode(0o700)))
+            .map_err(failed(directory))?;
         }
+        Ok(())
     }
+}
+
+/// The name of the user of this program, by whom the servers know it.
+pub(crate) fn own_name() -> Result<String, Error> {
+    let name = child::run(Command::new("id").arg("-un"))?;
+    Ok(name.trim().to_owned())
 }
 
 /// "postgres:x:101:104:..." of /etc/passwd.

@@ -131,7 +131,7 @@ impl MariadbServer {
         self.home.join("data")
     }
 
-    /// The URL that `headroom` connects to, as root without a password.
+    /// The URL that `headroom` connects to, as superuser.
     pub fn url(&self) -> String {
         self.server.url()
     }

@@ -1,4 +1,4 @@
-use crate::cleaning::{clean, output, run, scratch, signal, wait_until};
+use crate::cleaning::{clean, must, output, run, scratch, signal, wait_until};
 use crate::postgres_binaries;
 use rustix::process::Signal;
 use servers::{Postgres, PostgresPrograms};
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A PostgreSQL server for one test, empty at first. Dropping it ends and deletes it.
 ///
-/// It listens on a socket in its own directory, where connections are trusted, and on a port of 127.0.0.1, where a password
-/// is needed.
+/// It listens on a socket in a directory that only its own user and root may enter, where a test logs in as any role, and on
+/// a port of 127.0.0.1, where a password is needed.
 #[derive(Debug)]
 pub struct PostgresServer {
     scratch: PathBuf,
@@ -27,6 +27,10 @@ const PORT_MIN: u16 = 20_000;
 const PORTS: u32 = 12_000;
 /// The data in the scratch directory: a directory, or a link to another volume.
 const DATA: &str = "postgres-data";
+/// A test logs in as roles that are no users of the system.
+const LOGINS: &str = "local all all trust\nlocal replication all trust\nhost all all 127.0.0.1/32 scram-sha-256\n\
+                      host all all ::1/128 scram-sha-256\n";
+const SUPERUSER: &str = "postgres";
 
 impl PostgresServer {
     /// A server of that major version; `None`, with a message, if it is not available.
@@ -53,8 +57,13 @@ impl PostgresServer {
         let port = free_port();
         let settings = ["listen_addresses=127.0.0.1", "max_connections=50"].map(str::to_owned).to_vec();
         let server = Postgres::initialise(&programs, &scratch, &data, port, settings).expect("initdb");
+        fs::write(data.join("pg_hba.conf"), LOGINS).expect("the rules of logins");
         let mut server = PostgresServer { scratch, data, port, server, _alive: alive };
-        server.launch();
+        server.server.launch().expect("a server");
+        let role =
+            format!("CREATE ROLE {SUPERUSER} SUPERUSER CREATEDB CREATEROLE REPLICATION BYPASSRLS LOGIN");
+        must("psql", &["-Xq", "-d", &server.server.connection(), "-c", &role]);
+        server.wait_until_ready();
         Some(server)
     }
 
@@ -163,14 +172,19 @@ impl PostgresServer {
     pub fn pgbench_command(&self) -> Command {
         let mut pgbench =
             Command::new(newest_of_debian("pgbench").expect("pgbench comes with Debian's server"));
-        pgbench.arg("-h").arg(&self.scratch).args(["-U", "postgres", "-p", &self.port.to_string()]);
+        pgbench.arg("-h").arg(self.server.socket_directory()).args([
+            "-U",
+            SUPERUSER,
+            "-p",
+            &self.port.to_string(),
+        ]);
         pgbench.stdin(Stdio::null());
         pgbench
     }
 
     /// The connection string: to the socket, as superuser, to database postgres.
     pub fn connection(&self) -> String {
-        self.server.connection()
+        self.server.connection_as(SUPERUSER)
     }
 
     /// The port, of 127.0.0.1 and in the socket's name.
