@@ -1,8 +1,10 @@
 //! Block devices by sysfs, and what each lies on.
 
 mod layout;
+mod loop_status;
 
 use crate::{DeviceNumber, Mounts};
+pub(crate) use loop_status::LoopStatus;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

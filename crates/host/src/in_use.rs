@@ -1,8 +1,8 @@
 //! What uses a block device or a file as storage of its own.
 
-use crate::block_devices::BlockDevices;
+use crate::block_devices::{BlockDevices, LoopStatus};
 use crate::swaps::read_swaps;
-use crate::{DeviceNumber, LoopDevice, Mounts, command_name, pids};
+use crate::{DeviceNumber, Mounts, command_name, pids};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -48,8 +48,10 @@ pub fn device_uses(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
     let swaps = read_swaps()?.into_iter().filter(|area| is_part(DeviceNumber::for_block_device(area)));
     uses.extend(swaps.map(DeviceUse::Swap));
     uses.extend(devices.holders(number).into_iter().map(DeviceUse::HeldBy));
-    let loops = devices.loop_devices().into_iter();
-    uses.extend(backing(loops, |file| is_part(DeviceNumber::for_block_device(file))));
+    uses.extend(backing(&devices, |found| match found {
+        Found::Status(status) => is_part(Some(status.block_device)),
+        Found::Name(name) => is_part(DeviceNumber::for_block_device(name)),
+    }));
     Ok(uses)
 }
 
@@ -58,19 +60,29 @@ pub fn device_uses(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
 /// # Errors
 /// If /proc is not readable.
 pub fn file_uses(metadata: &fs::Metadata) -> io::Result<Vec<DeviceUse>> {
-    let is_same = |path: &Path| {
-        fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == (metadata.dev(), metadata.ino()))
-    };
+    let identity = (metadata.dev(), metadata.ino());
+    let is_same = |path: &Path| fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == identity);
     let swaps = read_swaps()?.into_iter().filter(|area| is_same(area)).map(DeviceUse::Swap);
-    let loops = BlockDevices::host().loop_devices().into_iter();
-    Ok(swaps.chain(backing(loops, is_same)).collect())
+    let backing = backing(&BlockDevices::host(), |found| match found {
+        Found::Status(status) => status.file == identity,
+        Found::Name(name) => is_same(name),
+    });
+    Ok(swaps.chain(backing).collect())
 }
 
-fn backing(
-    loops: impl Iterator<Item = LoopDevice>,
-    is_it: impl Fn(&Path) -> bool,
-) -> impl Iterator<Item = DeviceUse> {
-    loops.filter(move |device| is_it(&device.backing_file)).map(|device| DeviceUse::Backing(device.name))
+/// What is known of a loop device's file.
+enum Found<'a> {
+    Status(LoopStatus),
+    /// Only the name that sysfs shows, because this user may not open the device.
+    Name(&'a Path),
+}
+
+fn backing(devices: &BlockDevices, is_it: impl Fn(Found<'_>) -> bool) -> Vec<DeviceUse> {
+    let mut loops = devices.loop_devices();
+    loops.retain(|device| {
+        is_it(LoopStatus::read(device).map_or(Found::Name(&device.backing_file), Found::Status))
+    });
+    loops.into_iter().map(|device| DeviceUse::Backing(device.name)).collect()
 }
 
 /// A process that keeps a device.

@@ -1,7 +1,9 @@
 //! Targets that are not measured or not written to, and the messages.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
@@ -90,6 +92,34 @@ fn the_image_of_a_loop_device_is_not_written_to() {
     let name = disk.device().file_name().unwrap().to_str().unwrap().to_string();
     let error = open(&disk.backing_file(), DESTROY).unwrap_err();
     assert_eq!(error.facts(), [format!("use: backing {name}")]);
+}
+
+/// The kernel names the file of a loop device by one name, with " (deleted)" behind it if that name is gone.
+#[test]
+fn the_image_of_a_loop_device_is_known_by_every_name() {
+    let Some(disk) = LoopDisk::new(16 * MIB) else { return };
+    let (name, image) = (disk.device().file_name().unwrap().to_str().unwrap(), disk.backing_file());
+    File::options().write(true).open(&image).unwrap().write_all_at(&vec![1; 16 << 20], 0).unwrap();
+    let directory = image.parent().unwrap();
+    let refused = |path: &Path| match open(path, DESTROY) {
+        Err(error) => assert_eq!(error.facts(), [format!("use: backing {name}")], "{error}"),
+        Ok(_) => panic!("{} is written to", path.display()),
+    };
+    for odd in [&b"disk.img "[..], b"disk\nimg", b"disk\xff.img", b"disk (deleted)"] {
+        let odd = directory.join(OsStr::from_bytes(odd));
+        fs::rename(&image, &odd).unwrap();
+        refused(&odd);
+        fs::rename(&odd, &image).unwrap();
+    }
+    let second = directory.join("second");
+    fs::hard_link(&image, &second).unwrap();
+    refused(&second);
+    fs::remove_file(&image).unwrap();
+    refused(&second);
+    fs::write(&image, vec![1; 8192]).unwrap();
+    refused(&second);
+    assert!(open(&image, DESTROY).is_ok(), "another file has the name now");
+    fs::rename(&second, &image).unwrap();
 }
 
 #[test]
