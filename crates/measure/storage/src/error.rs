@@ -170,8 +170,24 @@ pub enum StorageError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// Another user made the `headroom.tmp` or its marker, or may write to it.
+    #[error("cannot use {}: {why}", path.display())]
+    WorkspaceNotPrivate {
+        /// The directory or the marker.
+        path: PathBuf,
+        /// "it belongs to user 1000, and headroom runs as user 0".
+        why: String,
+    },
+    /// Another user could replace a directory of the path while root works below it.
+    #[error("cannot use {} for an experiment: {why}, so that another user may replace what is in it", path.display())]
+    PathNotPrivate {
+        /// The directory.
+        path: PathBuf,
+        /// As above.
+        why: String,
+    },
     /// The workspace contains files of others, so that it is kept.
-    #[error("{} is kept: it holds files that headroom did not make", path.display())]
+    #[error("{} is kept: it holds files or mounts that headroom did not make", path.display())]
     WorkspaceKept {
         /// The `headroom.tmp`.
         path: PathBuf,
@@ -359,8 +375,14 @@ impl StorageError {
             StorageError::WorkspaceNotOurs { path, .. } => {
                 format!("look at {} and move it away", path.display())
             }
+            StorageError::WorkspaceNotPrivate { path, .. } => {
+                format!("look at {} and move it away, or run headroom as its owner", path.display())
+            }
+            StorageError::PathNotPrivate { .. } => {
+                "name a directory in which only root may rename files, or run headroom as another user".into()
+            }
             StorageError::WorkspaceKept { path, .. } => {
-                format!("look at them, then remove {} yourself", path.display())
+                format!("look at them, unmount what is mounted there, then remove {} yourself", path.display())
             }
             StorageError::Io { source, .. } => io_remedy(source)?.into(),
             StorageError::Interrupted { .. } => return None,

@@ -12,9 +12,11 @@
 //! this one is killed. `foreign_load` measures the I/O of other processes on a device.
 //!
 //! Never: writes into a file that Headroom did not make, unless the caller passes `destroy_data`, and into storage in
-//! use not even then (`overwrite_guard`); follows a symlink inside a target directory; treats "unknown" as 0.
+//! use not even then (`overwrite_guard`); follows a symlink inside a target directory, or uses what another user left there;
+//! removes what is mounted below a workspace; treats "unknown" as 0.
 
 mod alignment;
+mod beneath;
 mod buffer;
 mod error;
 mod extents;

@@ -1,11 +1,10 @@
-use crate::StorageError;
+use crate::{StorageError, beneath};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,7 +20,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 ///
 /// The lock, not the process number, decides whether the owner runs. The next Headroom takes over and cleans what a
 /// killed one has left, including an empty directory and an empty or half-written marker. Files whose names do not begin
-/// with "headroom-" are never touched.
+/// with "headroom-" are never touched, and neither is what is mounted below the directory.
+///
+/// Directory and marker must belong to the user of this program, and no other user may write to them: nothing that another
+/// user prepared is read, replayed or written through. All names are below the open directory, which no rename replaces.
+/// Work that needs paths calls [`check_path`](Self::check_path) first.
 #[derive(Debug)]
 pub struct Workspace {
     dir: PathBuf,
@@ -52,6 +55,7 @@ impl Workspace {
     /// # Errors
     /// [`StorageError::WorkspaceInUse`] while another process holds it; [`StorageError::WorkspaceNotOurs`],
     /// with nothing touched, for a `headroom.tmp` that is a symlink or has no marker of Headroom;
+    /// [`StorageError::WorkspaceNotPrivate`] for one that is another user's, or that others may write to;
     /// [`StorageError::ReadOnlyFilesystem`], [`StorageError::NotPermitted`] and the kernel's errors.
     pub fn open(dir: &Path) -> Result<Workspace, StorageError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -91,7 +95,28 @@ impl Workspace {
             .map_err(|error| StorageError::from_io("open to other users", &self.path, error))
     }
 
-    /// Names of foreign files found when it was taken over; they are kept, and so is the directory.
+    /// Refuses a directory whose path another user could lead elsewhere: required before work that opens files by their
+    /// paths, as the engines of experiments do. Only root is refused.
+    ///
+    /// # Errors
+    /// [`StorageError::PathNotPrivate`]; the kernel's.
+    pub fn check_path(&self) -> Result<(), StorageError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        let failed = |error| StorageError::from_io("look at", &self.dir, error);
+        for path in fs::canonicalize(&self.dir).map_err(failed)?.ancestors() {
+            let metadata = fs::symlink_metadata(path).map_err(failed)?;
+            let is_sticky = metadata.mode() & 0o1000 != 0;
+            let mode = if is_sticky { 0 } else { metadata.mode() };
+            if let Some(why) = beneath::not_private(metadata.uid(), mode) {
+                return Err(StorageError::PathNotPrivate { path: path.into(), why });
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of foreign files and mounts found when it was taken over; they are kept, and so is the directory.
     pub fn foreign_files(&self) -> &[String] {
         &self.foreign_files
     }
@@ -110,8 +135,8 @@ impl Workspace {
     /// # Errors
     /// The kernel's, also where such a file exists.
     pub fn create(&self, name: &str) -> Result<File, StorageError> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(&self.directory, format!("{PREFIX}{name}"), flags, Mode::RUSR | Mode::WUSR)
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        beneath::open(&self.directory, format!("{PREFIX}{name}").as_str(), flags, Mode::RUSR | Mode::WUSR)
             .map(File::from)
             .map_err(|error| StorageError::from_io("make a file in", &self.dir, error))
     }
@@ -148,18 +173,38 @@ impl Drop for Workspace {
 /// Makes the directory if it is absent, and opens it; `None` where its owner removed it at the same time.
 fn open_directory(dir: &Path, parent: &OwnedFd) -> Result<Option<OwnedFd>, StorageError> {
     let failed = |error: Errno| StorageError::from_io("make a file in", dir, error);
-    match rustix::fs::mkdirat(parent, DIRECTORY, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
+    let is_new = match rustix::fs::mkdirat(parent, DIRECTORY, Mode::RWXU) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
         Err(error) => return Err(failed(error)),
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::openat(parent, DIRECTORY, flags, Mode::empty()) {
-        Ok(directory) => Ok(Some(directory)),
-        Err(Errno::NOENT) => Ok(None),
+    };
+    let path = dir.join(DIRECTORY);
+    let directory = match beneath::open(parent, DIRECTORY, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+    {
+        Ok(directory) => directory,
+        Err(Errno::NOENT) => return Ok(None),
         Err(Errno::NOTDIR | Errno::LOOP) => {
-            Err(StorageError::WorkspaceNotOurs { path: dir.join(DIRECTORY), why: "it is no directory" })
+            return Err(StorageError::WorkspaceNotOurs { path, why: "it is no directory" });
         }
-        Err(error) => Err(failed(error)),
+        Err(Errno::XDEV) => {
+            return Err(StorageError::WorkspaceNotOurs { path, why: "another file system is mounted there" });
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    check_private(&rustix::fs::fstat(&directory).map_err(failed)?, path).inspect_err(|_| {
+        if is_new {
+            // On a file system that gives every file another owner.
+            let _ = rustix::fs::unlinkat(parent, DIRECTORY, AtFlags::REMOVEDIR);
+        }
+    })?;
+    Ok(Some(directory))
+}
+
+/// Refuses what another user made or may write to.
+fn check_private(found: &Stat, path: PathBuf) -> Result<(), StorageError> {
+    match beneath::not_private(found.st_uid, found.st_mode) {
+        Some(why) => Err(StorageError::WorkspaceNotPrivate { path, why }),
+        None => Ok(()),
     }
 }
 
@@ -179,18 +224,21 @@ fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError>
         };
     }
 
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let marker = match rustix::fs::openat(&directory, MARKER, flags, Mode::RUSR | Mode::WUSR) {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
+    let marker = match beneath::open(&directory, MARKER, flags, Mode::RUSR | Mode::WUSR) {
         Ok(marker) => File::from(marker),
         // The directory was removed meanwhile.
         Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Err(not_ours("its HEADROOM is no file")),
+        Err(Errno::LOOP | Errno::ISDIR | Errno::NXIO | Errno::XDEV) => {
+            return Err(not_ours("its HEADROOM is no file"));
+        }
         Err(error) => return Err(failed(error)),
     };
     let marker_stat = rustix::fs::fstat(&marker).map_err(failed)?;
     if FileType::from_raw_mode(marker_stat.st_mode) != FileType::RegularFile {
         return Err(not_ours("its HEADROOM is no file"));
     }
+    check_private(&marker_stat, path.join(MARKER))?;
     let read =
         |marker: &File| read_marker(marker).map_err(|error| StorageError::from_io("read", &path, error));
     match rustix::fs::flock(&marker, FlockOperation::NonBlockingLockExclusive) {
@@ -201,9 +249,8 @@ fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError>
         Err(error) => return Err(failed(error)),
     }
     // The lock is valid only if the names still refer to the locked files.
-    let same = |found: Option<Stat>, expected: &Stat| {
-        found.is_some_and(|found| (found.st_dev, found.st_ino) == (expected.st_dev, expected.st_ino))
-    };
+    let same =
+        |found: Option<Stat>, expected: &Stat| found.is_some_and(|found| beneath::is_same(&found, expected));
     let directory_stat = rustix::fs::fstat(&directory).map_err(failed)?;
     if !same(stat(&directory, MARKER).map_err(failed)?, &marker_stat)
         || !same(stat(parent, DIRECTORY).map_err(failed)?, &directory_stat)
@@ -232,29 +279,21 @@ fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError>
     }))
 }
 
-/// Removes the files of Headroom; the names of the others.
+/// Removes the files of Headroom; the names of the others, and of those that something is mounted in.
 fn clean(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
     let mut foreign_files = Vec::new();
     for name in entries(directory)? {
         let kind = stat(directory, &name)?.map(|stat| FileType::from_raw_mode(stat.st_mode));
-        match kind {
-            _ if name == MARKER => {}
-            None => {}
-            Some(FileType::RegularFile) if name.starts_with(PREFIX) => {
-                match rustix::fs::unlinkat(directory, &name, AtFlags::empty()) {
-                    Ok(()) | Err(Errno::NOENT) => {}
-                    Err(error) => return Err(error),
-                }
+        let is_kept = match kind {
+            _ if name == MARKER => false,
+            None => false,
+            Some(FileType::RegularFile | FileType::Directory) if name.starts_with(PREFIX) => {
+                !beneath::remove(directory, name.as_str())?
             }
-            Some(FileType::Directory) if name.starts_with(PREFIX) => {
-                // The standard library removes trees without following symlinks. The path goes through the open
-                // descriptor, so that the directory above cannot be replaced meanwhile.
-                let path = format!("/proc/self/fd/{}/{name}", directory.as_raw_fd());
-                fs::remove_dir_all(path)
-                    .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            }
-            Some(_) if foreign_files.len() < FOREIGN_NAMES_MAX => foreign_files.push(name),
-            Some(_) => {}
+            Some(_) => true,
+        };
+        if is_kept && foreign_files.len() < FOREIGN_NAMES_MAX {
+            foreign_files.push(name);
         }
     }
     foreign_files.sort_unstable();

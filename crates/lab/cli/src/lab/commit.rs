@@ -93,6 +93,7 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let mut history = kept::open_to_write(history)?;
     interrupt::install();
     let workspace = workspace::open(target.path(), &mut history, out)?;
+    workspace.check_path()?;
     let is_named = |engine: &Engine| match engine {
         Engine::Postgres => postgres.is_some(),
         Engine::Mariadb => mariadb.is_some(),

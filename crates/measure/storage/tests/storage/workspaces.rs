@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::ops::ControlFlow;
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -195,6 +195,136 @@ fn what_headroom_did_not_make_is_refused_and_untouched() {
     fs::remove_file(&path).unwrap();
     fs::write(&path, "precious").unwrap();
     refused("it is no directory");
+}
+
+/// Whether this is root; says so if not.
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        eprintln!("skipped: needs root");
+    }
+    is_root
+}
+
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn a_workspace_that_is_not_the_callers_own_is_refused_and_untouched() {
+    if !is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().join("headroom.tmp");
+    let marker = path.join("HEADROOM");
+    let text =
+        "Headroom works in this directory. When no headroom runs here, the directory may be deleted.\n";
+    fs::create_dir(&path).unwrap();
+    fs::write(&marker, text).unwrap();
+    fs::write(path.join("headroom-store"), "planted").unwrap();
+    let refused = |expected: &str| {
+        let error = Workspace::open(directory.path()).unwrap_err();
+        assert!(error.to_string().ends_with(expected), "{error}");
+        assert!(error.remedy().is_some_and(|remedy| remedy.contains(path.to_str().unwrap())));
+        assert_eq!(fs::read_to_string(&marker).unwrap(), text);
+        assert_eq!(fs::read_to_string(path.join("headroom-store")).unwrap(), "planted");
+    };
+    chown(&path, Some(NOBODY), None).unwrap();
+    refused("headroom.tmp: it belongs to user 65534, and headroom runs as user 0");
+    chown(&path, Some(0), None).unwrap();
+    for mode in [0o777, 0o1777, 0o730] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        refused("headroom.tmp: other users may write to it");
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    chown(&marker, Some(NOBODY), None).unwrap();
+    refused("headroom.tmp/HEADROOM: it belongs to user 65534, and headroom runs as user 0");
+    chown(&marker, Some(0), None).unwrap();
+    fs::set_permissions(&marker, fs::Permissions::from_mode(0o666)).unwrap();
+    refused("headroom.tmp/HEADROOM: other users may write to it");
+}
+
+#[test]
+fn a_path_that_another_user_may_lead_elsewhere_is_not_for_an_experiment_of_root() {
+    if !is_root() {
+        return;
+    }
+    let above = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let directory = above.path().join("directory");
+    fs::create_dir(&directory).unwrap();
+    let workspace = Workspace::open(&directory).unwrap();
+    workspace.check_path().unwrap();
+    let refused = |expected: &str| {
+        let error = workspace.check_path().unwrap_err();
+        assert!(
+            matches!(&error, StorageError::PathNotPrivate { path, .. } if path == above.path()),
+            "{error:?}"
+        );
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    fs::set_permissions(above.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    refused("other users may write to it");
+    fs::set_permissions(above.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    workspace.check_path().unwrap();
+    chown(above.path(), Some(NOBODY), None).unwrap();
+    refused("it belongs to user 65534");
+    // Work by descriptors needs no such path.
+    made(&workspace, MIB).unwrap();
+}
+
+/// A mount that ends with the test.
+struct Bound<'a>(&'a Path);
+
+impl Bound<'_> {
+    fn new<'a>(from: &Path, at: &'a Path) -> Option<Bound<'a>> {
+        let mounted = Command::new("mount").arg("--bind").arg(from).arg(at).status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: no bind mounts here");
+            return None;
+        }
+        Some(Bound(at))
+    }
+}
+
+impl Drop for Bound<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+#[test]
+fn what_is_mounted_below_a_workspace_is_never_emptied() {
+    if !is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    fs::write(elsewhere.path().join("precious"), "precious").unwrap();
+    let workspace = Workspace::open(directory.path()).unwrap();
+    let store = workspace.entry("store");
+    let (deep, top, file) = (store.join("deep/mnt"), workspace.entry("top"), workspace.entry("file"));
+    fs::create_dir_all(&deep).unwrap();
+    fs::create_dir(&top).unwrap();
+    fs::write(&file, "").unwrap();
+    fs::write(store.join("log"), "ours").unwrap();
+    let mounts = [(elsewhere.path(), &deep), (elsewhere.path(), &top)];
+    let mounts: Vec<_> = mounts.into_iter().map_while(|(from, at)| Bound::new(from, at)).collect();
+    let of_file = Bound::new(&elsewhere.path().join("precious"), &file);
+    if mounts.len() < 2 || of_file.is_none() {
+        return;
+    }
+    let path = workspace.path().to_path_buf();
+    let error = workspace.remove().unwrap_err();
+    assert_eq!(names(elsewhere.path()), ["precious"]);
+    assert_eq!(error.facts(), ["files: headroom-file, headroom-store, headroom-top"]);
+    assert!(error.remedy().is_some_and(|remedy| remedy.contains("unmount")), "{error:?}");
+    let again = Workspace::open(directory.path()).unwrap();
+    assert_eq!(again.foreign_files(), ["headroom-file", "headroom-store", "headroom-top"]);
+    drop(again);
+    assert_eq!(fs::read_to_string(elsewhere.path().join("precious")).unwrap(), "precious");
+    assert_eq!(names(&store), ["deep"], "what is not mounted is removed");
+    drop((mounts, of_file));
+    Workspace::open(directory.path()).unwrap().remove().unwrap();
+    assert!(!path.exists());
 }
 
 #[test]

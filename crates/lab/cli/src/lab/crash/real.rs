@@ -47,6 +47,7 @@ pub fn run(directory: &Path, duration: Duration, history: Option<&Path>, out: &m
     let mut history = kept::open_to_write(history)?;
     interrupt::install();
     let workspace = workspace::open(target.path(), &mut history, out)?;
+    workspace.check_path()?;
     let store = workspace.entry("lab-crash");
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
     let seed = u64::from(std::process::id());
