@@ -1,7 +1,7 @@
-use crate::FillProgress;
-use crate::StorageError;
 use crate::test_file::{check_room, whole_chunks, write_whole};
-use rustix::fs::{FlockOperation, Mode, OFlags, XattrFlags};
+use crate::{FillProgress, StorageError, beneath};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 use std::fmt;
 use std::fs::File;
@@ -20,10 +20,14 @@ use std::str::FromStr;
 /// The mark is valid while inode and size are unchanged and the last write was Headroom's (`written`: the mtime at the end
 /// of the last load). A file that has since become a disk image of another program, with the same name and size, is not
 /// overwritten. While the file is made and while load runs, the mark has another state and no time, since a killed
-/// Headroom cannot record its last write.
+/// Headroom cannot record its last write: who wrote to the file afterwards is unknown then, and it is not overwritten either.
+///
+/// An attribute counts only on a file of this user that no other user may write to, since whoever writes to a file may mark
+/// it. What was checked is the open file, and all later use is of that file, whatever its name leads to meanwhile.
 #[derive(Debug)]
 pub struct MadeFile {
     file: File,
+    directory: OwnedFd,
     path: PathBuf,
     mark: Mark,
     in_file: bool,
@@ -56,8 +60,8 @@ pub enum FoundFile {
     Nothing,
     /// A complete file that Headroom made.
     Ours(MadeFile),
-    /// A file of a Headroom that was killed while it made it: it can be removed and made again.
-    Unfinished(MadeFile),
+    /// A file of a Headroom that was killed while it made it or ran load on it: who wrote to it since is unknown.
+    Interrupted,
     /// A file that Headroom made and another program has written to since.
     Changed,
     /// Anything else.
@@ -75,9 +79,15 @@ impl MadeFile {
     /// [`StorageError::WorkspaceInUse`] while another Headroom makes it, and the kernel's errors.
     pub fn find(path: &Path, recorded: Option<&str>) -> Result<FoundFile, StorageError> {
         let failed = |error: Errno| StorageError::from_io("open", path, error);
+        let Some(name) = path.file_name() else { return Ok(FoundFile::NotOurs) };
+        let directory = match open_directory(&parent(path)) {
+            Ok(directory) => directory,
+            Err(Errno::NOENT) => return Ok(FoundFile::Nothing),
+            Err(error) => return Err(failed(error)),
+        };
         // NONBLOCK: a pipe must not hang the open. A symlink is followed.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        let file = match rustix::fs::openat(&directory, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(FoundFile::Nothing),
             Err(error) => return Err(failed(error)),
@@ -86,21 +96,28 @@ impl MadeFile {
         if !metadata.is_file() {
             return Ok(FoundFile::NotOurs);
         }
-        let attribute = read_attribute(&file);
+        let is_private = beneath::not_private(metadata.uid(), metadata.mode()).is_none();
+        let attribute = read_attribute(&file).filter(|_| is_private);
         let in_file = attribute.is_some();
         let mark = attribute.as_deref().or(recorded).and_then(|text| text.parse::<Mark>().ok());
         let Some(mark) = mark.filter(|mark| mark.inode == metadata.ino()) else {
             return Ok(FoundFile::NotOurs);
         };
-        let made = MadeFile { file, path: path.into(), mark, in_file, unfinished: false };
+        let made = MadeFile { file, directory, path: path.into(), mark, in_file, unfinished: false };
         Ok(match mark.state {
             State::Making => {
                 made.lock()?;
-                FoundFile::Unfinished(made)
+                FoundFile::Interrupted
             }
             _ if metadata.len() != mark.bytes => FoundFile::Changed,
             State::Whole { written_unix_ns } if written(&metadata) != written_unix_ns => FoundFile::Changed,
-            State::Whole { .. } | State::Loaded => FoundFile::Ours(made),
+            State::Whole { .. } => FoundFile::Ours(made),
+            State::Loaded => match made.lock() {
+                Ok(()) => FoundFile::Interrupted,
+                // By the Headroom that runs load on it now.
+                Err(StorageError::WorkspaceInUse { .. }) => FoundFile::Ours(made),
+                Err(error) => return Err(error),
+            },
         })
     }
 
@@ -113,14 +130,17 @@ impl MadeFile {
         assert!(bytes > 0, "a file of 0 bytes measures nothing");
         let parent = parent(path);
         check_room(&parent, whole_chunks(bytes))?;
+        let failed = |error: Errno| StorageError::from_io("make a file in", &parent, error);
+        let directory = open_directory(&parent).map_err(failed)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+        let name = path.file_name().unwrap_or_default();
+        let file = match rustix::fs::openat(&directory, name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) => File::from(file),
             Err(Errno::EXIST) => return Err(StorageError::Exists { path: path.into() }),
-            Err(error) => return Err(StorageError::from_io("make a file in", &parent, error)),
+            Err(error) => return Err(failed(error)),
         };
         let mark = Mark { inode: 0, bytes, state: State::Making };
-        let mut made = MadeFile { file, path: path.into(), mark, in_file: true, unfinished: true };
+        let mut made = MadeFile { file, directory, path: path.into(), mark, in_file: true, unfinished: true };
         let failed = |error| StorageError::from_io("look at", path, error);
         made.lock()?;
         made.mark.inode = made.file.metadata().map_err(failed)?.ino();
@@ -174,7 +194,24 @@ impl MadeFile {
     /// The kernel's.
     pub fn remove(mut self) -> Result<(), StorageError> {
         self.unfinished = false;
-        std::fs::remove_file(&self.path).map_err(|error| StorageError::from_io("remove", &self.path, error))
+        self.unlink().map_err(|error| StorageError::from_io("remove", &self.path, error))
+    }
+
+    /// Removes its name, if that still leads to it.
+    fn unlink(&self) -> Result<(), Errno> {
+        let name = self.path.file_name().unwrap_or_default();
+        match rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if beneath::is_same(&found, &rustix::fs::fstat(&self.file)?) => {
+                rustix::fs::unlinkat(&self.directory, name, AtFlags::empty())
+            }
+            Ok(_) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The file that was checked.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Where it is.
@@ -225,9 +262,13 @@ impl Drop for MadeFile {
     fn drop(&mut self) {
         if self.unfinished {
             // An error cannot be reported here; the file is marked as unfinished.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = self.unlink();
         }
     }
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn parent(path: &Path) -> PathBuf {

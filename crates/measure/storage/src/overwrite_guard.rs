@@ -9,13 +9,13 @@
 
 use crate::extents::Unwritten;
 use crate::region::{OpenMode, Region, without_atime};
-use crate::{StorageError, Target};
+use crate::{MadeFile, StorageError, Target};
 use host::{DeviceNumber, device_uses, file_uses, is_read_only};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use workload::{Caching, TargetKind};
@@ -64,17 +64,33 @@ impl Target {
         if access == (Access::ReadWrite { destroy_data: false }) {
             return Err(StorageError::NotOurs { path: path.into(), kind });
         }
-        let filesystem = self.facts().filesystem.as_deref();
-        let mode = OpenMode { caching, alignment: self.alignment(), filesystem };
+        let mode = self.mode(caching);
         match self.facts().kind {
             TargetKind::BlockDevice => open_device(path, access, mode),
-            _ => open_file(path, access, mode),
+            _ => region_of(&open_regular(path, access.flags())?, path, access, mode),
         }
+    }
+
+    /// Opens the file that Headroom made at this path, the very one that was found, for load.
+    ///
+    /// # Errors
+    /// As [`open_for`](Self::open_for).
+    pub fn open_made(
+        &self,
+        made: &MadeFile,
+        access: Access,
+        caching: Caching,
+    ) -> Result<Region, StorageError> {
+        region_of(made.file(), self.path(), access, self.mode(caching))
+    }
+
+    fn mode(&self, caching: Caching) -> OpenMode<'_> {
+        let filesystem = self.facts().filesystem.as_deref();
+        OpenMode { caching, alignment: self.alignment(), filesystem }
     }
 }
 
-fn open_file(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region, StorageError> {
-    let file = open_regular(path, access.flags())?;
+fn region_of(file: &File, path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region, StorageError> {
     let metadata = file.metadata().map_err(|error| StorageError::from_io("look at", path, error))?;
     if !metadata.is_file() {
         return Err(StorageError::NotATarget { path: path.into(), found: "different thing than before" });
@@ -89,20 +105,20 @@ fn open_file(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region, 
     }
     let bytes = metadata.len();
     let unwritten =
-        Unwritten::scan(&file, bytes).map_err(|error| StorageError::from_io("map", path, error))?;
+        Unwritten::scan(file, bytes).map_err(|error| StorageError::from_io("map", path, error))?;
     if unwritten.total_bytes() > bytes / 100 * UNWRITTEN_PERCENT_MAX {
         let Unwritten { hole_bytes, unwritten_bytes } = unwritten;
         return Err(StorageError::Unwritten { path: path.into(), hole_bytes, unwritten_bytes, bytes });
     }
-    Region::reopen(&file, path, access.flags(), bytes, mode)
+    Region::reopen(file, path, access.flags(), bytes, mode)
 }
 
 fn open_device(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region, StorageError> {
     let mut flags = access.flags();
     let in_use = |uses| StorageError::InUse { path: path.into(), uses };
+    let number = DeviceNumber::for_block_device(path);
     if access != Access::ReadOnly {
         // The kernel lets a write-protected device be opened for writing and fails the writes.
-        let number = DeviceNumber::for_block_device(path);
         if number.is_some_and(is_read_only) {
             return Err(StorageError::ReadOnlyDevice { path: path.into() });
         }
@@ -128,7 +144,9 @@ fn open_device(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region
         Err(error) => return Err(StorageError::from_io("open", path, error)),
     };
     let failed = |error| StorageError::from_io("look at", path, error);
-    if !file.metadata().map_err(failed)?.file_type().is_block_device() {
+    let metadata = file.metadata().map_err(failed)?;
+    let opened = metadata.file_type().is_block_device().then(|| DeviceNumber::from_dev(metadata.rdev()));
+    if opened.is_none() || opened != number {
         return Err(StorageError::NotATarget { path: path.into(), found: "different thing than before" });
     }
     let bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;

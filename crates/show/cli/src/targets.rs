@@ -192,7 +192,7 @@ impl Opening<'_> {
             .iter()
             .any(|named| workspace::canonical(named) == workspace::canonical(&target.path));
         let path = real_entry(&target.path);
-        let ours = match target.create_bytes {
+        let mut ours = match target.create_bytes {
             Some(bytes) => Some(lasting(&path, bytes, self.history, self.out)?),
             None => known(&path, demand.writes && !destroyed, self.history)?,
         };
@@ -209,15 +209,21 @@ impl Opening<'_> {
                 format!("cannot write to {} both through the page cache and past it", target.path.display());
             return Err(Failure::new(what).with_remedy("one caching for all workloads on a block device"));
         }
-        if let Some(mut file) = ours.filter(|_| demand.writes) {
+        if let Some(file) = ours.as_mut().filter(|_| demand.writes) {
             file.begin_load()?;
-            record(&file, self.history)?;
-            self.opened.loaded.push(file);
+            record(file, self.history)?;
         }
-        for caching in &demand.cachings {
-            let region = opened.open_for(access, *caching).map_err(not_ours)?;
-            self.opened.regions.push((at, *caching, region));
-        }
+        let regions = demand.cachings.iter().map(|caching| {
+            let region = match &ours {
+                Some(file) => opened.open_made(file, access, *caching),
+                None => opened.open_for(access, *caching),
+            };
+            Ok((at, *caching, region.map_err(not_ours)?))
+        });
+        let regions: Result<Vec<_>, Failure> = regions.collect();
+        // Also if one cannot be opened: the load has begun.
+        self.opened.loaded.extend(ours.filter(|_| demand.writes));
+        self.opened.regions.extend(regions?);
         Ok(())
     }
 
@@ -267,7 +273,7 @@ fn lasting(path: &Path, bytes: u64, history: &mut History, out: &mut Output) -> 
             out.note(format_args!("{} had {was}: it is made anew with {is}", path.display()));
             file.remove()?;
         }
-        FoundFile::Unfinished(file) => file.remove()?,
+        FoundFile::Interrupted => return Err(killed(path)),
         FoundFile::Changed => return Err(changed(path)),
         FoundFile::NotOurs => return Err(StorageError::Exists { path: path.into() }.into()),
     }
@@ -290,16 +296,9 @@ fn known(path: &Path, must_be_ours: bool, history: &History) -> Result<Option<Ma
     let recorded = history.mark_of(path)?;
     match MadeFile::find(path, recorded.as_deref())? {
         FoundFile::Ours(file) => Ok(Some(file)),
-        FoundFile::Unfinished(file) => {
-            let what =
-                format!("cannot load {}: a headroom was ended while it made this file", path.display());
-            Err(Failure::new(what).with_remedy(format_args!(
-                "--create {}, which makes it anew",
-                format_bytes(file.bytes()).replace(" GiB", "G").replace(" MiB", "M")
-            )))
-        }
+        FoundFile::Interrupted if must_be_ours => Err(killed(path)),
         FoundFile::Changed if must_be_ours => Err(changed(path)),
-        FoundFile::Changed | FoundFile::Nothing | FoundFile::NotOurs => Ok(None),
+        FoundFile::Interrupted | FoundFile::Changed | FoundFile::Nothing | FoundFile::NotOurs => Ok(None),
     }
 }
 
@@ -307,6 +306,16 @@ fn changed(path: &Path) -> Failure {
     let what = "headroom made this file, but another program changed it since";
     Failure::new(format_args!("cannot write to {}: {what}", path.display())).with_remedy(format_args!(
         "another path with --create SIZE; or --destroy-data {}, after which its content is lost",
+        path.display()
+    ))
+}
+
+fn killed(path: &Path, doing: &str) -> Failure {
+    let what =
+        format!("a headroom was killed while it {doing} this file, and what is in it since is unknown");
+    Failure::new(format_args!("cannot write to {}: {what}", path.display())).with_remedy(format_args!(
+        "remove it if nothing of yours is in it, and make it again with --create SIZE; or --destroy-data {}, after \
+         which its content is lost",
         path.display()
     ))
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use storage::{Access, FillProgress, FoundFile, MadeFile, StorageError, Target};
 use workload::Caching;
@@ -56,11 +56,58 @@ fn after_load_it_is_still_ours_and_after_anybody_elses_writing_it_is_not() {
     let FoundFile::Ours(mut second) = find(&path) else { panic!("it is ours") };
     assert!(matches!(second.begin_load(), Err(StorageError::WorkspaceInUse { .. })), "one at a time");
     write(1);
-    assert!(matches!(find(&path), FoundFile::Ours(_)), "a killed headroom leaves it so");
     file.end_load().unwrap();
     assert!(matches!(find(&path), FoundFile::Ours(_)));
     write(2);
     assert!(matches!(find(&path), FoundFile::Changed));
+}
+
+/// Which file system or data may be in it now is unknown: the last write of the killed load was never recorded.
+#[test]
+fn what_a_killed_load_left_is_not_written_to_again() {
+    let (_dir, path) = made();
+    let FoundFile::Ours(mut file) = find(&path) else { panic!("it is ours") };
+    file.begin_load().unwrap();
+    // The end of the process closes the file.
+    drop(file);
+    assert!(matches!(find(&path), FoundFile::Interrupted), "who has written to it since is unknown");
+    fs::File::options().write(true).open(&path).unwrap().write_all_at(b"a file system", 0).unwrap();
+    assert!(matches!(find(&path), FoundFile::Interrupted));
+}
+
+#[test]
+fn what_took_the_name_of_a_checked_file_is_neither_written_to_nor_removed() {
+    let (dir, path) = made();
+    let precious = dir.path().join("precious");
+    fs::write(&precious, vec![7; 4 << 20]).unwrap();
+    let FoundFile::Ours(file) = find(&path) else { panic!("it is ours") };
+    let moved = dir.path().join("moved");
+    fs::rename(&path, &moved).unwrap();
+    std::os::unix::fs::symlink(&precious, &path).unwrap();
+    let target = Target::open(&path).unwrap();
+    let access = Access::ReadWrite { destroy_data: true };
+    let region = target.open_made(&file, access, Caching::Buffered).unwrap();
+    region.file.write_all_at(b"load", 0).unwrap();
+    assert_eq!(fs::read(&moved).unwrap()[..4], *b"load");
+    file.remove().unwrap();
+    assert_eq!(fs::read_link(&path).unwrap(), precious);
+    assert_eq!(fs::read(&precious).unwrap(), vec![7; 4 << 20]);
+}
+
+#[test]
+fn a_mark_counts_only_on_a_file_that_none_but_its_owner_can_have_marked() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    let (_dir, path) = made();
+    for mode in [0o620, 0o602, 0o666] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        assert!(matches!(find(&path), FoundFile::NotOurs), "{mode:o}");
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(matches!(find(&path), FoundFile::Ours(_)));
+    chown(&path, Some(65_534), None).unwrap();
+    assert!(matches!(find(&path), FoundFile::NotOurs), "another user's mark");
 }
 
 #[test]
@@ -104,10 +151,8 @@ fn one_ended_while_it_was_made_leaves_nothing_or_says_so() {
         "version=1 inode={inode} {}",
         mark.split_once(" bytes").map(|(_, rest)| format!("bytes{rest}")).unwrap()
     );
-    let found = MadeFile::find(&path, Some(&recorded)).unwrap();
-    let FoundFile::Unfinished(file) = found else { panic!("it was never whole") };
-    file.remove().unwrap();
-    assert!(matches!(find(&path), FoundFile::Nothing));
+    assert!(matches!(MadeFile::find(&path, Some(&recorded)).unwrap(), FoundFile::Interrupted));
+    fs::remove_file(&path).unwrap();
     let huge = MadeFile::create(&path, 1 << 60);
     assert!(matches!(huge, Err(StorageError::NoRoom { .. })));
     assert!(!path.exists());

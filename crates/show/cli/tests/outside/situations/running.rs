@@ -4,6 +4,7 @@ use super::{Finished, Started, headroom, nothing_left, test_files_on_record, tex
 use crate::programs::Headroom;
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -90,7 +91,8 @@ fn killed_the_next_run_cleans_and_goes_on() {
     nothing_left(dir.path());
     assert_eq!(test_files_on_record(&ours), 0);
 
-    // A lasting file: after a kill during the load it is kept, after a kill during its creation it is created again.
+    // A lasting file: after a kill, while it is made or under load, it is not written to again, with or without a size,
+    // because somebody may have put data into it since.
     let lasting = dir.path().join("scratch.dat");
     let load = |create: &[&str], time: &str| {
         let base = ["run", text(&lasting), "--writes", "100", "--warm-up", "0s", "--duration", time];
@@ -100,15 +102,26 @@ fn killed_the_next_run_cleans_and_goes_on() {
     run.wait_until("the lasting file", || lasting.metadata().is_ok_and(|file| file.len() == 1024 * MIB));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
-    load(&[], "1s").end().refused(3, &["a headroom was ended while it made this file", "try: --create 1G"]);
+    let killed = ["a headroom was killed while it wrote to this file", "try: remove it if nothing of yours"];
+    for create in [&[][..], &["--create", "1G"], &["--create", "64M"]] {
+        load(create, "1s").end().refused(3, &killed);
+    }
+    fs::remove_file(&lasting).unwrap();
     assert_eq!(load(&["--create", "64M"], "1s").end().code, Some(0));
     assert_eq!(fs::metadata(&lasting).unwrap().len(), 64 * MIB);
     let run = load(&[], "1h");
     std::thread::sleep(Duration::from_secs(2));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
-    let said = load(&[], "1s").end();
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let file_system = OpenOptions::new().write(true).open(&lasting).unwrap();
+    file_system.write_all_at(b"a file system", 0).unwrap();
+    for create in [&[][..], &["--create", "64M"]] {
+        load(create, "1s").end().refused(3, &killed);
+    }
+    assert!(fs::read(&lasting).unwrap().starts_with(b"a file system"));
+    let read = headroom(&ours, &["run", text(&lasting), "--warm-up", "0s", "--duration", "1s"]);
+    assert_eq!(read.code, Some(0), "{}", read.stderr);
+    assert_eq!(load(&["--destroy-data", text(&lasting)], "1s").end().code, Some(0));
 }
 
 #[test]
