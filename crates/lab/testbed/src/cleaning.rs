@@ -2,6 +2,7 @@ use luns::LoopDevice;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +26,7 @@ pub(crate) fn scratch() -> std::io::Result<(PathBuf, File)> {
     let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
     let mut disks: Vec<_> = ours
         .map(|entry| entry.path())
-        .filter(|path| path.is_dir())
+        .filter(|path| is_own_directory(path))
         .map(|path| (changed(&path), path))
         .collect();
     // A disk may lie on an older one.
@@ -38,6 +39,12 @@ pub(crate) fn scratch() -> std::io::Result<(PathBuf, File)> {
     let alive = File::create(directory.join("alive"))?;
     flock(&alive, FlockOperation::NonBlockingLockExclusive)?;
     Ok((directory, alive))
+}
+
+/// Another user may make such names in the temporary directory too, with links in them to what is to be removed.
+fn is_own_directory(path: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user)
 }
 
 fn changed(path: &Path) -> Option<SystemTime> {

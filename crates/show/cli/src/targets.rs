@@ -310,9 +310,8 @@ fn changed(path: &Path) -> Failure {
     ))
 }
 
-fn killed(path: &Path, doing: &str) -> Failure {
-    let what =
-        format!("a headroom was killed while it {doing} this file, and what is in it since is unknown");
+fn killed(path: &Path) -> Failure {
+    let what = "a headroom was killed while it wrote to this file, and who wrote to it since is unknown";
     Failure::new(format_args!("cannot write to {}: {what}", path.display())).with_remedy(format_args!(
         "remove it if nothing of yours is in it, and make it again with --create SIZE; or --destroy-data {}, after \
          which its content is lost",

@@ -2,16 +2,17 @@
 
 use crate::Error;
 use everyday::PageCache;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, chown};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
+use std::path::{Path, PathBuf};
 
-/// Copies a directory durably: by shared blocks if the file system supports them, else by bytes.
+/// Copies a directory durably: by shared blocks if the file system supports them, else by bytes. The server whose files
+/// they are may run as another user: its links are not followed, and the copy is that user's only when it is complete.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     for_each_file(from, to, &mut |from, to| {
-        let mut source = File::open(from).map_err(Error::io("open", from))?;
+        let mut source = open_itself(from, libc::O_NONBLOCK).map_err(Error::io("open", from))?;
         let mut target = File::create_new(to).map_err(Error::io("make", to))?;
         // SAFETY: both descriptors are open, and the call takes no pointers.
         let shared = unsafe { libc::ioctl(target.as_raw_fd(), libc::FICLONE as _, source.as_raw_fd()) } == 0;
@@ -19,13 +20,18 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
             io::copy(&mut source, &mut target).map_err(Error::io("copy", from))?;
         }
         target.sync_all().map_err(Error::io("sync", to))?;
-        same_rights(from, to)
+        same_rights(&source, to)
     })
 }
 
+/// Opens a file or directory, never through a link in its last name.
+fn open_itself(path: &Path, flags: i32) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | flags).open(path)
+}
+
 /// Gives `to` the owner and permissions of `from`: a server opens nothing else.
-fn same_rights(from: &Path, to: &Path) -> Result<(), Error> {
-    let metadata = fs::metadata(from).map_err(Error::io("look at", from))?;
+fn same_rights(from: &File, to: &Path) -> Result<(), Error> {
+    let metadata = from.metadata().map_err(Error::io("look at the origin of", to))?;
     fs::set_permissions(to, metadata.permissions()).map_err(Error::io("set the rights of", to))?;
     chown(to, Some(metadata.uid()), Some(metadata.gid())).map_err(Error::io("give away", to))
 }
@@ -45,11 +51,14 @@ fn for_each_file(
     to: &Path,
     work: &mut dyn FnMut(&Path, &Path) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    if !to.exists() {
-        fs::create_dir(to).map_err(Error::io("make", to))?;
-        same_rights(from, to)?;
+    let opened = open_itself(from, libc::O_DIRECTORY).map_err(Error::io("open", from))?;
+    let is_new = !to.exists();
+    if is_new {
+        DirBuilder::new().mode(0o700).create(to).map_err(Error::io("make", to))?;
     }
-    for entry in fs::read_dir(from).map_err(Error::io("read", from))? {
+    // The names are those of the open directory, whatever its own name leads to by now.
+    let held = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    for entry in fs::read_dir(held).map_err(Error::io("read", from))? {
         let entry = entry.map_err(Error::io("read", from))?;
         let kind = entry.file_type().map_err(Error::io("look at", &entry.path()))?;
         let to = to.join(entry.file_name());
@@ -59,7 +68,7 @@ fn for_each_file(
             work(&entry.path(), &to)?;
         }
     }
-    Ok(())
+    if is_new { same_rights(&opened, to) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -83,5 +92,17 @@ mod tests {
         let rights = fs::metadata(to.join("empty")).unwrap().permissions().mode();
         assert_eq!(rights & 0o777, 0o700, "PostgreSQL requires its directory to be private");
         assert!(copy(&from, &to).is_err(), "nothing is overwritten");
+    }
+
+    #[test]
+    fn no_link_of_a_server_s_user_is_copied_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, precious) = (dir.path().join("from"), dir.path().join("precious"));
+        fs::create_dir(&precious).unwrap();
+        fs::write(precious.join("key"), "secret").unwrap();
+        std::os::unix::fs::symlink(&precious, &from).unwrap();
+        assert!(copy(&from, &dir.path().join("to")).is_err(), "as if it became a link meanwhile");
+        assert!(open_itself(&from, 0).is_err());
+        assert!(!dir.path().join("to").exists());
     }
 }
