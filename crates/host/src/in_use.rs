@@ -49,8 +49,8 @@ pub fn device_uses(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
     uses.extend(swaps.map(DeviceUse::Swap));
     uses.extend(devices.holders(number).into_iter().map(DeviceUse::HeldBy));
     uses.extend(backing(&devices, |found| match found {
-        Found::Status(status) => is_part(Some(status.block_device)),
-        Found::Name(name) => is_part(DeviceNumber::for_block_device(name)),
+        BackingFile::Status(status) => is_part(Some(status.block_device)),
+        BackingFile::Name(name) => is_part(DeviceNumber::for_block_device(name)),
     }));
     Ok(uses)
 }
@@ -64,23 +64,23 @@ pub fn file_uses(metadata: &fs::Metadata) -> io::Result<Vec<DeviceUse>> {
     let is_same = |path: &Path| fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == identity);
     let swaps = read_swaps()?.into_iter().filter(|area| is_same(area)).map(DeviceUse::Swap);
     let backing = backing(&BlockDevices::host(), |found| match found {
-        Found::Status(status) => status.file == identity,
-        Found::Name(name) => is_same(name),
+        BackingFile::Status(status) => status.file == identity,
+        BackingFile::Name(name) => is_same(name),
     });
     Ok(swaps.chain(backing).collect())
 }
 
 /// What is known of a loop device's file.
-enum Found<'a> {
+enum BackingFile<'a> {
     Status(LoopStatus),
     /// Only the name that sysfs shows, because this user may not open the device.
     Name(&'a Path),
 }
 
-fn backing(devices: &BlockDevices, is_it: impl Fn(Found<'_>) -> bool) -> Vec<DeviceUse> {
+fn backing(devices: &BlockDevices, is_it: impl Fn(BackingFile<'_>) -> bool) -> Vec<DeviceUse> {
     let mut loops = devices.loop_devices();
     loops.retain(|device| {
-        is_it(LoopStatus::read(device).map_or(Found::Name(&device.backing_file), Found::Status))
+        is_it(LoopStatus::read(device).map_or(BackingFile::Name(&device.backing_file), BackingFile::Status))
     });
     loops.into_iter().map(|device| DeviceUse::Backing(device.name)).collect()
 }

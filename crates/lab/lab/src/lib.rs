@@ -20,6 +20,9 @@ pub use error::Error;
 
 use collect::SourceError;
 use collect::process::{Process, Selection};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::time::Duration;
 
 /// Progress of an experiment.
@@ -48,4 +51,9 @@ fn add_notes(notes: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
             notes.push(note);
         }
     }
+}
+
+/// Makes a directory for an engine that no other user may enter; a server lets in its own user.
+fn private_directory(path: &Path) -> Result<(), Error> {
+    DirBuilder::new().mode(0o700).create(path).map_err(Error::io("make", path))
 }

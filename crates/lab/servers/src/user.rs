@@ -21,15 +21,15 @@ impl User {
     /// The user for a server, "PostgreSQL" with "postgres".
     ///
     /// # Errors
-    /// [`Error::NoUser`] if this is root and neither that user nor "nobody" exists.
+    /// [`Error::NoUser`] if this is root and that user does not exist. A user that other programs run as too, such as
+    /// "nobody", will not do: they could change the server's files.
     pub fn find(what: &'static str, user: &'static str) -> Result<User, Error> {
         // SAFETY: it takes nothing and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
             return Ok(User(None));
         }
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let ids = ids(&users, user).or_else(|| ids(&users, "nobody"));
-        ids.map(|ids| User(Some(ids))).ok_or(Error::NoUser { what, user })
+        ids(&users, user).map(|ids| User(Some(ids))).ok_or(Error::NoUser { what, user })
     }
 
     /// Whether it is not the user of this program.
@@ -103,5 +103,14 @@ mod tests {
         assert_eq!(ids(users, "postgres"), Some(Ids { user: 101, group: 104 }));
         assert_eq!(ids(users, "bad"), None);
         assert_eq!(ids(users, "mysql"), None);
+    }
+
+    #[test]
+    fn a_server_has_a_user_of_its_own_or_is_not_run_by_root() {
+        // SAFETY: it takes nothing and cannot fail.
+        match unsafe { libc::geteuid() } {
+            0 => assert!(matches!(User::find("server", "no-such-user"), Err(Error::NoUser { .. }))),
+            _ => assert!(!User::find("server", "no-such-user").unwrap().is_other()),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Names below an open directory, whatever other users make of them meanwhile, and whose files they lead to.
 
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -42,10 +42,10 @@ fn mount_id(file: impl AsFd) -> Result<String, Errno> {
 /// Removes a file or a directory with all that is in it. `false` if something is mounted there or below: that stays, and
 /// so do the directories above it.
 pub(crate) fn remove(directory: impl AsFd, name: impl Arg + Copy) -> Result<bool, Errno> {
-    remove_below(&directory.as_fd(), name, 0)
+    remove_below(directory.as_fd(), name, 0)
 }
 
-fn remove_below(directory: impl AsFd + Copy, name: impl Arg + Copy, depth: usize) -> Result<bool, Errno> {
+fn remove_below(directory: BorrowedFd<'_>, name: impl Arg + Copy, depth: usize) -> Result<bool, Errno> {
     match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
         Err(Errno::ISDIR) => {}
         done => return is_gone(done),
@@ -62,7 +62,7 @@ fn remove_below(directory: impl AsFd + Copy, name: impl Arg + Copy, depth: usize
     for entry in Dir::read_from(&below)? {
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            is_empty &= remove_below(&below.as_fd(), entry.file_name(), depth + 1)?;
+            is_empty &= remove_below(below.as_fd(), entry.file_name(), depth + 1)?;
         }
     }
     if !is_empty {

@@ -22,7 +22,7 @@ use std::str::FromStr;
 /// overwritten. While the file is made and while load runs, the mark has another state and no time, since a killed
 /// Headroom cannot record its last write: who wrote to the file afterwards is unknown then, and it is not overwritten either.
 ///
-/// An attribute counts only on a file of this user that no other user may write to, since whoever writes to a file may mark
+/// An attribute counts only on a file of this user that no other user may write to, since a user who writes to a file may mark
 /// it. What was checked is the open file, and all later use is of that file, whatever its name leads to meanwhile.
 #[derive(Debug)]
 pub struct MadeFile {

@@ -24,7 +24,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 ///
 /// Directory and marker must belong to the user of this program, and no other user may write to them: nothing that another
 /// user prepared is read, replayed or written through. All names are below the open directory, which no rename replaces.
-/// Work that needs paths calls [`check_path`](Self::check_path) first.
+/// Work that needs paths calls [`require_private_path`](Self::require_private_path) first.
 #[derive(Debug)]
 pub struct Workspace {
     dir: PathBuf,
@@ -96,23 +96,32 @@ impl Workspace {
     }
 
     /// Refuses a directory whose path another user could lead elsewhere: required before work that opens files by their
-    /// paths, as the engines of experiments do. Only root is refused.
+    /// paths, as the engines of experiments do. [`path`](Self::path) has no symlinks from then on. Only root is refused.
     ///
     /// # Errors
     /// [`StorageError::PathNotPrivate`]; the kernel's.
-    pub fn check_path(&self) -> Result<(), StorageError> {
+    pub fn require_private_path(&mut self) -> Result<(), StorageError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
         }
         let failed = |error| StorageError::from_io("look at", &self.dir, error);
-        for path in fs::canonicalize(&self.dir).map_err(failed)?.ancestors() {
+        let real = fs::canonicalize(&self.dir).map_err(failed)?;
+        let refused = |path: &Path, why| Err(StorageError::PathNotPrivate { path: path.into(), why });
+        for path in real.ancestors() {
             let metadata = fs::symlink_metadata(path).map_err(failed)?;
             let is_sticky = metadata.mode() & 0o1000 != 0;
             let mode = if is_sticky { 0 } else { metadata.mode() };
             if let Some(why) = beneath::not_private(metadata.uid(), mode) {
-                return Err(StorageError::PathNotPrivate { path: path.into(), why });
+                return refused(path, why);
             }
         }
+        // The names are private now. They may have led elsewhere when the directory was opened.
+        let [found, opened] = [rustix::fs::stat(&real), rustix::fs::fstat(&self.parent)];
+        let failed = |error: Errno| failed(error.into());
+        if !beneath::is_same(&found.map_err(failed)?, &opened.map_err(failed)?) {
+            return refused(&self.dir, "its path led to another directory a moment ago".into());
+        }
+        self.path = real.join(DIRECTORY);
         Ok(())
     }
 

@@ -92,8 +92,8 @@ pub fn run(args: &CommitArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let target = Target::open(&args.dir)?;
     let mut history = kept::open_to_write(history)?;
     interrupt::install();
-    let workspace = workspace::open(target.path(), &mut history, out)?;
-    workspace.check_path()?;
+    let mut workspace = workspace::open(target.path(), &mut history, out)?;
+    workspace.require_private_path()?;
     let is_named = |engine: &Engine| match engine {
         Engine::Postgres => postgres.is_some(),
         Engine::Mariadb => mariadb.is_some(),

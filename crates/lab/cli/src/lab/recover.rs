@@ -121,8 +121,8 @@ pub fn run(args: &RecoverArgs, history: Option<&Path>, out: &mut Output) -> Done
     }
     let mut history = kept::open_to_write(history)?;
     interrupt::install();
-    let workspace = workspace::open(target.path(), &mut history, out)?;
-    workspace.check_path()?;
+    let mut workspace = workspace::open(target.path(), &mut history, out)?;
+    workspace.require_private_path()?;
     workspace.check_room(room_bytes(&plan)).map_err(|error| {
         let needed = format!(
             "needed for {} of log and a data file of {}: {}",

@@ -5,7 +5,6 @@ use crate::Error;
 use ::pagestore::KeepAwake;
 use experiments::Durability;
 use headroom_sqlite::Registry;
-use std::fs;
 use std::str::FromStr;
 
 /// An engine that commits.
@@ -101,7 +100,7 @@ impl Engine {
 
     pub(super) fn open(self, plan: &Plan, registry: &'static Registry) -> Result<Box<dyn Committer>, Error> {
         let dir = plan.dir.join(self.name());
-        fs::create_dir(&dir).map_err(Error::io("make", &dir))?;
+        crate::private_directory(&dir)?;
         Ok(match self {
             Engine::SqliteRollback => Box::new(sqlite::Sqlite::new(sqlite::Journal::Rollback, registry)),
             Engine::SqliteWal => Box::new(sqlite::Sqlite::new(sqlite::Journal::WriteAhead, registry)),

@@ -136,7 +136,7 @@ pub fn run(
             break;
         }
         let dir = plan.dir.join(engine.name());
-        fs::create_dir(&dir).map_err(Error::io("make", &dir))?;
+        crate::private_directory(&dir)?;
         let done = match engine.open_victim(&run, &dir) {
             Ok(mut victim) => Recoveries {
                 engine,

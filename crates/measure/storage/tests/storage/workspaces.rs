@@ -251,22 +251,27 @@ fn a_path_that_another_user_may_lead_elsewhere_is_not_for_an_experiment_of_root(
     let above = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let directory = above.path().join("directory");
     fs::create_dir(&directory).unwrap();
-    let workspace = Workspace::open(&directory).unwrap();
-    workspace.check_path().unwrap();
-    let refused = |expected: &str| {
-        let error = workspace.check_path().unwrap_err();
-        assert!(
-            matches!(&error, StorageError::PathNotPrivate { path, .. } if path == above.path()),
-            "{error:?}"
-        );
-        assert!(error.to_string().contains(expected), "{error}");
+    let link = above.path().join("link");
+    symlink(&directory, &link).unwrap();
+    let mut workspace = Workspace::open(&link).unwrap();
+    workspace.require_private_path().unwrap();
+    assert_eq!(workspace.path(), directory.join("headroom.tmp"), "no link is followed later");
+    let set = |mode| fs::set_permissions(above.path(), fs::Permissions::from_mode(mode)).unwrap();
+    let refused = |workspace: &mut Workspace, at: &Path, expected: &str| {
+        let error = workspace.require_private_path().unwrap_err();
+        assert!(matches!(&error, StorageError::PathNotPrivate { path, .. } if path == at), "{error:?}");
+        assert!(error.to_string().contains(expected) && error.remedy().is_some(), "{error}");
     };
-    fs::set_permissions(above.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    refused("other users may write to it");
-    fs::set_permissions(above.path(), fs::Permissions::from_mode(0o1777)).unwrap();
-    workspace.check_path().unwrap();
+    set(0o777);
+    refused(&mut workspace, above.path(), "other users may write to it");
+    set(0o1777);
+    workspace.require_private_path().unwrap();
     chown(above.path(), Some(NOBODY), None).unwrap();
-    refused("it belongs to user 65534");
+    refused(&mut workspace, above.path(), "it belongs to user 65534");
+    chown(above.path(), Some(0), None).unwrap();
+    fs::remove_file(&link).unwrap();
+    symlink(fs::canonicalize("/usr").unwrap(), &link).unwrap();
+    refused(&mut workspace, &link, "its path led to another directory");
     // Work by descriptors needs no such path.
     made(&workspace, MIB).unwrap();
 }

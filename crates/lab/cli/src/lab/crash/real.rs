@@ -46,8 +46,8 @@ pub fn run(directory: &Path, duration: Duration, history: Option<&Path>, out: &m
     let target = Target::open(directory)?;
     let mut history = kept::open_to_write(history)?;
     interrupt::install();
-    let workspace = workspace::open(target.path(), &mut history, out)?;
-    workspace.check_path()?;
+    let mut workspace = workspace::open(target.path(), &mut history, out)?;
+    workspace.require_private_path()?;
     let store = workspace.entry("lab-crash");
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
     let seed = u64::from(std::process::id());

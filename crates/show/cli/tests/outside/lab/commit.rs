@@ -3,6 +3,7 @@
 use super::{directory, is_empty, is_root};
 use crate::programs::Headroom;
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -262,6 +263,8 @@ fn what_a_killed_run_leaves_is_no_server_and_is_cleaned() {
         assert!(began.elapsed() < Duration::from_secs(60) && running.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(20));
     }
+    let rights = std::fs::metadata(&entry).unwrap().permissions().mode();
+    assert_eq!(rights & 0o007, 0, "no other user gets in: {rights:o}");
     running.kill().unwrap();
     running.wait().unwrap();
     while processes_below(dir.path()) > 0 {
