@@ -107,7 +107,8 @@ mod tests {
         std::os::unix::fs::symlink("file", directory.path().join("link")).unwrap();
         let opened = fs::File::open(directory.path()).unwrap();
         let root = fs::File::open("/").unwrap();
-        let opens: [fn(&fs::File, &str) -> Result<OwnedFd, Errno>; 2] = [
+        type Open = fn(&fs::File, &str) -> Result<OwnedFd, Errno>;
+        let opens: [Open; 2] = [
             |directory, name| open(directory, name, READ, Mode::empty()),
             |directory, name| open_on_mount(directory, name, READ, Mode::empty()),
         ];
