@@ -7,6 +7,14 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+
+/// A new mount namespace begins with the mounts of the others, and keeps them until it ends: one test at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
 
 /// A LUN with an ext4 on it, and mounts that end with the test.
 struct Fixture {
@@ -66,6 +74,7 @@ impl Drop for Fixture {
 
 #[test]
 fn a_device_mounted_at_a_name_that_is_not_utf8_is_not_removed() {
+    let _alone = one_at_a_time();
     let Some(mut fixture) = Fixture::new() else { return };
     let point = fixture.mount(b"caf\xe9 \\040\n");
     fs::write(point.join("kept"), "kept").unwrap();
@@ -75,6 +84,7 @@ fn a_device_mounted_at_a_name_that_is_not_utf8_is_not_removed() {
 
 #[test]
 fn a_device_is_not_removed_while_another_mount_has_a_name_that_is_not_utf8() {
+    let _alone = one_at_a_time();
     let (Some(mut odd), Some(mut plain)) = (Fixture::new(), Fixture::new()) else { return };
     odd.mount(b"\xff");
     let point = plain.mount(b"plain");
@@ -83,6 +93,7 @@ fn a_device_is_not_removed_while_another_mount_has_a_name_that_is_not_utf8() {
 
 #[test]
 fn a_device_mounted_in_another_mount_namespace_is_not_removed() {
+    let _alone = one_at_a_time();
     let Some(mut fixture) = Fixture::new() else { return };
     let point = fixture.mount(b"hidden");
     fixture.unmount();
