@@ -270,7 +270,7 @@ fn after_torn(
     (sequence, model): (u64, Model),
     chance: &mut Chance,
 ) -> (Start, Vec<workload::Step>) {
-    let rotten = torn.rots(&mut files);
+    let rotten = torn.spoil_control_if_needed(&mut files);
     // Together the steps fill a whole block.
     let value_bytes = if before.setting.layout.log_sector_bytes > 512 { 20 } else { 900 };
     let steps = match torn {
@@ -369,9 +369,9 @@ impl Lab {
 }
 
 impl Torn {
-    /// Damages what the shape needs. Without the newest copy of the control file the next opening takes the same epoch as
+    /// Spoils the newest copy of the control file where the shape needs that; returns whether it did. Without the newest copy of the control file the next opening takes the same epoch as
     /// this one: only the chain tells the blocks of the two apart.
-    pub(crate) fn rots(self, files: &mut Files) -> bool {
+    pub(crate) fn spoil_control_if_needed(self, files: &mut Files) -> bool {
         let rotten = self == Torn::LastBlocks;
         if rotten {
             spoil_newest_control(files);

@@ -198,7 +198,7 @@ impl Lab {
         let judged = self.judge(run, &files, expected, &mut judging, generation);
         Some(judged.map(|found| {
             let (sequence, model) = found?;
-            let rotten = torn.is_some_and(|torn| torn.rots(&mut files));
+            let rotten = torn.is_some_and(|torn| torn.spoil_control_if_needed(&mut files));
             Some(Start { files, sequence, model, rotten })
         }))
     }

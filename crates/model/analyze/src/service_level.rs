@@ -33,8 +33,13 @@ pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
         return vec![finding.next("headroom doctor, which says what the source needs to time its I/O")];
     };
     let share = kept.kept as f64 / kept.operations.max(1) as f64;
+    let where_worst = match (case.broken, worst.share > 1.0) {
+        (true, _) => "farthest from it were",
+        (false, true) => "beyond it, but too few or explained, were",
+        (false, false) => "nearest to it came",
+    };
     let seen = format!(
-        "{} of {} in {} were in intervals that kept it; nearest to it came {} of {}: {} ({}) in the mean until {}{untimed}",
+        "{} of {} in {} were in intervals that kept it; {where_worst} {} of {}: {} ({}) in the mean until {}{untimed}",
         finding::share(share),
         words::counted(kept.operations, "I/O"),
         words::counted(kept.files as u64, "file"),
@@ -45,14 +50,8 @@ pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
         at(worst.until_unix_ns),
     );
     let finding = if case.broken {
-        let seen = seen.replacen("nearest to it came", "farthest from it were", 1);
         Finding::new(FindingKind::ServiceLevel, Weight::Note, format!("service level ({promised}): {seen}"))
     } else {
-        let seen = if worst.share > 1.0 {
-            seen.replacen("nearest to it came", "beyond it, but too few or explained, were", 1)
-        } else {
-            seen
-        };
         let text = format!("storage is acceptable for its service level ({promised}): {seen}");
         Finding::new(FindingKind::ServiceLevel, Weight::Good, text)
     };

@@ -9,9 +9,9 @@
 //!      │         client   CPU, other load, threads agree
 //!      │         target   size against RAM and caches, exact multiples, sectors
 //!      │         over_time  steady state, cliffs, stalls            (run_series.rs, steady.rs, cliffs.rs)
-//!      │         laws     Little, bytes = I/Os x size, the measured knee, a cap
+//!      │         laws     Little, bytes = I/Os x size, the measured knee; capped: a cap
 //!      │         arrivals requested rate, hidden stalls, a late generator
-//!      │         answers  percentiles that stand, where they jump, bands, write share, syncs
+//!      │         sample   percentiles that stand; jump, bands: where they jump; shares: writes, syncs
 //!      v
 //! Vec<Finding> kind, weight, one sentence, facts { what, value, unit }, remedy; the worst first
 //! ```

@@ -9,7 +9,7 @@ pub struct Arm {
     byte_ns: f64,
     seek_ns_min: f64,
     seek_ns_more: f64,
-    bytes: f64,
+    size_bytes: f64,
     queue: usize,
     /// Offset behind the last I/O.
     head: u64,
@@ -40,7 +40,7 @@ impl Arm {
             byte_ns: 1e9 / arm.bytes_per_s,
             seek_ns_min: arm.seek_ns_min as f64,
             seek_ns_more: (arm.seek_ns_max - arm.seek_ns_min) as f64,
-            bytes: size_bytes.max(1) as f64,
+            size_bytes: size_bytes.max(1) as f64,
             queue: arm.queue as usize,
             head: 0,
             busy: false,
@@ -65,8 +65,8 @@ impl Arm {
     pub fn begin(&mut self, now_ns: u64) -> (u32, u64) {
         let now_angle_ns = now_ns % self.rotation_ns;
         let considered = &self.waiting[..self.waiting.len().min(self.queue)];
-        let patient = now_ns.saturating_sub(considered[0].since_ns) > PATIENCE_NS;
-        let considered = if patient { &considered[..1] } else { considered };
+        let is_overdue = now_ns.saturating_sub(considered[0].since_ns) > PATIENCE_NS;
+        let considered = if is_overdue { &considered[..1] } else { considered };
         let reach_ns = |part: &Waiting| self.reach_ns(now_angle_ns, part);
         let (at, reach_ns) = considered
             .iter()
@@ -91,7 +91,7 @@ impl Arm {
         let seek_ns = if distance < self.track_bytes {
             0
         } else {
-            (self.seek_ns_min + self.seek_ns_more * (distance as f64 / self.bytes).sqrt()) as u64
+            (self.seek_ns_min + self.seek_ns_more * (distance as f64 / self.size_bytes).sqrt()) as u64
         };
         let mut angle_ns = now_angle_ns + seek_ns;
         while angle_ns >= self.rotation_ns {

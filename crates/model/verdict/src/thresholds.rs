@@ -1,7 +1,7 @@
 //! Where one verdict ends and the next begins.
 
-/// Fewer I/Os at the storage than [`IOS_MIN`](statistics::IOS_MIN) give no verdict, unless so many were answered from memory that the database is busy without its storage: a session that
-/// opens its catalog reads a hundred blocks already.
+/// So many I/Os answered from memory count as a busy database, even if fewer than [`IOS_MIN`](statistics::IOS_MIN) reached
+/// the storage. A session that opens its catalog reads a hundred blocks.
 pub const IOS_FROM_MEMORY_MIN: u64 = 1_000;
 /// At least this share of the moments must be known.
 pub const COVERAGE_MIN: f64 = 0.5;
@@ -17,11 +17,11 @@ pub const RATIO_DEGRADED: f64 = 3.0;
 pub const RATIO_AGREES: f64 = 2.0;
 /// One session that always waits for one I/O has N = 1; with computation in between less.
 pub const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.2;
-/// The least where it waits for commits: half of its time, so that batching gives up to 2 x.
+/// The smallest N of a session that waits for its commits: half of its time, so that batching gives up to 2 x.
 pub const SERIAL_COMMITS_MIN: f64 = 0.5;
-/// The same of a moment, around that mean. One session stays within it; a second of many that meet does not.
+/// N of one moment of a session whose mean is in [`SERIAL_OUTSTANDING`]. With many sessions some moments lie outside.
 pub const SERIAL_MOMENT: std::ops::Range<f64> = 0.35..1.5;
-/// At least this share of the moments is.
+/// Share of moments with N in [`SERIAL_MOMENT`] from which the load is serialized.
 pub const SERIAL_SHARE_MIN: f64 = 0.8;
 /// Moments of a source that reports late are judged in stretches of this many times its lag: at their ends a session's I/O
 /// may be missing or too much, a quarter then, as [`SERIAL_MOMENT`] allows.

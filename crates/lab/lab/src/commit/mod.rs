@@ -125,7 +125,9 @@ pub fn run(
                 continue;
             }
         };
+        let mut steps = 0;
         while let Some(measurement) = to_come.pop_if(|next| next.engine == *engine) {
+            steps += 1;
             let step = measurement.step();
             let later: Vec<Step> = to_come.iter().map(Measurement::step).collect();
             let mut report_rows = |done: u64, elapsed_s: f64| {
@@ -134,8 +136,7 @@ pub fn run(
                 let doing = measurement.describe(share);
                 report(&Progress { doing, left: left.map(Duration::from_secs_f64) });
             };
-            // The number of steps to come is different for each.
-            let dir = plan.dir.join(engine.name()).join(to_come.len().to_string());
+            let dir = plan.dir.join(engine.name()).join(steps.to_string());
             fs::create_dir(&dir).map_err(Error::io("make", &dir))?;
             let result = measurement.run(&dir, committer.as_mut(), stop, &mut report_rows)?;
             fs::remove_dir_all(&dir).map_err(Error::io("remove", &dir))?;

@@ -1,5 +1,5 @@
 //! Option files, as the MySQL and MariaDB clients read them: `user`, `password`, `host`, `port` and `socket` of
-//! `[client]`, a later file over an earlier one.
+//! the groups in `GROUPS`, a later file over an earlier one.
 //!
 //! ```text
 //! /etc/my.cnf, /etc/mysql/my.cnf, defaults-extra-file, ~/.my.cnf      or defaults-file alone
@@ -16,7 +16,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The options of the group [client].
+/// The options of the groups in `GROUPS`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientOptions {
     pub user: Option<String>,

@@ -94,7 +94,7 @@ fn an_uncommitted_relation_has_a_number_and_later_its_name() {
 #[test]
 fn relations_of_other_databases_and_tablespaces_are_named_as_far_as_possible() {
     on(&[15], |_, server| {
-        let place = server.data_directory().parent().unwrap().join("fast");
+        let place = server.data_directory().parent().unwrap().join("run/fast");
         server.sql(&format!("COPY (SELECT 1) TO PROGRAM 'mkdir {}'", place.display()));
         server.sql(&format!("CREATE TABLESPACE fast LOCATION '{}'", place.display()));
         server.sql("CREATE DATABASE shop");
