@@ -5,7 +5,8 @@
 //! GET /        ─> a text that names /metrics
 //! ```
 //!
-//! One thread and [`CONNECTIONS_MAX`] connections; a client that sends no request within [`PATIENCE`] is disconnected. It
+//! One thread and [`CONNECTIONS_MAX`] connections, each for one request that is sent and answered within [`PATIENCE`]. A
+//! further client is never kept waiting: an older connection of the address that has the most is closed for it. The server
 //! reads [`Totals`] and never a source, so that a scrape costs a database nothing.
 
 use http_body_util::Full;
@@ -14,18 +15,19 @@ use hyper::header::{ACCEPT, CONTENT_TYPE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use metrics::{Format, Totals};
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
 
-/// The most clients that are served in parallel; further ones wait.
+/// The most clients that are served in parallel: few servers scrape a recorder, and each answer may take megabytes.
 pub const CONNECTIONS_MAX: usize = 32;
-/// The time that a client has to send its request.
+/// The time that a client has to send its request and read the answer: that after which Prometheus gives up, too.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves in a thread of its own until the program ends. Returns the address that it listens on.
@@ -46,30 +48,46 @@ pub fn metrics(address: SocketAddr, totals: Arc<Mutex<Totals>>) -> io::Result<So
 
 async fn accept(listener: TcpListener, totals: Arc<Mutex<Totals>>) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // Oldest first.
+    let mut open: Vec<(IpAddr, AbortHandle)> = Vec::new();
     loop {
-        let Ok(permit) = free.clone().acquire_owned().await else { return Ok(()) };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, client) = match listener.accept().await {
+            Ok(accepted) => accepted,
             // No descriptor is free at the moment, or the client has disconnected.
             Err(_) => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
         };
-        let totals = totals.clone();
-        tokio::spawn(async move {
-            let answer = service_fn(move |request| {
-                let answer = answer(&request, &totals);
-                async move { Ok::<_, Infallible>(answer) }
-            });
-            let mut connection = http1::Builder::new();
-            connection.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-            // Errors of a connection are the client's.
-            let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
-            drop(permit);
-        });
+        open.retain(|(_, task)| !task.is_finished());
+        if open.len() >= CONNECTIONS_MAX {
+            let addresses: Vec<IpAddr> = open.iter().map(|(address, _)| *address).collect();
+            open.remove(to_close(&addresses)).1.abort();
+        }
+        let task = tokio::spawn(tokio::time::timeout(PATIENCE, serve_request(stream, totals.clone())));
+        open.push((client.ip(), task.abort_handle()));
+        // A request that has arrived is answered before many further connections are accepted.
+        tokio::task::yield_now().await;
     }
+}
+
+/// Which connection is closed for a further one: the oldest of the address that has the most.
+fn to_close(addresses: &[IpAddr]) -> usize {
+    let count = |address: &IpAddr| addresses.iter().filter(|other| *other == address).count();
+    // The last maximum is taken.
+    (0..addresses.len()).rev().max_by_key(|at| count(&addresses[*at])).unwrap_or(0)
+}
+
+async fn serve_request(stream: TcpStream, totals: Arc<Mutex<Totals>>) {
+    let answer = service_fn(move |request| {
+        let answer = answer(&request, &totals);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let mut connection = http1::Builder::new();
+    // An idle connection would hold a place, and be closed under a client that is about to use it.
+    connection.keep_alive(false);
+    // Errors of a connection are the client's.
+    let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
 }
 
 fn answer(request: &Request<Incoming>, totals: &Mutex<Totals>) -> Response<Full<Bytes>> {
@@ -98,4 +116,20 @@ fn response(status: StatusCode, content_type: &'static str, text: String) -> Res
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(content_type));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_connection_of_the_address_with_the_most_is_closed() {
+        let close = |hosts: &[u8]| {
+            let addresses: Vec<IpAddr> = hosts.iter().map(|host| [10, 0, 0, *host].into()).collect();
+            to_close(&addresses)
+        };
+        assert_eq!(close(&[1, 2, 2, 3]), 1);
+        assert_eq!(close(&[3, 3, 1, 1]), 0);
+        assert_eq!(close(&[1]), 0);
+    }
 }
