@@ -1,11 +1,11 @@
-use crate::error::LoadError;
+use crate::error::{LoadError, MemoryUse};
 use crate::io_buffers::HugePages;
 use crate::job::{Job, RunOptions, THREADS_MAX};
-use crate::ledger::BLOCKS_MAX;
-use crate::thread_plan::{BufferPool, ThreadPlan, choose_backend, parts_max};
+use crate::ledger::{BLOCK_BYTES, BLOCKS_MAX};
+use crate::thread_plan::{BufferPool, ThreadPlan, choose_backend, count_threads, parts_max};
 use stream::used_range;
 use workload::{
-    Access, Backend, Caching, InvalidWorkload, Pool, Trace, TraceKind, Walk, Workload, format_bytes,
+    Access, Backend, Caching, Content, InvalidWorkload, Pool, Trace, TraceKind, Walk, Workload, format_bytes,
 };
 
 /// An I/O is cut into no more parts: they are submitted together.
@@ -194,29 +194,62 @@ fn check_trace(job: &Job<'_>, trace: &Trace, align: u64) -> Result<(), LoadError
     Ok(())
 }
 
-/// Refuses more threads, memory or huge pages than there are, before anything starts.
+/// Refuses more threads than [`THREADS_MAX`], before they are planned: a plan of millions would itself not fit into memory.
+pub fn check_threads(jobs: &[Job<'_>], options: &RunOptions, allow_ring: bool) -> Result<(), LoadError> {
+    let threads = count_threads(jobs, options, allow_ring);
+    if threads <= THREADS_MAX {
+        return Ok(());
+    }
+    let blocking = jobs.iter().any(|job| choose_backend(job.workload, allow_ring) != Backend::IoUring);
+    let why = if blocking { " (without io_uring, each outstanding I/O needs one)" } else { "" };
+    Err(LoadError::Threads { threads, why })
+}
+
+/// Refuses more memory or huge pages than there are, before anything starts.
 pub fn check_resources(
     jobs: &[Job<'_>],
     options: &RunOptions,
     threads: &[ThreadPlan],
 ) -> Result<(), LoadError> {
-    if threads.len() as u64 > THREADS_MAX {
-        let blocking = threads.iter().any(|thread| thread.backend != Backend::IoUring);
-        let why = if blocking { " (without io_uring, each outstanding I/O needs one)" } else { "" };
-        return Err(LoadError::Threads { threads: threads.len() as u64, why });
-    }
     // Reserved huge pages are not part of the available memory.
     let (huge, ordinary): (Vec<BufferPool<'_>>, Vec<_>) =
         BufferPool::plan(threads, jobs).into_iter().partition(|pool| pool.wants_huge_pages(options));
-    let needed_bytes: u64 = ordinary.iter().map(BufferPool::bytes).sum();
+    let outstanding = threads.iter().map(|thread| u64::from(thread.slots())).sum();
+    let block_bytes = jobs.iter().map(|job| job.workload.shape.block_bytes).max().unwrap_or(0);
+    let verified = |job: &&Job<'_>| job.workload.verify.is_some() && job.workload.shape.writes();
+    let ledgers = jobs.iter().filter(verified).map(ledger_bytes);
+    let content = jobs.iter().map(|job| match job.workload.content {
+        Content::Buffer { bytes, .. } => bytes,
+        _ => 0,
+    });
+    let uses = [
+        (MemoryUse::Outstanding { outstanding, block_bytes }, ordinary.iter().map(BufferPool::bytes).sum()),
+        (MemoryUse::Ledger, ledgers.sum()),
+        // Sizes that a user chose freely: their sum may be beyond 64 bits.
+        (MemoryUse::Content, content.fold(0, u64::saturating_add)),
+    ];
     // Without swapping; unlimited where the kernel does not report it.
     let available_bytes = host::memory_figures().get("MemAvailable").copied().unwrap_or(u64::MAX);
-    if needed_bytes > available_bytes {
-        let outstanding = threads.iter().map(|thread| u64::from(thread.slots())).sum();
-        let block_bytes = jobs.iter().map(|job| job.workload.shape.block_bytes).max().unwrap_or(0);
-        return Err(LoadError::Memory { outstanding, block_bytes, needed_bytes, available_bytes });
-    }
+    check_memory(&uses, available_bytes)?;
     check_huge_pages(&huge)
+}
+
+/// Refuses the first use of memory for which the others leave too little.
+fn check_memory(uses: &[(MemoryUse, u64)], mut available_bytes: u64) -> Result<(), LoadError> {
+    for (used_by, needed_bytes) in uses.iter().copied() {
+        available_bytes = available_bytes.checked_sub(needed_bytes).ok_or(LoadError::Memory {
+            used_by,
+            needed_bytes,
+            available_bytes,
+        })?;
+    }
+    Ok(())
+}
+
+/// Bytes of the ledger of a verified job.
+fn ledger_bytes(job: &Job<'_>) -> u64 {
+    let (_, span) = used_range(job.workload, job.region.offset_bytes, job.region.bytes);
+    span / u64::from(job.workload.shape.block_bytes) * BLOCK_BYTES
 }
 
 fn check_huge_pages(pools: &[BufferPool<'_>]) -> Result<(), LoadError> {
@@ -228,4 +261,26 @@ fn check_huge_pages(pools: &[BufferPool<'_>]) -> Result<(), LoadError> {
     };
     let needed = pools.iter().map(|pool| pool.bytes().div_ceil(pages.page_bytes)).sum();
     if needed <= pages.free { Ok(()) } else { Err(LoadError::HugePages { needed, pages }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_use_of_memory_that_does_not_fit_beside_the_others_is_named() {
+        let outstanding = MemoryUse::Outstanding { outstanding: 4, block_bytes: 8192 };
+        let refused = |content: u64, available| {
+            let checked = check_memory(&[(outstanding, 1 << 20), (MemoryUse::Content, content)], available);
+            checked.err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(1 << 20, 2 << 20), None);
+        let text = refused(u64::MAX, 3 << 20).unwrap();
+        assert!(
+            text.contains("take their content from need 16777216 TiB") && text.contains("2 MiB are"),
+            "{text}"
+        );
+        let text = refused(0, 512).unwrap();
+        assert!(text.contains("buffers of 4 outstanding I/Os of up to 8 KiB need 1 MiB"), "{text}");
+    }
 }

@@ -38,9 +38,9 @@ const SOURCE_ALIGN: u64 = 512;
 /// with random bytes.
 ///
 /// # Errors
-/// Where the file cannot be read or is empty.
+/// Where the memory cannot be allocated, or the file cannot be read or is empty.
 pub fn source(bytes: u64, file: Option<&Path>, seed: u64) -> io::Result<AlignedBuffer> {
-    let mut memory = AlignedBuffer::new(bytes as usize, 4096);
+    let mut memory = AlignedBuffer::try_new(usize::try_from(bytes).unwrap_or(usize::MAX), 4096)?;
     let Some(path) = file else {
         let mut words = SplitMix64(seed ^ 0x5eed);
         fill_words(&mut memory, || words.next_word());

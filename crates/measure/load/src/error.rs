@@ -3,6 +3,25 @@ use crate::job::THREADS_MAX;
 use std::io;
 use workload::{InvalidWorkload, format_bytes};
 
+/// What a run keeps in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryUse {
+    /// The buffers of the outstanding I/Os of all threads and workloads.
+    #[error("the buffers of {outstanding} outstanding I/Os of up to {block}", block = format_bytes(u64::from(*block_bytes)))]
+    Outstanding {
+        /// Outstanding I/Os.
+        outstanding: u64,
+        /// The largest block.
+        block_bytes: u32,
+    },
+    /// The buffers that writes take their content from.
+    #[error("the buffers that writes take their content from")]
+    Content,
+    /// What was written to each block of verified workloads.
+    #[error("the marks of all blocks that are verified")]
+    Ledger,
+}
+
 /// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -49,22 +68,18 @@ pub enum LoadError {
         /// What is wrong with it.
         why: String,
     },
-    /// The buffers would not fit into memory.
+    /// What the run keeps in memory would not fit.
     #[error(
-        "cannot start the load: {outstanding} outstanding I/Os of up to {block} need {needed} of memory for their \
-         buffers, and {available} are available",
-        block = format_bytes(u64::from(*block_bytes)),
+        "cannot start the load: {used_by} need {needed} of memory, and {available} are available",
         needed = format_bytes(*needed_bytes),
         available = format_bytes(*available_bytes)
     )]
     Memory {
-        /// Outstanding I/Os of all threads and workloads.
-        outstanding: u64,
-        /// The largest block.
-        block_bytes: u32,
-        /// Bytes of their buffers.
+        /// What does not fit any more.
+        used_by: MemoryUse,
+        /// Bytes of it.
         needed_bytes: u64,
-        /// Bytes available.
+        /// Bytes available for it.
         available_bytes: u64,
     },
     /// Too few huge pages are free.
@@ -93,10 +108,10 @@ pub enum LoadError {
         /// The error of the ring.
         error: io::Error,
     },
-    /// The file that supplies the content of writes cannot be read.
-    #[error("cannot read {path}, which is to be written: {error}")]
+    /// The buffer that supplies the content of writes cannot be allocated, or its file cannot be read.
+    #[error("cannot fill the buffer of writes from {path}: {error}")]
     Source {
-        /// The file.
+        /// The file, or "random bytes".
         path: String,
         /// Why.
         error: io::Error,

@@ -27,6 +27,8 @@ const COUNT: u32 = UNSURE - 1;
 const MAGIC: &[u8; 8] = b"HEADROOM";
 const HEADER_BYTES: usize = 32;
 
+/// Bytes of a ledger for each block.
+pub const BLOCK_BYTES: u64 = size_of::<AtomicU32>() as u64;
 /// Most blocks of a ledger: 4 GiB of memory.
 pub const BLOCKS_MAX: u64 = 1 << 30;
 

@@ -46,7 +46,7 @@ mod thread_setup;
 mod verification;
 mod workers;
 
-pub use error::LoadError;
+pub use error::{LoadError, MemoryUse};
 pub use io_buffers::HugePages;
 pub use job::{Affinity, Job, RunControl, RunOptions, THREADS_MAX};
 pub use live::{LiveStats, RecentStats, RunStage};

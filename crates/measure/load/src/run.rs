@@ -1,4 +1,4 @@
-use crate::check::{check, check_resources};
+use crate::check::{check, check_resources, check_threads};
 use crate::error::LoadError;
 use crate::job::{Job, RunControl, RunOptions};
 use crate::live::LiveStats;
@@ -79,6 +79,7 @@ fn attempt(
     allow_ring: bool,
     watch: &mut dyn FnMut(&LiveStats) -> RunControl,
 ) -> Result<Vec<RunResult>, LoadError> {
+    check_threads(jobs, options, allow_ring)?;
     let threads = plan_threads(jobs, options, allow_ring);
     check_resources(jobs, options, &threads)?;
     Workers::new(jobs, options, &threads)?.run(watch)

@@ -28,6 +28,26 @@ pub struct LanePlan {
     pub slots: u32,
 }
 
+/// How many threads the jobs need.
+pub fn count_threads(jobs: &[Job<'_>], options: &RunOptions, allow_ring: bool) -> u64 {
+    match options.pool.filter(|_| allow_ring) {
+        Some(pool) => pool.threads.into(),
+        None => {
+            jobs.iter().map(|job| u64::from(threads_and_slots(job.workload, options, allow_ring).0)).sum()
+        }
+    }
+}
+
+/// The threads of a job without a shared ring, and the outstanding I/Os of each.
+fn threads_and_slots(workload: &Workload, options: &RunOptions, allow_ring: bool) -> (u32, u32) {
+    let threads = options.pool.map_or(workload.threads, |pool| pool.threads);
+    match choose_backend(workload, allow_ring) {
+        Backend::IoUring => (threads, workload.outstanding),
+        // Blocking: one thread for each outstanding I/O. Sequential parts are then smaller, but all is walked.
+        _ => (threads.saturating_mul(workload.outstanding), 1),
+    }
+}
+
 /// The threads that the jobs need.
 pub fn plan_threads(jobs: &[Job<'_>], options: &RunOptions, allow_ring: bool) -> Vec<ThreadPlan> {
     if let Some(pool) = options.pool.filter(|_| allow_ring) {
@@ -48,12 +68,7 @@ pub fn plan_threads(jobs: &[Job<'_>], options: &RunOptions, allow_ring: bool) ->
     let mut plans = Vec::new();
     for (job, of) in jobs.iter().enumerate() {
         let backend = choose_backend(of.workload, allow_ring);
-        let threads = options.pool.map_or(of.workload.threads, |pool| pool.threads);
-        // Blocking: one thread for each outstanding I/O. Sequential parts are then smaller, but all is walked.
-        let (threads, slots) = match backend {
-            Backend::IoUring => (threads, of.workload.outstanding),
-            _ => (threads.saturating_mul(of.workload.outstanding), 1),
-        };
+        let (threads, slots) = threads_and_slots(of.workload, options, allow_ring);
         plans.extend((0..threads).map(|thread| ThreadPlan {
             backend,
             lanes: vec![LanePlan { job, thread, threads, slots }],

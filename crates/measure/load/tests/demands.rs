@@ -405,3 +405,31 @@ fn one_read_at_a_time_counts_whether_the_page_cache_had_it_or_not() {
     );
     assert!((0.4..0.6).contains(&share), "{share}");
 }
+
+#[test]
+fn a_buffer_of_content_that_memory_does_not_hold_is_refused() {
+    let (_dir, region) = region(MIB);
+    for bytes in [1 << 62, 1 << 63, u64::MAX] {
+        let content = Content::Buffer { bytes, file: None };
+        let workload = Workload { content, ..buffered(Shape::random_write(4096)) };
+        let error =
+            run(&region, &workload, &RunLength::default(), &mut |_| RunControl::Continue).unwrap_err();
+        assert!(error.to_string().contains("take their content from need"), "{error}");
+    }
+}
+
+#[test]
+fn millions_of_threads_are_refused_before_they_are_planned() {
+    let (_dir, region) = region(MIB);
+    let mapped = Shape { caching: Caching::Mapped, ..Shape::random_read(4096) };
+    let workload = Workload {
+        threads: Workload::THREADS_MAX,
+        outstanding: Workload::OUTSTANDING_MAX,
+        ..Workload::from(mapped)
+    };
+    let job = Job { region: &region, workload: &workload, weight: 1, trace: None };
+    let jobs = vec![job; 10_000];
+    let options = RunOptions::from(RunLength::default());
+    let error = run_jobs(&jobs, &options, &mut |_| RunControl::Continue).unwrap_err();
+    assert!(error.to_string().contains("it needs 167772160000 threads, and 8192 is the most"), "{error}");
+}

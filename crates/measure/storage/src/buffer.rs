@@ -1,3 +1,4 @@
+use std::collections::TryReserveError;
 use std::ops::{Deref, DerefMut};
 
 /// Memory with the alignment that direct I/O requires.
@@ -13,13 +14,27 @@ impl AlignedBuffer {
     /// `bytes` zeros at a multiple of `align_bytes`.
     ///
     /// # Panics
-    /// If `align_bytes` is not a power of two.
+    /// If `align_bytes` is not a power of two, or memory is short.
     pub fn new(bytes: usize, align_bytes: usize) -> AlignedBuffer {
+        AlignedBuffer::try_new(bytes, align_bytes).expect("a buffer of a fixed, small size fits into memory")
+    }
+
+    /// The same for a size that a user chose.
+    ///
+    /// # Errors
+    /// Where the memory cannot be allocated.
+    ///
+    /// # Panics
+    /// If `align_bytes` is not a power of two.
+    pub fn try_new(bytes: usize, align_bytes: usize) -> Result<AlignedBuffer, TryReserveError> {
         assert!(align_bytes.is_power_of_two(), "alignment {align_bytes} is not a power of two");
-        let memory = vec![0; bytes + align_bytes - 1];
+        let allocated_bytes = bytes.saturating_add(align_bytes - 1);
+        let mut memory = Vec::new();
+        memory.try_reserve_exact(allocated_bytes)?;
+        memory.resize(allocated_bytes, 0);
         let start = memory.as_ptr().align_offset(align_bytes);
         assert!(start < align_bytes);
-        AlignedBuffer { memory, start, bytes }
+        Ok(AlignedBuffer { memory, start, bytes })
     }
 }
 
@@ -49,5 +64,11 @@ mod tests {
             buffer.fill(7);
             assert_eq!(buffer.iter().filter(|byte| **byte == 7).count(), 12_288);
         }
+    }
+
+    #[test]
+    fn a_buffer_larger_than_the_address_space_is_an_error() {
+        assert!(AlignedBuffer::try_new(usize::MAX, 4096).is_err());
+        assert!(AlignedBuffer::try_new(1 << 63, 512).is_err());
     }
 }

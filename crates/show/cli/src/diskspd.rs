@@ -34,7 +34,7 @@ const XML_BYTES_MAX: u64 = 64 << 20;
 const NAME_CHARS_MAX: usize = 120;
 
 /// What remedies are called here: (ours, theirs).
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 8] = [
     ("a directory, or another path", "another path"),
     ("--create SIZE", "-cSIZE"),
     ("--create ", "-c"),
@@ -42,6 +42,7 @@ const WORDS: [(&str, &str); 7] = [
     ("--threads", "-t"),
     ("--block", "-b"),
     ("--buffered", "-Sb"),
+    ("--buffer", "-Z"),
 ];
 
 /// `headroom diskspd`.

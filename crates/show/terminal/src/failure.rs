@@ -126,9 +126,11 @@ impl From<load::LoadError> for Failure {
             }
             load::LoadError::AllFailed { .. } => failure.with_remedy(DMESG),
             load::LoadError::Workload(_) => Failure { code: 2, ..failure },
-            load::LoadError::Memory { .. } => {
-                failure.with_remedy("fewer --outstanding, or a smaller --block")
-            }
+            load::LoadError::Memory { used_by, .. } => failure.with_remedy(match used_by {
+                load::MemoryUse::Outstanding { .. } => "fewer --outstanding, or a smaller --block",
+                load::MemoryUse::Content => A_SMALLER_BUFFER,
+                load::MemoryUse::Ledger => "a smaller part of the target (--length), or a larger --block",
+            }),
             load::LoadError::HugePages { needed, pages } => {
                 // The setting is the size of the whole pool, other programs' pages included.
                 let all = pages.total + (needed - pages.free);
@@ -139,6 +141,9 @@ impl From<load::LoadError> for Failure {
                 "outstanding I/Os for each thread, or allow io_uring: sysctl kernel.io_uring_disabled=0",
             ),
             load::LoadError::Trace { .. } => failure.with_remedy("a larger target, or another trace"),
+            load::LoadError::Source { error, .. } if error.kind() == std::io::ErrorKind::OutOfMemory => {
+                failure.with_remedy(A_SMALLER_BUFFER)
+            }
             load::LoadError::Source { .. } => {
                 failure.with_remedy("name another file to fill the buffer from")
             }
@@ -154,6 +159,8 @@ impl From<load::LoadError> for Failure {
         }
     }
 }
+
+const A_SMALLER_BUFFER: &str = "a smaller --buffer";
 
 /// Remedy where threads, memory or rings are unavailable.
 fn start_remedy(error: &std::io::Error) -> Option<&'static str> {

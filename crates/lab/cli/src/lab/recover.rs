@@ -173,6 +173,9 @@ fn work(args: &RecoverArgs, log_max: u64) -> Result<Work, Failure> {
     if data_pages > Work::PAGES_MAX {
         return Err(Failure::usage("--data is more than 4 TiB"));
     }
+    if log_bytes / PAGE_BYTES > Work::PAGES_MAX {
+        return Err(Failure::usage("--log is more than 4 TiB"));
+    }
     Ok(Work { pages, data_pages, log_bytes, seed: args.seed })
 }
 

@@ -121,3 +121,19 @@ fn too_few_open_files_are_told_with_the_limit_to_raise() {
     let Some(said) = limited(&ours, &["--nofile=24"], &arguments) else { return };
     result(&ours, dir.path(), &said);
 }
+
+#[test]
+fn a_buffer_of_content_larger_than_memory_is_refused_with_the_option_to_change() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let file = dir.path().join("file");
+    assert_eq!(headroom(&ours, &["run", text(&file), "--create", "1M", "--duration", "100ms"]).code, Some(0));
+    for size in ["9223372036854775808", "18446744073709551615", "16777215T", "8T"] {
+        headroom(&ours, &["run", text(&file), "--writes", "50", "--buffer", size])
+            .refused(3, &["take their content from need", "of memory", "try: a smaller --buffer"]);
+        headroom(&ours, &["diskspd", "-d1", "-W0", "-w50", &format!("-Z{size}"), text(&file)])
+            .refused(3, &["take their content from need", "of memory", "try: a smaller -Z"]);
+    }
+    let arguments = ["run", text(&file), "--writes", "50", "--buffer", "2G"];
+    let Some(said) = limited(&ours, &["--as=2000000000"], &arguments) else { return };
+    said.refused(3, &["cannot ", "try: a smaller --buffer"]);
+}

@@ -8,7 +8,7 @@ use std::process::Command;
 #[test]
 fn wrong_arguments_are_named_with_the_accepted_form() {
     let ours = Headroom::new();
-    let cases: [(&[&str], &str, &str); 12] = [
+    let cases: [(&[&str], &str, &str); 13] = [
         (&["measure", "--size", "abc"], "--size", "give bytes, or a number with K, M, G or T"),
         (&["measure", "--size", "0"], "--size", "give a size as in 64M or 1G"),
         (&["check", "--duration", "soon"], "--duration", "as in 500ms, 15s or 2m"),
@@ -22,6 +22,7 @@ fn wrong_arguments_are_named_with_the_accepted_form() {
         (&["history", "show", "run", "latest"], "<ID>", "'latest' is no number; headroom history lists"),
         // No seed finds nothing wrong.
         (&["lab", "crash", "--seeds", "0"], "--seeds", "not in 1.."),
+        (&["lab", "recover", "--log", "18446744073709551615"], "--log", "is more than 4 TiB"),
     ];
     for (arguments, name, form) in cases {
         headroom(&ours, arguments).refused(2, &[name, form]);
