@@ -43,8 +43,7 @@ enum LunsCommand {
 }
 
 fn main() -> ExitCode {
-    let arguments =
-        Arguments::try_parse().unwrap_or_else(|error| source_argument::without_passwords(error).exit());
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| source_argument::exit(error));
     let mut out = Output::new(arguments.json);
     let done = match &arguments.command {
         Command::Lab(command) => lab::run(command, arguments.history.as_deref(), &mut out),

@@ -117,8 +117,7 @@ fn main() -> ExitCode {
     if laboratory::is_named(std::env::args_os().skip(1)) {
         return terminal::finish(laboratory::run(), Output::new(false));
     }
-    let arguments = Arguments::try_parse()
-        .unwrap_or_else(|error| terminal::source_argument::without_passwords(error).exit());
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| terminal::source_argument::exit(error));
     let mut out = Output::new(arguments.json);
     let history = arguments.history.as_deref();
     let done = match &arguments.command {

@@ -206,8 +206,7 @@ fn others_can_read(path: &Path) -> bool {
 /// Writes a line of the log to stderr. Under systemd the line begins with the priority by sd-daemon(3), and the journal adds
 /// the time.
 fn log(priority: u8, text: &str) {
-    // A server's text may contain control characters, which a terminal would interpret.
-    let text = text.replace(char::is_control, " ");
+    let text = terminal::escape::escape_line(text);
     let line = if std::env::var_os("JOURNAL_STREAM").is_some() {
         format!("<{priority}>{text}\n")
     } else {

@@ -6,6 +6,7 @@ use report::WatchedInterval;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use terminal::escape::escape_answer;
 use terminal::{Done, FINE, Failure, Output, SourceName, interrupt, is_read};
 use watched::Watched;
 use workload_file::values;
@@ -121,16 +122,18 @@ struct Lines {
 impl Lines {
     /// Prints an interval; `false` where the reader has closed the pipe.
     fn print(&mut self, glance: &WatchedInterval, out: &Output) -> Result<bool, Failure> {
+        let style = if self.json || self.csv { report::text::Style::default() } else { out.style() };
         let text = if self.json {
             format!("{}\n", report::json::watch(glance, &self.profile))
         } else if !self.csv {
-            report::text::watch(glance, &self.profile, &out.style())
+            report::text::watch(glance, &self.profile, &style)
         } else if std::mem::replace(&mut self.headed, true) {
             report::csv::watch(glance)
         } else {
             format!("{}\n{}", report::csv::WATCH_HEADING, report::csv::watch(glance))
         };
         let mut stdout = std::io::stdout();
+        let text = escape_answer(&text, &style);
         is_read(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
     }
 }

@@ -194,8 +194,9 @@ fn decimal(value: f64) -> String {
     format!("{value:.3}")
 }
 
-/// RFC 4180. A leading sign that a spreadsheet would take for a formula is made text.
+/// RFC 4180. What a spreadsheet would take for a formula by its first character is made text; some skip white space there.
 fn field(text: &str) -> String {
-    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.into() };
+    let text =
+        if text.trim_start().starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.into() };
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }

@@ -43,3 +43,4 @@ pub use style::Style;
 pub use sweep::sweeps;
 pub use trace::{TraceLines, trace, trace_letters};
 pub use watch::{SHORT_MARK, band_tone, watch, watched_figures};
+pub use wrap::is_harmful;

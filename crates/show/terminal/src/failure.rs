@@ -1,5 +1,6 @@
 //! What a program prints once when it cannot do what was requested.
 
+use crate::escape::escape_part;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
@@ -53,10 +54,10 @@ impl Failure {
 
     /// Prints it on stderr.
     pub fn print(&self) {
-        let mut text = format!("error: {}\n", self.message);
-        self.facts.iter().for_each(|fact| text.push_str(&format!("  {fact}\n")));
+        let mut text = format!("error: {}\n", escape_part(&self.message));
+        self.facts.iter().for_each(|fact| text.push_str(&format!("  {}\n", escape_part(fact))));
         if let Some(remedy) = &self.remedy {
-            text.push_str(&format!("  try: {remedy}\n"));
+            text.push_str(&format!("  try: {}\n", escape_part(remedy)));
         }
         // A closed stderr cannot be reported.
         let _ = std::io::stderr().write_all(text.as_bytes());

@@ -5,6 +5,7 @@
 //! stderr  <- Output::progress    a line with the time left, only on a terminal
 //!            Output::warn        what must not be missed
 //!            Failure::print      what failed and why, facts, what to do
+//!            both through `escape`: no text of a server or a file acts on the terminal
 //! file    <- page::write         an HTML page, never over a file that is not Headroom's
 //! ```
 //!
@@ -13,6 +14,7 @@
 //!
 //! It measures nothing and judges nothing.
 
+pub mod escape;
 pub mod failure;
 pub mod interrupt;
 pub mod kept;

@@ -1,4 +1,5 @@
 use crate::Failure;
+use crate::escape::{escape, escape_answer, escape_line, escape_part};
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -39,11 +40,12 @@ impl Output {
         json: impl FnOnce() -> serde_json::Value,
     ) {
         self.clear_progress();
+        let style = self.style();
         let mut answer = if self.json {
             // A value of ours has only string keys, so that writing it cannot fail.
-            serde_json::to_string_pretty(&json()).unwrap_or_default()
+            escape(&serde_json::to_string_pretty(&json()).unwrap_or_default()).into_owned()
         } else {
-            text(&self.style())
+            escape_answer(&text(&style), &style).into_owned()
         };
         if !answer.ends_with('\n') {
             answer.push('\n');
@@ -69,7 +71,7 @@ impl Output {
         }
         self.progress_drawn = Some(Instant::now());
         let left = left.map_or(String::new(), |left| format!(" · {} left", format_duration(left)));
-        to_stderr(format_args!("\r\x1b[2K{doing}{left}"));
+        to_stderr(format_args!("\r\x1b[2K{}{left}", escape_line(&doing.to_string())));
     }
 
     /// Removes the line of progress.
@@ -83,14 +85,14 @@ impl Output {
     pub fn note(&mut self, what: impl Display) {
         self.clear_progress();
         if self.terminal {
-            to_stderr(format_args!("{what}\n"));
+            to_stderr(format_args!("{}\n", escape_part(&what.to_string())));
         }
     }
 
     /// Prints a warning on stderr.
     pub fn warn(&mut self, warning: impl Display) {
         self.clear_progress();
-        to_stderr(format_args!("warning: {warning}\n"));
+        to_stderr(format_args!("warning: {}\n", escape_part(&warning.to_string())));
     }
 }
 

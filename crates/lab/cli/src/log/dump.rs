@@ -5,6 +5,7 @@ use pagestore::inspect::RecordInfo;
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
+use terminal::escape::{escape, escape_line};
 use terminal::{Failure, is_read};
 
 const HEADING: &str = "LSN                              tx  kind              bytes  what";
@@ -39,13 +40,13 @@ impl Dump {
         let first = !std::mem::replace(&mut self.begun, true);
         if self.json {
             let before = if first { "{\"records\": [\n" } else { ",\n" };
-            return write!(self.stdout, "{before}  {}", value(record));
+            return write!(self.stdout, "{before}  {}", escape(&value(record).to_string()));
         }
         if first {
             writeln!(self.stdout, "{HEADING}")?;
         }
         let RecordInfo { lsn, tx, kind, bytes, text, .. } = record;
-        writeln!(self.stdout, "{lsn} {tx:10}  {kind:16} {bytes:6}  {text}")
+        writeln!(self.stdout, "{lsn} {tx:10}  {kind:16} {bytes:6}  {}", escape_line(text))
     }
 
     /// Ends the answer. If `read` failed on damage, the records before it are printed and the failure reports it.

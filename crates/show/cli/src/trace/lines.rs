@@ -4,6 +4,7 @@ use filestats::TracedIo;
 use report::text::{Style, TraceLines};
 use report::{TraceSummary, csv, json, text};
 use std::io::{BufWriter, Stdout, Write};
+use terminal::escape::{escape, escape_answer};
 use terminal::{Failure, is_read};
 
 /// The printed form of a trace: a line for each I/O, and the totals at its end.
@@ -35,7 +36,9 @@ impl Lines {
             _ => Form::Text(TraceLines::new(style)),
         };
         let stdout = BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout());
-        Lines { form, style: *style, summary, stdout, is_read: true, headed: false }
+        // Only text has colours.
+        let style = if json || csv { Style::default() } else { *style };
+        Lines { form, style, summary, stdout, is_read: true, headed: false }
     }
 
     /// Prints one I/O.
@@ -49,7 +52,7 @@ impl Lines {
             Form::Json => json::traced_io(io).to_string(),
             Form::Csv => csv::traced_io(io),
         };
-        let written = writeln!(self.stdout, "{line}");
+        let written = writeln!(self.stdout, "{}", escape_answer(&line, &self.style));
         self.written(written)
     }
 
@@ -65,9 +68,10 @@ impl Lines {
             Form::Text(_) => {
                 let between = if self.headed { "\n" } else { "" };
                 let letters = if self.headed { text::trace_letters(&self.style) } else { String::new() };
-                write!(self.stdout, "{between}{}{letters}", text::trace(traced, &self.style))
+                let text = text::trace(traced, &self.style);
+                write!(self.stdout, "{between}{}{letters}", escape_answer(&text, &self.style))
             }
-            Form::Json => writeln!(self.stdout, "{}", json::trace(traced)),
+            Form::Json => writeln!(self.stdout, "{}", escape(&json::trace(traced).to_string())),
             Form::Csv => return self.head().and_then(|()| self.flush()),
         };
         self.written(written)?;

@@ -3,7 +3,9 @@
 use super::watched::Watched;
 use filestats::Profile;
 use live::{Answer, Key, View};
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use report::text::is_harmful;
 use std::time::{Duration, Instant};
 use terminal::{Done, FINE, Failure, interrupt};
 
@@ -29,7 +31,10 @@ fn show(
 ) -> std::io::Result<()> {
     let mut due = Instant::now() + interval;
     loop {
-        terminal.draw(|frame| view.draw(frame))?;
+        terminal.draw(|frame| {
+            view.draw(frame);
+            clean(frame.buffer_mut());
+        })?;
         let left = due.saturating_duration_since(Instant::now());
         if event::poll(left.min(KEY_WAIT))?
             && let Event::Key(key) = event::read()?
@@ -54,6 +59,13 @@ fn show(
     }
 }
 
+/// Replaces marks in names that reverse the order of what follows; control characters are never drawn.
+fn clean(buffer: &mut Buffer) {
+    for cell in buffer.content.iter_mut().filter(|cell| cell.symbol().contains(is_harmful)) {
+        cell.set_symbol("\u{fffd}");
+    }
+}
+
 fn to_key(code: KeyCode) -> Option<Key> {
     Some(match code {
         KeyCode::Char(c) => Key::Char(c),
@@ -69,4 +81,17 @@ fn to_key(code: KeyCode) -> Option<Key> {
 fn failed(error: &std::io::Error) -> Failure {
     Failure::new(format_args!("cannot draw on this terminal: {error}"))
         .with_remedy("--once for one interval as text")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mark_that_reverses_text_reaches_the_screen() {
+        let mut buffer = Buffer::with_lines(["a\x1b]0;b\u{202e}c\u{2066}"]);
+        clean(&mut buffer);
+        let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+        assert!(!text.contains(is_harmful) && text.starts_with("a"), "{text:?}");
+    }
 }

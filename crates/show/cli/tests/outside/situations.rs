@@ -5,6 +5,7 @@
 mod broken_storage;
 mod clock;
 mod ended;
+mod hostile_text;
 mod limits;
 mod matrix;
 mod others_data;

@@ -1,12 +1,14 @@
 //! Outside text made harmless, cut and wrapped.
 
+/// Whether a terminal would execute a character, break the line at it, hide it, or reverse the order of what follows.
+pub fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
 /// Makes outside text harmless in a terminal: no escape sequences, no line breaks, no reversed order.
 pub(super) fn clean(text: &str) -> String {
-    let harmful = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
-    };
-    text.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// A source and a colon. The source of all processes, `process:`, ends in one already.
