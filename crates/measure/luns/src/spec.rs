@@ -2,7 +2,7 @@ use crate::{DiskModel, LunCap, LunError};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use workload::format_bytes;
 
@@ -50,7 +50,8 @@ impl LunSpec {
                 return Err(LunError::NoRoom { directory: directory.into(), bytes: self.bytes, free_bytes });
             }
         }
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        // What is written to the device is for those who may read the device.
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(LunError::io("make", path))?;
         let sized = match self.allocate {
             true => fallocate(&file, FallocateFlags::empty(), 0, self.bytes).map_err(io::Error::from),
@@ -61,5 +62,21 @@ impl LunSpec {
             let _ = fs::remove_file(path);
             LunError::io("make", path)(error)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn only_the_owner_can_read_what_is_written_to_a_lun() {
+        let dir = tempfile::tempdir().unwrap();
+        for allocate in [false, true] {
+            let path = dir.path().join(format!("{allocate}.img"));
+            LunSpec { bytes: ALIGN_BYTES, allocate, ..LunSpec::default() }.create_file(&path).unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+        }
     }
 }
