@@ -20,16 +20,20 @@
 //!
 //! Waits are treated the same way.
 //!
+//! **Age.** A capture's age is the time that later captures, of any source, show to have passed; a time without captures
+//! counts as a day at most. A clock that is set ten years ahead so makes nothing ten years old, whether the captures since
+//! then have its time or not. See `cutoff`.
+//!
 //! A call works for half a second in one transaction. The table `thinned` keeps how far a source was processed, so
 //! that no capture is judged twice.
 
 mod superseded;
 
-use crate::exact::exact;
+use crate::exact::{Exact, exact};
 use crate::statements::{first_row, rows};
 use crate::{Error, History};
 use filestats::Rules;
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use superseded::{Group, PresentItems};
@@ -56,6 +60,10 @@ pub struct Thinned {
     pub more: bool,
 }
 
+/// The most that a time without captures adds to the age of those before it. A clock that is set ahead looks like a machine
+/// that was off, and a capture that was removed does not come back: both count as a day. That is one of the seven for which
+/// all captures are kept, and a machine that is off at night still ages by the calendar.
+const ABSENCE_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 /// Captures that one call judges at most.
 const JUDGED_MAX: usize = 5_000;
 /// Captures of a source that are judged together: two hours of them at the default interval.
@@ -119,8 +127,12 @@ fn thin(connection: &Connection, retention: &Retention, now_unix_ns: u64) -> rus
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let sources = sources(connection)?;
     'all: for step in retention.0.iter().filter(|step| !step.every.is_zero()) {
-        let before_unix_ns = now_unix_ns.saturating_sub(nanos(step.age));
+        let before_unix_ns = cutoff(connection, now_unix_ns, nanos(step.age))?;
         for source in &sources {
+            // A clock that is behind would pass over all captures, and none is judged twice.
+            if newest_unix_ns(connection, source)?.is_some_and(|newest| newest > now_unix_ns) {
+                continue;
+            }
             let task = Task { source, every_ns: nanos(step.every), before_unix_ns, now_unix_ns };
             while thin_chunk(connection, &task, &mut budget, &mut thinned.captures)? {
                 if budget.is_spent() {
@@ -139,6 +151,41 @@ fn sources(connection: &Connection) -> rusqlite::Result<Vec<String>> {
          SELECT (SELECT min(source) FROM captures WHERE source > next.source) FROM next WHERE source IS NOT NULL) \
          SELECT source FROM next WHERE source IS NOT NULL";
     rows(connection, query, [], |row| row.get(0))
+}
+
+/// The instant before which captures are older than `age_ns`.
+///
+/// ```text
+/// captures  a a a a              b b b b b b  now      the age of the last a: from the first b to now, and a day
+///                  \_ 10 years _/
+/// ```
+///
+/// Two steps of the loop go back by a day at least.
+fn cutoff(connection: &Connection, now_unix_ns: u64, age_ns: u64) -> rusqlite::Result<u64> {
+    let first = "SELECT min(taken_unix_ns) FROM captures WHERE taken_unix_ns >= ? AND taken_unix_ns < ?";
+    let last = "SELECT max(taken_unix_ns) FROM captures WHERE taken_unix_ns < ?";
+    let number = |row: &Row<'_>| row.get::<_, Option<Exact>>(0);
+    let (mut at, mut left_ns) = (now_unix_ns, age_ns);
+    loop {
+        let day = (Exact(at.saturating_sub(ABSENCE_NS_MAX)), Exact(at));
+        let earlier = match first_row(connection, first, day, number)?.flatten() {
+            None => first_row(connection, last, [Exact(at)], number)?.flatten(),
+            within_a_day => within_a_day,
+        };
+        let Some(Exact(earlier)) = earlier else { break };
+        let passed_ns = (at - earlier).min(ABSENCE_NS_MAX);
+        if passed_ns >= left_ns {
+            break;
+        }
+        (at, left_ns) = (earlier, left_ns - passed_ns);
+    }
+    Ok(at.saturating_sub(left_ns))
+}
+
+/// The wall clock of a source's newest capture.
+fn newest_unix_ns(connection: &Connection, source: &str) -> rusqlite::Result<Option<u64>> {
+    let query = "SELECT taken_unix_ns FROM captures WHERE source = ? ORDER BY id DESC LIMIT 1";
+    first_row(connection, query, [source], |row| exact(row, 0))
 }
 
 /// Thins the next captures of a source. Returns whether there may be more to do.

@@ -5,6 +5,7 @@ use filestats::*;
 use history::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -219,6 +220,65 @@ fn what_is_young_or_has_a_label_stays() {
     let kept: Vec<i64> = remaining(&history).into_iter().map(|id| id.0).collect();
     assert_eq!(kept.iter().filter(|id| **id > 101).count(), 99, "{kept:?}");
     assert!(kept.contains(&8) && kept.iter().filter(|id| **id <= 101).count() < 10, "{kept:?}");
+}
+
+const DAY_S: u64 = 24 * 3600;
+const TEN_YEARS_S: u64 = 3652 * DAY_S;
+
+/// Captures of an engine whose files do nothing, so many seconds later by the wall clock.
+fn idle_later(captures: usize, later_s: u64) -> Vec<Snapshot> {
+    let mut all = idle(captures);
+    all.iter_mut().for_each(|snapshot| snapshot.taken_unix_ns += later_s * S);
+    all
+}
+
+#[test]
+fn a_clock_that_is_years_ahead_thins_nothing_young() {
+    for own_captures in [0, 1, 40] {
+        let (_dir, mut history) = history();
+        let all = idle(21);
+        save(&mut history, &all);
+        // The recorder starts again with the wrong clock, which its own captures have too.
+        let ahead = idle_later(own_captures, TEN_YEARS_S);
+        save(&mut history, &ahead);
+        let now_ns = all[20].taken_unix_ns + (TEN_YEARS_S + 3600) * S;
+        assert_eq!(thin_all(&mut history, &Retention::default(), now_ns), 0, "{own_captures}");
+        assert_eq!(remaining(&history).len(), 21 + own_captures);
+        // The clock is right again.
+        let now_ns = all[20].taken_unix_ns + 3600 * S;
+        assert_eq!(thin_all(&mut history, &Retention::default(), now_ns), 0, "{own_captures}");
+    }
+}
+
+#[test]
+fn captures_age_by_recorded_time_and_by_a_day_for_any_time_without_captures() {
+    let (_dir, mut history) = history();
+    let all = idle(200);
+    save(&mut history, &all);
+    let hours = |hours: Range<u64>, history: &mut History| {
+        for hour in hours {
+            save(history, &idle_later(1, TEN_YEARS_S + hour * 3600));
+        }
+        let now_ns = all[0].taken_unix_ns + TEN_YEARS_S * S;
+        move |hour: u64| now_ns + hour * 3600 * S
+    };
+    let at = hours(0..6 * 24, &mut history);
+    assert_eq!(thin_all(&mut history, &Retention::default(), at(6 * 24 - 1)), 0, "they are not 7 days old");
+    let at = hours(6 * 24..6 * 24 + 3, &mut history);
+    assert!(thin_all(&mut history, &Retention::default(), at(6 * 24 + 2)) > 180);
+}
+
+#[test]
+fn a_clock_that_is_behind_for_a_while_does_not_end_the_thinning() {
+    let (_dir, mut history) = history();
+    let all = idle(200);
+    save(&mut history, &all);
+    assert_eq!(thin_all(&mut history, &Retention::default(), 3600 * S), 0);
+    for day in 1..10 {
+        save(&mut history, &idle_later(1, day * DAY_S));
+    }
+    let now_ns = all[199].taken_unix_ns + 9 * DAY_S * S;
+    assert!(thin_all(&mut history, &Retention::default(), now_ns) > 180);
 }
 
 #[test]
