@@ -176,6 +176,10 @@ impl Error {
                 Some(ErrorCode::DiskFull) => {
                     Some("free some space, or name a file on another disk with --history")
                 }
+                Some(ErrorCode::DatabaseCorrupt) => Some(
+                    "copy the file and its -wal, then save what can be read: sqlite3 COPY .recover | sqlite3 NEW; \
+                     or name another file with --history",
+                ),
                 Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
                     Some("name a file that this user may write to with --history")
                 }

@@ -1,16 +1,16 @@
 //! Finding, checking, making and migrating the file.
 
+use crate::file_state::{APPLICATION_ID, FileState, check_completed, check_owner};
+use crate::statements::retry_while;
 use crate::{Error, History};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// "HdRm" in the application id of the header says that the database is a history of Headroom.
-pub const APPLICATION_ID: u32 = 0x4864_526d;
+use std::time::Duration;
 
 /// The steps from one schema version to the next; a file's `user_version` counts the steps it has had.
 const MIGRATIONS: &[&str] = &[
@@ -26,9 +26,6 @@ const MIGRATIONS: &[&str] = &[
 
 /// Longest wait for another Headroom that is writing. A write takes milliseconds; a minute means a hung disk.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Between two looks at what another process is about to finish.
-const PAUSE: Duration = Duration::from_millis(5);
 
 impl History {
     /// Opens the history, or makes one where there is no file (or an empty one, as a kill while making it
@@ -77,11 +74,14 @@ impl History {
     }
 
     fn open_with(path: &Path, migrations: &[&str]) -> Result<History, Error> {
-        check_owner(path)?;
+        let state = check_owner(path)?;
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).map_err(|source| Error::io("make the directory", parent, source))?;
         }
-        let opened = open_connection(path);
+        if state == FileState::Missing {
+            create_private(path)?;
+        }
+        let opened = open_connection(path, state);
         let mut connection = opened.map_err(|source| Error::sqlite("open the file", path, source))?;
         let migrated = migrate(&mut connection, migrations);
         let version = migrated.map_err(|source| Error::sqlite("set up the tables", path, source))?;
@@ -101,80 +101,25 @@ fn default_path_of(data_home: Option<OsString>, home: Option<OsString>) -> Optio
     Some(data_home.or(home)?.join("headroom").join("history.db"))
 }
 
-/// Refuses what is not ours without touching it. `immutable` keeps SQLite from locking the file and from
-/// putting a -wal and a -shm beside it. Reading the header ourselves would do for that, but closing our
-/// descriptor would drop the locks of every other connection this process has to the file (POSIX).
-fn check_owner(path: &Path) -> Result<(), Error> {
-    match fs::metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::io("open the history", path, error)),
-        // To open a pipe would wait for its other end.
-        Ok(metadata) if !metadata.is_file() => {
-            let found = if metadata.is_dir() { "directory" } else { "pipe, socket or device" };
-            return Err(Error::NotAFile { path: path.into(), found });
-        }
-        Ok(metadata) if metadata.len() == 0 => return Ok(()),
-        Ok(_) => {}
-    }
-    let read = read_application_id(path);
-    match read {
-        // The header holds the number without a sign, the pragma shows it with one.
-        Ok(id) if id.cast_unsigned() == APPLICATION_ID => Ok(()),
-        Ok(id) => Err(Error::NotOurs { path: path.into(), application_id: id.cast_unsigned() }),
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Err(Error::NotADatabase { path: path.into() })
-        }
-        Err(error) => Err(Error::sqlite("read the header", path, error)),
+/// Makes an empty file that only its owner may read and write, because it will hold names of files and databases. SQLite
+/// gives its -wal and -shm the same mode. Nothing is opened: to close a descriptor would drop the locks of every other
+/// connection this process has to the file (POSIX).
+fn create_private(path: &Path) -> Result<(), Error> {
+    match mknodat(CWD, path, FileType::RegularFile, Mode::RUSR | Mode::WUSR, 0) {
+        // Another process may have been faster.
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(Error::io("make the history", path, errno.into())),
     }
 }
 
-/// While another process makes the file its first page may be there before the others: it seems to be cut off, for
-/// a moment. One that stays so is.
-fn read_application_id(path: &Path) -> rusqlite::Result<i32> {
-    const MAKING_TIMEOUT: Duration = Duration::from_secs(1);
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    retry_while(ErrorCode::DatabaseCorrupt, MAKING_TIMEOUT, || {
-        let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
-        connection.pragma_query_value(None, "application_id", |row| row.get(0))
-    })
-}
-
-/// Tries again while SQLite fails with that code, for a limited time.
-fn retry_while<T>(
-    code: ErrorCode,
-    limit: Duration,
-    attempt: impl Fn() -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
-    let started = Instant::now();
-    loop {
-        match attempt() {
-            Err(error) if error.sqlite_error_code() == Some(code) && started.elapsed() < limit => {
-                std::thread::sleep(PAUSE);
-            }
-            done => return done,
-        }
-    }
-}
-
-/// `file:PATH?mode=ro&immutable=1` with every byte that means something in a URI escaped.
-fn immutable_uri(path: &Path) -> String {
-    let mut uri = String::from("file:");
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
-                uri.push(char::from(*byte));
-            }
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri + "?mode=ro&immutable=1"
-}
-
-fn open_connection(path: &Path) -> rusqlite::Result<Connection> {
+fn open_connection(path: &Path, state: FileState) -> rusqlite::Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    if state == FileState::CutOff {
+        check_completed(&connection)?;
+    }
     // FULL: a commit is on the disk when it returns. A test file must be on record before it exists, an
     // hour of measuring must outlive a power failure, and one sync for each capture is no load.
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -220,7 +165,10 @@ fn switch_to_wal(connection: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file_state::beside;
     use filestats::{Counters, Figure, Ops, Reason, Rules};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
     use tempfile::tempdir;
 
     #[test]
@@ -275,6 +223,47 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "neither file nor directory");
         drop(History::open(&path).unwrap());
         assert!(History::open_kept(&path).is_ok());
+    }
+
+    /// The permissions of a history and of what SQLite puts beside it.
+    fn modes(path: &Path) -> Vec<u32> {
+        let files = ["", "-wal", "-shm"].map(|suffix| beside(path, suffix));
+        files.iter().map(|file| fs::metadata(file).unwrap().permissions().mode() & 0o7777).collect()
+    }
+
+    #[test]
+    fn a_new_history_is_for_its_owner_alone_and_one_that_is_there_keeps_its_mode() {
+        let dir = tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = dir.path().join("history.db");
+        let history = History::open(&path).unwrap();
+        history.connection.execute_batch("BEGIN IMMEDIATE; CREATE TABLE t (x); COMMIT").unwrap();
+        assert_eq!(modes(&path), [0o600; 3]);
+        if rustix::process::geteuid().is_root() {
+            for suffix in ["", "-wal", "-shm"] {
+                let mut read = std::process::Command::new("cat");
+                read.arg(beside(&path, suffix)).uid(65534).gid(65534);
+                assert!(!read.output().unwrap().status.success(), "another user reads history.db{suffix}");
+            }
+        } else {
+            eprintln!("skipped: reading as another user needs root");
+        }
+        drop(history);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let history = History::open(&path).unwrap();
+        history.connection.execute_batch("BEGIN IMMEDIATE; DROP TABLE t; COMMIT").unwrap();
+        assert_eq!(modes(&path), [0o640; 3]);
+    }
+
+    #[test]
+    fn no_history_is_made_through_a_link() {
+        let dir = tempdir().unwrap();
+        let (path, elsewhere) = (dir.path().join("history.db"), dir.path().join("elsewhere"));
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        assert!(matches!(History::open(&path), Err(Error::NotAFile { .. })));
+        assert!(!elsewhere.exists());
+        drop(History::open(&elsewhere).unwrap());
+        drop(History::open(&path).unwrap());
     }
 
     #[test]

@@ -1,7 +1,13 @@
-//! The shapes of statements that recur: a list of rows, one row, a new row, a transaction.
+//! The shapes of statements that recur: a list of rows, one row, a new row, a transaction, another attempt.
 
 use crate::{Error, History};
-use rusqlite::{Connection, OptionalExtension, Params, Row, ToSql, Transaction, TransactionBehavior};
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, Params, Row, ToSql, Transaction, TransactionBehavior,
+};
+use std::time::{Duration, Instant};
+
+/// Between two looks at what another process is about to finish.
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl History {
     /// Executes statements. `doing` names in an error what was tried.
@@ -83,4 +89,21 @@ pub(crate) fn insert(
     let statement = format!("INSERT INTO {table} ({}) VALUES ({places})", columns.join(", "));
     let values = rusqlite::params_from_iter(values.iter().map(|(_, value)| value));
     connection.prepare_cached(&statement)?.insert(values)
+}
+
+/// Tries again while SQLite fails with that code, for a limited time.
+pub(crate) fn retry_while<T>(
+    code: ErrorCode,
+    limit: Duration,
+    attempt: impl Fn() -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let started = Instant::now();
+    loop {
+        match attempt() {
+            Err(error) if error.sqlite_error_code() == Some(code) && started.elapsed() < limit => {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod captures;
 mod defects_of_others;
 mod guide;
+mod interrupted;
 mod life;
 mod packing;
 mod processes;

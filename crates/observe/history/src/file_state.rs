@@ -1,0 +1,118 @@
+//! What is at the path of a history, found out without touching it: what is not ours is refused, and what an interrupted
+//! checkpoint left is not.
+
+use crate::Error;
+use crate::statements::retry_while;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// "HdRm" in the application id of the header says that the database is a history of Headroom.
+pub const APPLICATION_ID: u32 = 0x4864_526d;
+
+/// What is at the path of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileState {
+    Missing,
+    Whole,
+    /// A file shorter than its header says, beside a WAL or a journal: a checkpoint or the making of the file was
+    /// interrupted or is in progress, and SQLite completes it.
+    CutOff,
+}
+
+/// Refuses what is not ours without touching it. `immutable` keeps SQLite from locking the file and from
+/// putting a -wal and a -shm beside it. Reading the header ourselves would do for that, but closing our
+/// descriptor would drop the locks of every other connection this process has to the file (POSIX).
+pub(crate) fn check_owner(path: &Path) -> Result<FileState, Error> {
+    let not_a_file = |found| Err(Error::NotAFile { path: path.into(), found });
+    match fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // Who made the link chose where the file would be made.
+            return if path.is_symlink() { not_a_file("link to nothing") } else { Ok(FileState::Missing) };
+        }
+        Err(error) => return Err(Error::io("open the history", path, error)),
+        // To open a pipe would wait for its other end.
+        Ok(metadata) if metadata.is_dir() => return not_a_file("directory"),
+        Ok(metadata) if !metadata.is_file() => return not_a_file("pipe, socket or device"),
+        Ok(metadata) if metadata.len() == 0 => return Ok(FileState::Whole),
+        Ok(_) => {}
+    }
+    match read_application_id(path) {
+        // The header holds the number without a sign, the pragma shows it with one.
+        Ok((id, state)) if id.cast_unsigned() == APPLICATION_ID => Ok(state),
+        Ok((id, _)) => Err(Error::NotOurs { path: path.into(), application_id: id.cast_unsigned() }),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Err(Error::NotADatabase { path: path.into() })
+        }
+        Err(error) => Err(Error::sqlite("read the header", path, error)),
+    }
+}
+
+/// The application id: the first page has had it since the file was made, whatever a checkpoint has yet to write. While
+/// another process makes the file its first page may be there before the others: it seems to be cut off, for a moment. One
+/// that stays so, without anything beside it that completes it, is damaged.
+fn read_application_id(path: &Path) -> rusqlite::Result<(i32, FileState)> {
+    const MAKING_TIMEOUT: Duration = Duration::from_secs(1);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    retry_while(ErrorCode::DatabaseCorrupt, MAKING_TIMEOUT, || {
+        let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
+        let application_id = || connection.pragma_query_value(None, "application_id", |row| row.get(0));
+        match application_id() {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
+                    && may_be_completed(path) =>
+            {
+                // With this flag SQLite takes the length of the file for its size, not that of the header.
+                connection.pragma_update(None, "writable_schema", true)?;
+                Ok((application_id()?, FileState::CutOff))
+            }
+            id => Ok((id?, FileState::Whole)),
+        }
+    })
+}
+
+/// Whether a WAL or a journal lies beside the file. `immutable` ignores both.
+fn may_be_completed(path: &Path) -> bool {
+    // SQLite puts them beside the file that a link names.
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    ["-wal", "-journal"]
+        .iter()
+        .any(|suffix| fs::metadata(beside(&real, suffix)).is_ok_and(|file| file.len() > 0))
+}
+
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// `file:PATH?mode=ro&immutable=1` with every byte that means something in a URI escaped.
+fn immutable_uri(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                uri.push(char::from(*byte));
+            }
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri + "?mode=ro&immutable=1"
+}
+
+/// Refuses a file whose missing pages are not in its WAL either. Until that is known nothing is copied from the WAL into
+/// the file. It reads the whole file, which is why other files are not checked.
+pub(crate) fn check_completed(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found != "ok" {
+        let damaged = ffi::Error::new(ffi::SQLITE_CORRUPT);
+        return Err(rusqlite::Error::SqliteFailure(damaged, Some(format!("the file is damaged: {found}"))));
+    }
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    Ok(())
+}
