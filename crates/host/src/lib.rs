@@ -41,4 +41,6 @@ pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_
 pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using};
 pub use kernel::{BOOT_ID, boot_id, hostname, memory_figures, release};
 pub use mounts::{MOUNTINFO, Mount, Mounts};
-pub use process::{ProcessIdentity, ProcessStat, children_of, command_name, pids, start_ticks, threads_of};
+pub use process::{
+    ProcessIdentity, ProcessStat, children_of, command_name, pids, start_ticks, threads_of, user_of,
+};

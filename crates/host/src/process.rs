@@ -39,6 +39,13 @@ impl ProcessIdentity {
         (own_pid_namespace()? == self.pid_namespace).then(|| start_ticks(self.pid) == Some(self.start_ticks))
     }
 
+    /// The user that it runs as; `None` once it ended, or if that cannot be seen from this pid namespace.
+    pub fn user(&self) -> Option<u32> {
+        let user = user_of(self.pid)?;
+        // Checked afterwards: the pid may have passed to another process.
+        (self.is_alive() == Some(true)).then_some(user)
+    }
+
     /// The name of its program; `None` once it ended.
     pub fn command(&self) -> Option<String> {
         command_name(self.pid)
@@ -123,6 +130,18 @@ pub fn command_name(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
+/// The user that a process runs as (its effective one); `None` where there is no such process.
+pub fn user_of(pid: u32) -> Option<u32> {
+    effective_user(&fs::read(format!("/proc/{pid}/status")).ok()?)
+}
+
+/// `Uid:` and the real, effective, saved and file system's user (proc_pid_status(5)). A line break in the program's name,
+/// in an earlier line, is escaped.
+fn effective_user(status: &[u8]) -> Option<u32> {
+    let status = String::from_utf8_lossy(status);
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 fn numbers_in(directory: &Path) -> io::Result<Vec<u32>> {
     let entries = fs::read_dir(directory)?.flatten();
     Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
@@ -157,6 +176,20 @@ mod tests {
         assert_eq!(last_boot.is_alive(), Some(false));
         let elsewhere = ProcessIdentity { pid_namespace: 1, ..own };
         assert_eq!(elsewhere.is_alive(), None);
+    }
+
+    #[test]
+    fn the_user_of_a_process_is_its_effective_one() {
+        let status = b"Name:\tcaf\xe9\nPid:\t7\nUid:\t1000\t0\t33\t34\nGid:\t5\t6\t7\t8\n";
+        assert_eq!(effective_user(status), Some(0));
+        assert_eq!(
+            (effective_user(b"Uid:\tx y"), effective_user(b"Uid:\t1"), effective_user(b"")),
+            (None, None, None)
+        );
+        let (own, files) = (ProcessIdentity::own().unwrap(), fs::metadata("/proc/self").unwrap());
+        assert_eq!(own.user(), Some(files.uid()));
+        assert_eq!(ProcessIdentity { start_ticks: own.start_ticks - 1, ..own }.user(), None);
+        assert_eq!(user_of(u32::MAX), None);
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub mod mysql;
 mod notes;
 mod observer;
 pub mod pagestore;
+mod pid_file;
 pub mod postgres;
 pub mod process;
 mod redaction;
@@ -45,6 +46,7 @@ mod volume;
 
 pub use error::{SourceError, SourceFault};
 pub use file_names::FileNames;
+pub use pid_file::read_pid_file;
 pub use redaction::quote_unless_secret;
 pub use registry::{
     SOURCES, discover_sources, discovery_help, parse_source, parse_source_argument, source_help,

@@ -15,6 +15,7 @@ use crate::log_state::StateBoard;
 use crate::monotonic_ns;
 use filestats::{Counters as FileCounters, Figure, Latencies, LatencyBuckets, Ops, Reason};
 use published::{Board as Shown, ProcessIdentity};
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -26,9 +27,21 @@ const MAGIC: u64 = u64::from_ne_bytes(*b"HDRMPGS2");
 const OPENING: u64 = u64::from_ne_bytes(*b"HDRMPGS0");
 pub(crate) const BOARD_BYTES: usize = size_of::<Board>().next_multiple_of(4096);
 const BOOT_ID_BYTES: usize = 36;
-/// A board's file is named `headroom-pagestore-PID-NUMBER.counters`.
-pub(crate) const FILE_PREFIX: &str = "headroom-pagestore-";
-pub(crate) const FILE_SUFFIX: &str = ".counters";
+/// The place of the number that requests the state of the log.
+pub(crate) const REQUESTED_AT: usize = std::mem::offset_of!(Board, state.requested);
+const FILE_PREFIX: &str = "headroom-pagestore-";
+const FILE_SUFFIX: &str = ".counters";
+
+/// The name of a board's file.
+pub(crate) fn file_name(pid: u32, number: u32) -> String {
+    format!("{FILE_PREFIX}{pid}-{number}{FILE_SUFFIX}")
+}
+
+/// The process that a board's file belongs to by its name; `None` for other names.
+pub(crate) fn pid_in_name(name: &OsStr) -> Option<u32> {
+    let (pid, _) = name.to_str()?.strip_prefix(FILE_PREFIX)?.strip_suffix(FILE_SUFFIX)?.split_once('-')?;
+    pid.parse().ok()
+}
 
 /// Bytes before the first slot of the log file.
 pub const LOG_HEAD_BYTES: u64 = 8 << 10;
@@ -107,7 +120,7 @@ impl Owner {
     /// The offset of a slot, the place of a virtual log file, in the log file.
     #[must_use]
     pub fn slot_offset(&self, slot: usize) -> u64 {
-        LOG_HEAD_BYTES + slot as u64 * self.opening.vlf_bytes
+        LOG_HEAD_BYTES.saturating_add((slot as u64).saturating_mul(self.opening.vlf_bytes))
     }
 }
 
@@ -335,7 +348,7 @@ impl Board {
                     busy_ns: Figure::unknown(Reason::NotCounted),
                 },
                 latencies: Latencies { read: reads, write: writes, sync: syncs },
-                errors: errors.iter().map(|ops| ops.errors.load(Relaxed)).sum(),
+                errors: errors.iter().fold(0, |sum, ops| sum.saturating_add(ops.errors.load(Relaxed))),
             }
         })
     }

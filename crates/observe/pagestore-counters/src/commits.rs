@@ -85,7 +85,7 @@ impl SlowCommit {
     /// The sum of its parts, in nanoseconds.
     #[must_use]
     pub fn whole_ns(&self) -> u64 {
-        self.parts_ns.iter().sum()
+        self.parts_ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
     }
 }
 
@@ -239,7 +239,7 @@ impl CommitBoard {
             let mut counts: [u64; LatencyBuckets::LEN] =
                 std::array::from_fn(|at| self.buckets[at][column].load(Relaxed));
             // Parts that took no time were not counted.
-            counts[0] = commits.saturating_sub(counts[1..].iter().sum());
+            counts[0] = counts[1..].iter().fold(commits, |rest, count| rest.saturating_sub(*count));
             PartTimes {
                 latencies: LatencyBuckets::from_counts(counts),
                 sum_ns: self.sums_ns[column].load(Relaxed),

@@ -11,6 +11,7 @@
 //! Main path: a store calls [`Publisher::new`], counts on the [`Board`] and calls [`Publisher::announce`] once it is
 //! open. A reader calls [`Reader::open`] with the store's directory.
 //!
+//! A reader copies the board with system calls and trusts a file only if it belongs to the user of its process.
 //! Counting takes no lock and makes no system call. A store opens and works even when its counters cannot be shared.
 
 mod board;

@@ -4,7 +4,7 @@
 use crate::lsn::{Lsn, PageNo};
 use crate::monotonic_ns;
 use std::fmt;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ const NONE: u64 = u64::MAX;
 /// The last state, under a sequence lock.
 #[repr(C, align(64))]
 pub struct StateBoard {
-    requested: AtomicU64,
+    pub(crate) requested: AtomicU64,
     answered: AtomicU64,
     /// Odd during a write.
     version: AtomicU64,
@@ -128,9 +128,9 @@ impl StateBoard {
         self.answered.store(requested, Release);
     }
 
-    /// Requests the state; returns the number of the request.
-    pub(crate) fn request(&self) -> u64 {
-        self.requested.fetch_add(1, AcqRel) + 1
+    /// The number that requests the state once it is written to `requested`.
+    pub(crate) fn next_request(&self) -> u64 {
+        self.requested.load(Acquire).wrapping_add(1)
     }
 
     pub(crate) fn is_answered(&self, request: u64) -> bool {
@@ -216,7 +216,8 @@ mod tests {
         let publisher = Publisher::new(None);
         let board = &publisher.state;
         assert!(board.read().is_none() && !board.is_requested());
-        let request = board.request();
+        let request = board.next_request();
+        board.requested.store(request, Release);
         assert!(board.is_requested() && !board.is_answered(request));
         let lsn = Lsn::new(3, 8, 2);
         let state = LogState {

@@ -42,7 +42,8 @@ impl Lsn {
     /// Bytes of log from here to a later place, in virtual log files of `vlf_bytes`.
     #[must_use]
     pub fn bytes_to(self, later: Self, vlf_bytes: u64) -> u64 {
-        let at = |lsn: Self| u64::from(lsn.vlf()) * vlf_bytes + u64::from(lsn.unit()) * Self::UNIT_BYTES;
+        let begin = |lsn: Self| u64::from(lsn.vlf()).saturating_mul(vlf_bytes);
+        let at = |lsn: Self| begin(lsn).saturating_add(u64::from(lsn.unit()) * Self::UNIT_BYTES);
         at(later).saturating_sub(at(self))
     }
 

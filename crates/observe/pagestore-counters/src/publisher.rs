@@ -1,6 +1,6 @@
 //! The writing side: the counters of a store that this process opens.
 
-use crate::board::{BOARD_BYTES, Board, FILE_PREFIX, FILE_SUFFIX, Opening};
+use crate::board::{BOARD_BYTES, Board, Opening, file_name};
 use crate::reader;
 use published::{Mapping, ProcessIdentity, counters_dir};
 use std::ops::Deref;
@@ -75,7 +75,7 @@ fn create_shared() -> std::io::Result<Mapping> {
     // A program that is killed and restarted repeatedly leaves one file at most.
     reader::remove_dead(&dir);
     for _ in 0..NAMES_TRIED {
-        let name = format!("{FILE_PREFIX}{pid}-{}{FILE_SUFFIX}", STORES.fetch_add(1, Relaxed));
+        let name = file_name(pid, STORES.fetch_add(1, Relaxed));
         match Mapping::create(&dir.join(name), BOARD_BYTES) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             other => return other,

@@ -1,17 +1,20 @@
 //! The reading side: the counters of a store that a process has open, for any process of the same user or of root.
 
-use crate::board::{BOARD_BYTES, Board, Counts, FILE_PREFIX, FILE_SUFFIX, Owner, directory_id};
+use crate::board::{BOARD_BYTES, Board, Counts, Owner, REQUESTED_AT, directory_id, pid_in_name};
 use crate::commits::CommitTimes;
 use crate::file::FileStatistics;
 use crate::log_state::LogState;
-use published::{Access, Mapping, counters_dir};
+use published::{Access, Mapping, PublishedFile, counters_dir};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// The interval at which a reader checks whether its request was answered.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Bounds the search of a directory that every user may fill.
+const ENTRIES_SEARCHED_MAX: usize = 1 << 16;
 
 /// Why counters cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -84,60 +87,63 @@ impl ReadError {
     }
 }
 
-/// Whether a file's name is that of a board.
-fn is_board_name(name: &str) -> bool {
-    name.starts_with(FILE_PREFIX) && name.ends_with(FILE_SUFFIX)
-}
-
 /// Removes the files of dead processes from `dir`.
 pub(crate) fn remove_dead(dir: &Path) {
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(is_board_name)
-            && let Ok(Some(mapping)) = Mapping::open(&entry.path(), BOARD_BYTES, Access::Write)
-        {
-            Reader::from_mapping(mapping, &entry.path());
-        }
+    let entries = std::fs::read_dir(dir).into_iter().flatten().take(ENTRIES_SEARCHED_MAX).flatten();
+    for entry in entries.filter(|entry| pid_in_name(&entry.file_name()).is_some()) {
+        let _ = Reader::open_file(&entry.path(), Access::Read);
     }
 }
 
 /// The counters of one opening of a store.
 pub struct Reader {
-    mapping: Mapping,
+    file: PublishedFile,
     owner: Owner,
 }
 
 impl Reader {
     /// Finds the process that has the store in `directory` open, by the files in `HEADROOM_COUNTERS_DIR` or /dev/shm.
+    /// Only processes of the store's owner and of root are searched.
     ///
     /// # Errors
     /// [`ReadError`].
     pub fn open(directory: &Path) -> Result<Self, ReadError> {
-        if let Err(error) = std::fs::metadata(directory.join("control")) {
+        Self::open_in(directory, &counters_dir())
+    }
+
+    /// Finds it with another directory of counters.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn open_in(directory: &Path, dir: &Path) -> Result<Self, ReadError> {
+        let control = std::fs::metadata(directory.join("control")).map_err(|error| {
             let why = if error.kind() == io::ErrorKind::NotFound {
                 "there is no page store in it".into()
             } else {
                 error.to_string()
             };
-            return Err(ReadError::NotAStore { path: directory.into(), why });
-        }
-        let dir = counters_dir();
-        let unlisted = |error| ReadError::CountersDir { dir: dir.clone(), error };
+            ReadError::NotAStore { path: directory.into(), why }
+        })?;
+        let may_open = |user| user == 0 || user == control.uid();
+        let unlisted = |error| ReadError::CountersDir { dir: dir.into(), error };
         let wanted = directory_id(directory);
         let mut unreadable = Vec::new();
-        for entry in std::fs::read_dir(&dir).map_err(unlisted)? {
+        for (at, entry) in std::fs::read_dir(dir).map_err(unlisted)?.enumerate() {
+            if at == ENTRIES_SEARCHED_MAX {
+                let why = format!("it has more than {ENTRIES_SEARCHED_MAX} entries");
+                return Err(unlisted(io::Error::other(why)));
+            }
             let entry = entry.map_err(unlisted)?;
-            if !entry.file_name().to_str().is_some_and(is_board_name) {
+            if pid_in_name(&entry.file_name()).is_none() {
                 continue;
             }
-            match Mapping::open(&entry.path(), BOARD_BYTES, Access::Write) {
-                Ok(mapping) => {
-                    let reader = mapping.and_then(|mapping| Self::from_mapping(mapping, &entry.path()));
-                    if let Some(reader) = reader
-                        && Some(reader.owner.directory) == wanted
-                    {
-                        return Ok(reader);
-                    }
+            match Self::open_file(&entry.path(), Access::Write) {
+                Ok(Some(reader))
+                    if may_open(reader.file.user()) && Some(reader.owner.directory) == wanted =>
+                {
+                    return Ok(reader);
                 }
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => unreadable.push(format!("{}: {error}", entry.path().display())),
             }
@@ -148,23 +154,27 @@ impl Reader {
                 count: unreadable.len(),
                 first: first.clone(),
             }),
-            None => Err(ReadError::NotPublished { path: directory.into(), dir }),
+            None => Err(ReadError::NotPublished { path: directory.into(), dir: dir.into() }),
         }
     }
 
-    /// The counters of a process that runs. Removes the file of a dead one.
-    fn from_mapping(mapping: Mapping, path: &Path) -> Option<Self> {
-        let head = &mapping.as_board::<Board>().head;
-        match head.process()?.is_alive() {
-            Some(true) => {
-                let owner = head.owner()?;
-                Some(Self { mapping, owner })
-            }
+    /// The counters of a process that runs. Removes the file of a dead one. `None` also for a file that does not belong to the
+    /// process that it claims.
+    fn open_file(path: &Path, access: Access) -> io::Result<Option<Self>> {
+        let Some(file) = PublishedFile::open(path, BOARD_BYTES, access)? else { return Ok(None) };
+        let Some(copy) = copy(&file) else { return Ok(None) };
+        let head = &copy.as_board::<Board>().head;
+        let named = path.file_name().and_then(pid_in_name);
+        let Some(process) = head.process().filter(|process| Some(process.pid) == named) else {
+            return Ok(None);
+        };
+        match process.is_alive() {
+            Some(true) if file.is_trusted_for(&process) => Ok(head.owner().map(|owner| Self { file, owner })),
             Some(false) => {
                 let _ = std::fs::remove_file(path);
-                None
+                Ok(None)
             }
-            None => None,
+            Some(true) | None => Ok(None),
         }
     }
 
@@ -177,44 +187,51 @@ impl Reader {
     /// Whether the store is still open, in a process that runs.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.board().is_some_and(|board| board.head.closed.load(Relaxed) == 0)
+        self.copy().is_some_and(|copy| copy.as_board::<Board>().head.closed.load(Relaxed) == 0)
             && self.owner.process.is_alive() == Some(true)
     }
 
-    /// The board; `None` if its file was truncated.
-    fn board(&self) -> Option<&Board> {
-        self.mapping.is_whole().then(|| self.mapping.as_board())
+    /// A copy of the board; `None` if its file was truncated.
+    fn copy(&self) -> Option<Mapping> {
+        copy(&self.file)
     }
 
     /// The I/O of its three files since it was opened.
     #[must_use]
     pub fn file_statistics(&self) -> Option<[FileStatistics; 3]> {
-        self.board().map(Board::file_statistics)
+        self.copy().map(|copy| copy.as_board::<Board>().file_statistics())
     }
 
     /// The counts of the engine.
     #[must_use]
     pub fn counts(&self) -> Option<Counts> {
-        self.board().map(Board::counts)
+        self.copy().map(|copy| copy.as_board::<Board>().counts())
     }
 
     /// The times of its commits.
     #[must_use]
     pub fn commit_times(&self) -> Option<CommitTimes> {
-        self.board().map(|board| board.commits.read())
+        let [before, mut times] =
+            [self.copy()?, self.copy()?].map(|copy| copy.as_board::<Board>().commits.read());
+        // A copy is not made at one instant. What two copies agree on was not written in between.
+        times.slow.retain(|slow| before.slow.contains(slow));
+        Some(times)
     }
 
     /// Requests the state of the store's log and waits for the answer up to `patience`. After that it returns the last
     /// state that the store wrote, if any.
     #[must_use]
     pub fn log_state(&self, patience: Duration) -> Option<LogState> {
-        let request = self.board()?.state.request();
+        let request = self.copy()?.as_board::<Board>().state.next_request();
+        self.file.write(REQUESTED_AT, request).ok()?;
         let until = Instant::now() + patience;
         loop {
-            let state = &self.board()?.state;
+            let copies = [self.copy()?, self.copy()?];
+            let [before, after] = copies.each_ref().map(|copy| &copy.as_board::<Board>().state);
             let late = Instant::now() >= until;
-            if (late || state.is_answered(request))
-                && let Some(state) = state.read()
+            if (late || before.is_answered(request))
+                && let Some(state) = after.read()
+                && before.read().as_ref() == Some(&state)
             {
                 return Some(state);
             }
@@ -223,5 +240,148 @@ impl Reader {
             }
             std::thread::sleep(POLL_INTERVAL);
         }
+    }
+}
+
+fn copy(file: &PublishedFile) -> Option<Mapping> {
+    let mut copy = Mapping::private(BOARD_BYTES).ok()?;
+    file.read(0..BOARD_BYTES, &mut copy).ok()?;
+    Some(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Head, file_name};
+    use crate::{Opening, Publisher};
+    use published::ProcessIdentity;
+    use std::fs::{self, File};
+    use std::os::unix::fs::{FileExt, chown};
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    const OTHER_USER: u32 = 65534;
+    const OPENING: Opening =
+        Opening { store: 7, epoch: 1, page_bytes: 4096, log_sector_bytes: 512, vlf_bytes: u64::MAX };
+
+    /// A store that this process has open, its counters, and a directory in shared memory with a copy of them.
+    struct Place {
+        store: tempfile::TempDir,
+        counters: tempfile::TempDir,
+        publisher: Arc<Publisher>,
+    }
+
+    impl Place {
+        fn new() -> Place {
+            let shared = Path::new("/dev/shm");
+            let shared = if shared.is_dir() { shared.into() } else { std::env::temp_dir() };
+            let (store, counters) = (tempfile::tempdir().unwrap(), tempfile::tempdir_in(shared).unwrap());
+            fs::write(store.path().join("control"), "").unwrap();
+            let publisher = Publisher::new(Some(store.path()));
+            publisher.announce(store.path(), &OPENING);
+            Place { store, counters, publisher }
+        }
+
+        fn copy(&self) -> PathBuf {
+            let published = self.publisher.path().unwrap();
+            let copy = self.counters.path().join(published.file_name().unwrap());
+            fs::copy(published, &copy).unwrap();
+            copy
+        }
+
+        fn open(&self) -> Result<Reader, ReadError> {
+            Reader::open_in(self.store.path(), self.counters.path())
+        }
+    }
+
+    /// Gives a file to another user; `false` where this test may not.
+    fn give_away(path: &Path) -> bool {
+        let given = chown(path, Some(OTHER_USER), None);
+        if let Err(error) = &given {
+            println!("skipped: a file of another user needs root: {error}");
+        }
+        given.is_ok()
+    }
+
+    #[test]
+    fn another_users_file_claims_no_process_of_this_user() {
+        let place = Place::new();
+        let path = place.copy();
+        assert_eq!(place.open().unwrap().owner().process.pid, std::process::id());
+        if give_away(&path) {
+            assert!(matches!(place.open(), Err(ReadError::NotPublished { .. })));
+            remove_dead(place.counters.path());
+            assert!(path.exists());
+        }
+    }
+
+    #[test]
+    fn another_users_process_publishes_no_counters_of_this_users_store() {
+        let place = Place::new();
+        let mut sleeper = match Command::new("sleep").arg("600").uid(OTHER_USER).spawn() {
+            Ok(sleeper) => sleeper,
+            Err(error) => return println!("skipped: a process of another user needs root: {error}"),
+        };
+        let (pid, start_ticks) = (sleeper.id(), host::start_ticks(sleeper.id()).unwrap());
+        let own = ProcessIdentity::own().unwrap();
+        place.publisher.head.begin(&ProcessIdentity { pid, start_ticks, ..own });
+        place.publisher.announce(place.store.path(), &OPENING);
+        let path = place.counters.path().join(file_name(pid, 0));
+        fs::copy(place.publisher.path().unwrap(), &path).unwrap();
+        assert!(give_away(&path));
+        assert!(matches!(place.open(), Err(ReadError::NotPublished { .. })));
+        // Unless the store is that user's.
+        assert!(give_away(&place.store.path().join("control")));
+        assert_eq!(place.open().unwrap().owner().process.pid, pid);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+    }
+
+    #[test]
+    fn the_process_in_a_files_name_is_the_one_in_its_header() {
+        let place = Place::new();
+        let path = place.copy();
+        fs::rename(path, place.counters.path().join("headroom-pagestore-1-0.counters")).unwrap();
+        assert!(matches!(place.open(), Err(ReadError::NotPublished { .. })));
+    }
+
+    #[test]
+    fn a_file_that_is_truncated_all_the_time_ends_no_reader() {
+        let place = Place::new();
+        let path = place.copy();
+        let (reader, ended) = (place.open().unwrap(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let file = File::options().write(true).open(&path).unwrap();
+                let content = fs::read(&path).unwrap();
+                while !ended.load(Relaxed) {
+                    file.set_len(0).unwrap();
+                    file.write_all_at(&content, 0).unwrap();
+                }
+            });
+            let until = Instant::now() + Duration::from_millis(300);
+            while Instant::now() < until {
+                let _ = (reader.file_statistics(), reader.counts(), reader.commit_times(), reader.is_open());
+                let _ = (reader.log_state(Duration::ZERO), place.open());
+                remove_dead(place.counters.path());
+            }
+            ended.store(true, Relaxed);
+        });
+    }
+
+    #[test]
+    fn any_numbers_are_read() {
+        let place = Place::new();
+        let path = place.copy();
+        let reader = place.open().unwrap();
+        let numbers = vec![255; BOARD_BYTES - size_of::<Head>()];
+        let file = File::options().write(true).open(path).unwrap();
+        file.write_all_at(&numbers, size_of::<Head>() as u64).unwrap();
+        assert_eq!(reader.counts().unwrap().commits, u64::MAX);
+        assert_eq!(reader.file_statistics().unwrap()[0].errors, u64::MAX);
+        let _ =
+            (reader.commit_times(), reader.log_state(Duration::ZERO), reader.owner().slot_offset(usize::MAX));
     }
 }

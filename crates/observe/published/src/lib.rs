@@ -3,14 +3,19 @@
 //!
 //! ```text
 //! writer   Mapping::create(counters_dir()/NAME) -> as_board::<T>() -> atomics, without a lock or a system call
-//! reader   Mapping::open(NAME) -> is_whole() -> as_board::<T>() -> the same atomics; ProcessIdentity::is_alive()
+//! reader   PublishedFile::open(NAME) -> read(part, copy) -> copy.as_board::<T>(); is_trusted_for(process), is_alive()
 //! ```
+//! Everyone may put files there. A reader trusts none of them: it copies instead of mapping, and accepts counters of a
+//! process only from a file that belongs to that process's user.
+//!
 //! A file outlives a killed process: a reader recognises it by pid, start time and boot, and skips or removes it.
 
 mod mapping;
+mod published_file;
 
 pub use host::ProcessIdentity;
-pub use mapping::{Access, Board, Mapping, reserve};
+pub use mapping::{Board, Mapping, reserve};
+pub use published_file::{Access, PublishedFile};
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! A file's bytes, or memory of this process alone, as a table of atomics.
+//! Memory as a table of atomics: of this process alone, or of a file that it publishes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,30 +14,20 @@ use std::ptr::{self, NonNull};
 /// alignment is at most 4096.
 pub unsafe trait Board {}
 
-/// What a mapping is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Reading only.
-    Read,
-    /// Reading and writing.
-    Write,
-}
-
 /// A mapping. Dropping it unmaps it, and removes its file if it was created here.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
-    file: Option<Mapped>,
+    file: Option<Created>,
 }
 
+/// The file, and what identifies it: the name may belong to another file later, and the child of a fork did not create it.
 #[derive(Debug)]
-struct Mapped {
-    file: File,
+struct Created {
     path: PathBuf,
-    /// The file's inode and the process that created it: the name may belong to another file later, and the child of a fork
-    /// did not create it.
-    created: Option<(u64, u32)>,
+    inode: u64,
+    pid: u32,
 }
 
 // SAFETY: the mapping is owned by this value and only reached as atomics.
@@ -51,7 +41,7 @@ impl Mapping {
     /// # Errors
     /// If there is not enough memory.
     pub fn private(bytes: usize) -> io::Result<Self> {
-        let base = map(bytes, Access::Write, None)?;
+        let base = map(bytes, None)?;
         Ok(Self { base, bytes, file: None })
     }
 
@@ -63,14 +53,15 @@ impl Mapping {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
         let made = reserve(&file, 0, bytes).and_then(|()| {
-            let base = map(bytes, Access::Write, Some(&file))?;
+            let base = map(bytes, Some(&file))?;
             Ok((base, file.metadata()?.ino()))
         });
         match made {
-            Ok((base, inode)) => {
-                let created = Some((inode, std::process::id()));
-                Ok(Self { base, bytes, file: Some(Mapped { file, path: path.into(), created }) })
-            }
+            Ok((base, inode)) => Ok(Self {
+                base,
+                bytes,
+                file: Some(Created { path: path.into(), inode, pid: std::process::id() }),
+            }),
             Err(error) => {
                 let _ = fs::remove_file(path);
                 Err(error)
@@ -78,30 +69,16 @@ impl Mapping {
         }
     }
 
-    /// A file that another process created; `None` if its size is another one.
-    ///
-    /// # Errors
-    /// If it cannot be opened or mapped.
-    pub fn open(path: &Path, bytes: usize, access: Access) -> io::Result<Option<Self>> {
-        let mut options = OpenOptions::new();
-        // A link planted in a shared directory is not followed, and opening a pipe without a writer does not block.
-        options.read(true).write(access == Access::Write).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let file = options.open(path)?;
-        if !has_size(&file, bytes) {
-            return Ok(None);
-        }
-        let base = map(bytes, access, Some(&file))?;
-        Ok(Some(Self { base, bytes, file: Some(Mapped { file, path: path.into(), created: None }) }))
-    }
-
     /// The file, if there is one.
     pub fn path(&self) -> Option<&Path> {
-        self.file.as_ref().map(|mapped| mapped.path.as_path())
+        self.file.as_ref().map(|created| created.path.as_path())
     }
 
-    /// Whether the file still has its size: touching memory beyond the end of its file would kill this process.
-    pub fn is_whole(&self) -> bool {
-        self.file.as_ref().is_none_or(|mapped| has_size(&mapped.file, self.bytes))
+    /// The bytes, of memory that is private to this process.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        assert!(self.file.is_none(), "another process may write a file's memory at any time");
+        // SAFETY: the whole mapping, initialised by the kernel; private, and borrowed through `&mut self` only here.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes) }
     }
 
     /// The memory as a table of atomics.
@@ -117,17 +94,13 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: this value owns the mapping, and no borrow of it outlives `self`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
-        if let Some(Mapped { path, created: Some((inode, pid)), .. }) = &self.file
+        if let Some(Created { path, inode, pid }) = &self.file
             && *pid == std::process::id()
             && fs::symlink_metadata(path).is_ok_and(|found| found.ino() == *inode)
         {
             let _ = fs::remove_file(path);
         }
     }
-}
-
-fn has_size(file: &File, bytes: usize) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes as u64)
 }
 
 /// Allocates blocks of a file. Without this, a full /dev/shm would kill the program with SIGBUS at the first access.
@@ -142,8 +115,8 @@ pub fn reserve(file: &File, offset: usize, bytes: usize) -> io::Result<()> {
     }
 }
 
-fn map(bytes: usize, access: Access, file: Option<&File>) -> io::Result<NonNull<u8>> {
-    let protection = libc::PROT_READ | if access == Access::Write { libc::PROT_WRITE } else { 0 };
+fn map(bytes: usize, file: Option<&File>) -> io::Result<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
     let (flags, fd) = match file {
         Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
         None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
@@ -167,31 +140,19 @@ mod tests {
     unsafe impl Board for Two {}
 
     #[test]
-    fn a_second_mapping_reads_what_the_first_adds_and_the_file_goes_with_its_creator() {
+    fn a_file_goes_with_its_creator_and_its_name_is_used_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.counters");
         let writer = Mapping::create(&path, 4096).unwrap();
-        assert!(Mapping::create(&path, 4096).is_err(), "a name is used once");
-        let reader = Mapping::open(&path, 4096, Access::Write).unwrap().unwrap();
+        assert!(Mapping::create(&path, 4096).is_err());
         writer.as_board::<Two>().0[1].fetch_add(7, Ordering::Relaxed);
-        assert_eq!(reader.as_board::<Two>().0[1].load(Ordering::Relaxed), 7);
-        assert!(
-            Mapping::open(&path, 8192, Access::Write).unwrap().is_none(),
-            "another size is another layout"
-        );
+        assert_eq!(fs::read(&path).unwrap()[8], 7);
         drop(writer);
-        assert!(!path.exists() && reader.is_whole());
-        assert_eq!(reader.as_board::<Two>().0[1].load(Ordering::Relaxed), 7);
-    }
-
-    #[test]
-    fn a_truncated_file_is_recognised_before_it_is_accessed() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.counters");
-        let writer = Mapping::create(&path, 4096).unwrap();
-        let reader = Mapping::open(&path, 4096, Access::Write).unwrap().unwrap();
-        OpenOptions::new().write(true).open(&path).unwrap().set_len(10).unwrap();
-        assert!(!reader.is_whole());
-        drop(writer);
+        assert!(!path.exists());
+        let (first, replaced) = (Mapping::create(&path, 4096).unwrap(), dir.path().join("b"));
+        fs::rename(&path, replaced).unwrap();
+        fs::write(&path, "of another process").unwrap();
+        drop(first);
+        assert!(path.exists());
     }
 }

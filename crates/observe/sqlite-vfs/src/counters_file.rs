@@ -75,7 +75,10 @@ impl Published {
     /// Reserves storage for one more slot. The file is opened each time: a program that turns itself into a daemon
     /// closes descriptors that it does not know, and their numbers then refer to files of its own.
     pub fn reserve_slot(&self, index: usize) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(&self.path)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(&self.path)?;
         if file.metadata()?.ino() != self.inode {
             return Err(io::Error::other("the counters file was replaced"));
         }

@@ -67,10 +67,10 @@ pub(crate) fn file_name(pid: u32) -> String {
     format!("{NAME_PREFIX}{pid}{NAME_SUFFIX}")
 }
 
-/// Whether a file's name is that of a counters file.
-pub(crate) fn is_counters_name(name: &str) -> bool {
-    let pid = name.strip_prefix(NAME_PREFIX).and_then(|rest| rest.strip_suffix(NAME_SUFFIX));
-    pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
+/// The process that a counters file belongs to by its name; `None` for other names.
+pub(crate) fn pid_in_name(name: &str) -> Option<u32> {
+    let pid = name.strip_prefix(NAME_PREFIX)?.strip_suffix(NAME_SUFFIX)?.parse().ok()?;
+    (name == file_name(pid)).then_some(pid)
 }
 
 #[repr(C, align(4096))]

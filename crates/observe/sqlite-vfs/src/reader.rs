@@ -2,10 +2,12 @@
 
 use crate::layout::{
     BOOT_ID_BYTES, FILES_MAX, HEADER_BYTES, Header, Histogram, MAGIC, PATH_BYTES_MAX, PUBLISHED,
-    REGION_BYTES, SLOT_BYTES, Slot, Table, VERSION, is_counters_name, kind_from_number,
+    REGION_BYTES, SLOT_BYTES, Slot, Table, VERSION, file_name, kind_from_number, pid_in_name,
 };
 use filestats::{Counters, Figure, FileKind, Latencies, LatencyBuckets, Ops, Reason};
-use published::{Access, Mapping, ProcessIdentity};
+use published::{Access, Mapping, ProcessIdentity, PublishedFile};
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -13,6 +15,12 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+/// Bounds what one user can make a reader read: 5 MiB for each of this many processes. Those beyond are reported as
+/// unreadable.
+const PROCESSES_PER_USER_MAX: usize = 1024;
+/// Bounds the search for files of processes that have ended; those beyond stay.
+const ENTRIES_SEARCHED_MAX: usize = 1 << 16;
 
 /// The cumulative counters of one file of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,47 +91,81 @@ pub enum ReadError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// One user's processes publish more files than are read.
+    #[error(
+        "cannot read the counters file {path}: user {user} publishes more than {PROCESSES_PER_USER_MAX} of them"
+    )]
+    TooMany {
+        /// The first file that is not read.
+        path: PathBuf,
+        /// The user.
+        user: u32,
+    },
 }
 
-/// The counters of another process, read while it runs.
+/// The counters of another process, read while it runs. No descriptor stays open: other users' processes may publish
+/// more files than this one may open.
 #[derive(Debug)]
 pub struct CountersFile {
     path: PathBuf,
-    mapping: Mapping,
+    /// The user that the file belongs to: the one that the process runs as, or root.
+    pub user: u32,
     /// The process whose counters these are.
     pub process: ProcessIdentity,
 }
 
 impl CountersFile {
-    /// Opens the file of one process.
+    /// Finds out whose counters are in a file.
     ///
     /// # Errors
-    /// [`ReadError`] when it cannot be read, or is not a counters file of this version.
+    /// [`ReadError`] when it cannot be read, is not a counters file of this version, or claims a process that its name or its
+    /// owner does not.
     pub fn open(path: &Path) -> Result<CountersFile, ReadError> {
-        let failed = |error| ReadError::Io { path: path.into(), error };
+        let (file, header) = open_header(path)?;
         let foreign = |why| ReadError::Foreign { path: path.into(), why };
-        let mapping = Mapping::open(path, REGION_BYTES, Access::Read).map_err(failed)?;
-        let mapping = mapping.ok_or_else(|| foreign("its size is wrong"))?;
-        let process = process_of(&mapping.as_board::<Table>().header).map_err(foreign)?;
-        Ok(CountersFile { path: path.into(), mapping, process })
+        let process = process_of(&header.as_board::<Table>().header).map_err(foreign)?;
+        if path.file_name().and_then(|name| pid_in_name(name.to_str()?)) != Some(process.pid) {
+            return Err(foreign("its name does not have the number of its process"));
+        }
+        if process.is_alive() == Some(true) && !file.is_trusted_for(&process) {
+            return Err(foreign("it does not belong to the user of its process"));
+        }
+        Ok(CountersFile { path: path.into(), user: file.user(), process })
     }
 
     /// All files that the process has opened so far.
     ///
     /// # Errors
-    /// [`ReadError::Foreign`] if the file was truncated since it was opened.
+    /// [`ReadError`] if the file was truncated, removed or replaced since it was opened.
     pub fn files(&self) -> Result<Vec<FileReading>, ReadError> {
-        let cut = || ReadError::Foreign { path: self.path.clone(), why: "it was cut" };
-        let Table { header, slots } = self.table().ok_or_else(cut)?;
+        let (file, mut table) = open_header(&self.path)?;
+        let header = &table.as_board::<Table>().header;
+        if process_of(header).ok().as_ref() != Some(&self.process) || file.user() != self.user {
+            return Err(ReadError::Foreign { path: self.path.clone(), why: "it was replaced" });
+        }
         let used = (header.slots_used.load(Acquire) as usize).min(FILES_MAX);
         let timed = header.timing.load(Relaxed) == 1;
-        let read = |(index, slot)| read_slot(index, slot, timed);
-        Ok(slots[..used].iter().enumerate().filter_map(read).collect())
+        let slots = HEADER_BYTES..HEADER_BYTES + used * SLOT_BYTES;
+        file.read(slots, &mut table).map_err(|error| read_failed(&self.path, error))?;
+        let slots = table.as_board::<Table>().slots[..used].iter().enumerate();
+        Ok(slots.filter_map(|(index, slot)| read_slot(index, slot, timed)).collect())
     }
+}
 
-    /// The counters; `None` if their file was truncated.
-    fn table(&self) -> Option<&Table> {
-        self.mapping.is_whole().then(|| self.mapping.as_board())
+/// Opens a counters file and copies its header into memory that has space for all of it.
+fn open_header(path: &Path) -> Result<(PublishedFile, Mapping), ReadError> {
+    let failed = |error| read_failed(path, error);
+    let file = PublishedFile::open(path, REGION_BYTES, Access::Read).map_err(failed)?;
+    let file = file.ok_or_else(|| ReadError::Foreign { path: path.into(), why: "its size is wrong" })?;
+    let mut table = Mapping::private(REGION_BYTES).map_err(failed)?;
+    file.read(0..HEADER_BYTES, &mut table).map_err(failed)?;
+    Ok((file, table))
+}
+
+fn read_failed(path: &Path, error: io::Error) -> ReadError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => ReadError::Foreign { path: path.into(), why: "it was cut" },
+        _ => ReadError::Io { path: path.into(), error },
     }
 }
 
@@ -210,31 +252,49 @@ pub struct CountersFiles {
     pub unreadable: Vec<ReadError>,
 }
 
-/// Finds the counters files of a directory. Files of processes that have ended are removed where that
-/// permitted; files of other pid namespaces and files that are not counters files are ignored.
+/// Finds the counters files of the processes that run, in a directory that everyone may write. Files of processes that
+/// have ended are removed where that is permitted; files of other pid namespaces, forged files and files that are not
+/// counters files are ignored.
+///
+/// The processes are searched for their files: what another user puts into the directory hides none of them.
 ///
 /// # Errors
 /// The directory cannot be listed.
 pub fn published_in(dir: &Path) -> io::Result<CountersFiles> {
+    remove_dead(dir)?;
     let mut found = CountersFiles::default();
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if !entry.file_name().to_str().is_some_and(is_counters_name) {
-            continue;
-        }
-        match CountersFile::open(&entry.path()) {
-            Ok(counters) => match counters.process.is_alive() {
-                Some(true) => found.live.push(counters),
-                Some(false) => {
-                    let _ = fs::remove_file(entry.path());
+    let mut per_user: HashMap<u32, usize> = HashMap::new();
+    let mut pids = host::pids()?;
+    pids.sort_unstable();
+    for pid in pids {
+        let path = dir.join(file_name(pid));
+        match CountersFile::open(&path) {
+            Ok(counters) if counters.process.is_alive() == Some(true) => {
+                let user = counters.user;
+                let of_user = per_user.entry(user).or_default();
+                *of_user += 1;
+                match (*of_user).cmp(&(PROCESSES_PER_USER_MAX + 1)) {
+                    Ordering::Less => found.live.push(counters),
+                    Ordering::Equal => found.unreadable.push(ReadError::TooMany { path, user }),
+                    Ordering::Greater => {}
                 }
-                None => {}
-            },
+            }
+            Ok(_) | Err(ReadError::Foreign { .. }) => {}
             Err(ReadError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error @ ReadError::Io { .. }) => found.unreadable.push(error),
-            Err(ReadError::Foreign { .. }) => {}
+            Err(error) => found.unreadable.push(error),
         }
     }
-    found.live.sort_by_key(|counters| counters.process.pid);
     Ok(found)
+}
+
+fn remove_dead(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)?.take(ENTRIES_SEARCHED_MAX) {
+        let entry = entry?;
+        if entry.file_name().to_str().and_then(pid_in_name).is_some()
+            && CountersFile::open(&entry.path()).is_ok_and(|file| file.process.is_alive() == Some(false))
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
 }

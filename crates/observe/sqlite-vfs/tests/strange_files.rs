@@ -31,6 +31,11 @@ fn published() -> &'static (tempfile::TempDir, PathBuf) {
     })
 }
 
+/// The name that the file of this process has.
+fn own_name() -> String {
+    format!("headroom-sqlite-{}.counters", std::process::id())
+}
+
 fn read_all(path: &Path) -> Result<usize, ReadError> {
     let counters = CountersFile::open(path)?;
     let _ = (counters.process.is_alive(), counters.process.command());
@@ -52,7 +57,7 @@ fn a_good_file_is_read_and_only_its_owner_may() {
 #[test]
 fn files_of_other_kinds_are_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("headroom-sqlite-7.counters");
+    let path = dir.path().join(own_name());
     assert!(matches!(read_all(&path), Err(ReadError::Io { .. })));
     let good = fs::read(&published().1).unwrap();
     for bytes in [&good[..0], &good[..7], &good[..4096], &good[..good.len() - 1], &vec![0; good.len()]] {
@@ -67,7 +72,7 @@ fn files_of_other_kinds_are_refused() {
 #[test]
 fn a_file_that_is_truncated_while_it_is_open_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("headroom-sqlite-7.counters");
+    let path = dir.path().join(own_name());
     fs::copy(&published().1, &path).unwrap();
     let counters = CountersFile::open(&path).unwrap();
     assert_eq!(counters.files().unwrap().len(), 4);
@@ -90,7 +95,7 @@ proptest! {
         }
         bytes.truncate(length);
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("headroom-sqlite-7.counters");
+        let path = dir.path().join(own_name());
         fs::write(&path, &bytes).unwrap();
         if let Ok(files) = read_all(&path) {
             prop_assert!(files <= headroom_sqlite::FILES_MAX);

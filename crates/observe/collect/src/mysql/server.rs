@@ -1,5 +1,6 @@
 //! The server: its kind, run and directories, and its process if that is on this machine.
 
+use crate::pid_file::read_pid_file;
 use crate::volume::inode_id;
 use std::collections::BTreeMap;
 use std::fs;
@@ -123,7 +124,7 @@ fn version(text: &str) -> (u32, u32) {
 impl Process {
     /// Finds it by the server's pid file, else by its working directory, the data directory.
     fn find(pid_file: &Path, data_directory: &Path) -> Option<Process> {
-        let from_file = fs::read_to_string(pid_file).ok().and_then(|text| text.trim().parse::<u32>().ok());
+        let from_file = read_pid_file(pid_file).ok();
         let works_there = |pid: u32| {
             let directory = fs::read_link(format!("/proc/{pid}/cwd"));
             directory.is_ok_and(|directory| directory.components().eq(data_directory.components()))

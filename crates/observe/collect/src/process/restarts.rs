@@ -4,6 +4,7 @@
 use super::{Process, Selection};
 use crate::error::SourceError;
 use crate::file_names::FileNames;
+use crate::pid_file::read_pid_file;
 use crate::source::Source;
 use filestats::Snapshot;
 use std::os::unix::fs::MetadataExt;
@@ -40,20 +41,11 @@ impl ProcessMark {
     /// A number that changes with a restart: the pid, or the inode of the directory.
     fn number(&self) -> Result<u64, SourceError> {
         let (path, number) = match self {
-            ProcessMark::PidFile(path) => {
-                (path, std::fs::read_to_string(path).and_then(|text| parse_pid_file(&text)))
-            }
+            ProcessMark::PidFile(path) => (path, read_pid_file(path).map(u64::from)),
             ProcessMark::ControlGroup(path) => (path, std::fs::metadata(path).map(|found| found.ino())),
         };
         number.map_err(|error| SourceError::System { path: path.clone(), error })
     }
-}
-
-/// "812\n/var/lib/postgresql/18/main\n..." as PostgreSQL writes it, or the number alone.
-fn parse_pid_file(text: &str) -> std::io::Result<u64> {
-    let line = text.lines().next().unwrap_or_default().trim();
-    let number = line.parse::<u32>().ok().filter(|number| *number > 0);
-    number.map(u64::from).ok_or_else(|| std::io::Error::other("its first line is no process number"))
 }
 
 impl RestartingProcess {
@@ -111,20 +103,5 @@ impl Source for RestartingProcess {
             snapshot.source.clone_from(source);
         }
         Ok(snapshot)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pid_file_begins_with_a_number() {
-        let number = |text: &str| parse_pid_file(text).ok();
-        assert_eq!(number("812\n/var/lib/postgresql/18/main\n1763000000\n"), Some(812));
-        assert_eq!(number("  812"), Some(812));
-        for wrong in ["", "\n812", "-812", "0", "postgres", "99999999999"] {
-            assert_eq!(number(wrong), None, "{wrong:?}");
-        }
     }
 }

@@ -14,8 +14,9 @@ use crate::volume::{inode_id, mount_point};
 use filestats::{Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot};
 use headroom_sqlite::{FileReading, ProcessIdentity, Registry, counters_dir, published_in};
 use host::Mounts;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A database that running programs have open with the extension loaded.
@@ -113,12 +114,14 @@ impl Live {
     fn samples(&mut self) -> Result<(Vec<Sample>, Vec<String>), SourceError> {
         let unlisted = |error| SqliteError::CountersDir { dir: self.dir.clone(), error };
         let found = published_in(&self.dir).map_err(unlisted)?;
-        let identity = fs::metadata(&self.database).ok().as_ref().map(inode_id);
+        let database = fs::metadata(&self.database).ok();
+        let identity = database.as_ref().map(inode_id);
         let mounts = Mounts::read().unwrap_or_default();
         let mut unreadable: Vec<String> = found.unreadable.iter().map(ToString::to_string).collect();
         let mut samples = Vec::new();
         let mut processes = Vec::new();
-        for counters in &found.live {
+        let may_open = |user| database.as_ref().is_none_or(|database| may_open(user, database));
+        for counters in found.live.iter().filter(|counters| may_open(counters.user)) {
             match counters.files() {
                 Ok(files) => {
                     let files = latest_of_each_path(files);
@@ -172,6 +175,13 @@ impl Source for Live {
         let source = format!("sqlite:{}", self.database.display());
         self.samples().map(|(samples, _)| snapshot(source, samples))
     }
+}
+
+/// Whether the database's permissions let a user open it. A process of another user may publish counters under the
+/// database's name, but did no I/O on it. Groups are not looked up.
+fn may_open(user: u32, database: &Metadata) -> bool {
+    const GROUP_AND_OTHERS_READ_OR_WRITE: u32 = 0o066;
+    user == 0 || user == database.uid() || database.mode() & GROUP_AND_OTHERS_READ_OR_WRITE != 0
 }
 
 fn snapshot(source: String, samples: Vec<Sample>) -> Snapshot {
@@ -243,4 +253,24 @@ fn sample(file: &FileReading, files: &[FileReading], process: &ProcessIdentity, 
 fn published_inode_id(file: &FileReading) -> Option<String> {
     let ((major, minor), inode) = (file.device?, file.inode?);
     Some(format!("{major}:{minor}:{inode}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_private_database_has_no_counters_of_other_users() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let with_mode = |mode| {
+            file.as_file().set_permissions(Permissions::from_mode(mode)).unwrap();
+            file.as_file().metadata().unwrap()
+        };
+        let (owner, other) = (with_mode(0o600).uid(), with_mode(0o600).uid() + 1);
+        assert!(may_open(owner, &with_mode(0o600)) && may_open(0, &with_mode(0o600)));
+        assert!(!may_open(other, &with_mode(0o600)));
+        assert!(may_open(other, &with_mode(0o640)) && may_open(other, &with_mode(0o604)));
+    }
 }

@@ -58,13 +58,10 @@ impl Processes {
     pub fn selection(&self) -> Result<Selection, Failure> {
         let mut pids = self.pids.clone();
         if let Some(path) = &self.pid_file {
-            let refused = |why: &dyn std::fmt::Display| {
-                Failure::new(format_args!("cannot trace the process of {}: {why}", path.display()))
+            pids.push(collect::read_pid_file(path).map_err(|error| {
+                Failure::new(format_args!("cannot trace the process of {}: {error}", path.display()))
                     .with_remedy("name the file that the server keeps its number in, while it runs")
-            };
-            let text = std::fs::read_to_string(path).map_err(|error| refused(&error))?;
-            let number = text.lines().next().and_then(|line| line.trim().parse().ok());
-            pids.push(number.ok_or_else(|| refused(&"its first line is no process number"))?);
+            })?);
         }
         Ok(Selection { pids, cgroup: self.cgroup.clone(), ..Selection::default() })
     }
