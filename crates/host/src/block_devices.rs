@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use workload::{DeviceFacts, WriteCache};
+use workload::{DeviceFacts, DeviceKind, WriteCache};
 
 /// Most devices of one chain: more is a cycle.
 const CHAIN_DEVICES_MAX: usize = 64;
@@ -179,17 +179,17 @@ fn facts(directory: &Path, number: DeviceNumber) -> Option<DeviceFacts> {
     // A partition has no queue of its own: its I/Os wait in the disk's.
     let disk = if is_partition { directory.parent()? } else { directory };
     let kind = match directory {
-        _ if is_partition => "partition",
-        own if own.join("loop").is_dir() || name(own).starts_with("loop") => "loop",
-        own if own.join("dm").is_dir() => "dm",
-        own if own.join("md").is_dir() => "md",
-        _ => "disk",
+        _ if is_partition => DeviceKind::Partition,
+        own if own.join("loop").is_dir() || name(own).starts_with("loop") => DeviceKind::Loop,
+        own if own.join("dm").is_dir() => DeviceKind::Dm,
+        own if own.join("md").is_dir() => DeviceKind::Md,
+        _ => DeviceKind::Disk,
     };
     let queue = disk.join("queue");
     Some(DeviceFacts {
         name: name(directory),
         number: number.to_string(),
-        kind: kind.into(),
+        kind,
         model: read(&disk.join("device/model")).filter(|_| !is_partition),
         backing_file: backing_file(directory).map(|file| file.to_string_lossy().into_owned()),
         size_bytes: size_bytes(directory)?,

@@ -5,8 +5,8 @@
 //! GET /        ─> a text that names /metrics
 //! ```
 //!
-//! One thread and [`CONNECTIONS_MAX`] connections, each for one request that is sent and answered within [`PATIENCE`]. A
-//! further client is never kept waiting: an older connection of the address that has the most is closed for it. The server
+//! One thread and [`CONNECTIONS_MAX`] connections, each for one request that is sent and answered within [`PATIENCE`].
+//! When all are in use, a new connection replaces the oldest one of the address with the most connections. The server
 //! reads [`Totals`] and never a source, so that a scrape costs a database nothing.
 
 use http_body_util::Full;
@@ -27,7 +27,7 @@ use tokio::task::AbortHandle;
 
 /// The most clients that are served in parallel: few servers scrape a recorder, and each answer may take megabytes.
 pub const CONNECTIONS_MAX: usize = 32;
-/// The time that a client has to send its request and read the answer: that after which Prometheus gives up, too.
+/// The time that a client has to send its request and read the answer: Prometheus' default timeout of a scrape.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves in a thread of its own until the program ends. Returns the address that it listens on.
@@ -71,10 +71,10 @@ async fn accept(listener: TcpListener, totals: Arc<Mutex<Totals>>) -> io::Result
     }
 }
 
-/// Which connection is closed for a further one: the oldest of the address that has the most.
+/// The connection to close for a new one: the oldest of the address with the most connections.
 fn to_close(addresses: &[IpAddr]) -> usize {
     let count = |address: &IpAddr| addresses.iter().filter(|other| *other == address).count();
-    // The last maximum is taken.
+    // `max_by_key` returns the last maximum: in reverse order, the oldest.
     (0..addresses.len()).rev().max_by_key(|at| count(&addresses[*at])).unwrap_or(0)
 }
 
@@ -84,7 +84,7 @@ async fn serve_request(stream: TcpStream, totals: Arc<Mutex<Totals>>) {
         async move { Ok::<_, Infallible>(answer) }
     });
     let mut connection = http1::Builder::new();
-    // An idle connection would hold a place, and be closed under a client that is about to use it.
+    // An idle connection would count towards the limit, and could be closed just before its client uses it again.
     connection.keep_alive(false);
     // Errors of a connection are the client's.
     let _ = connection.serve_connection(TokioIo::new(stream), answer).await;

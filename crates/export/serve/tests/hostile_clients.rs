@@ -1,4 +1,4 @@
-//! Clients that are silent, slow or many, on real sockets: none keeps another from its answer.
+//! Silent, slow and numerous clients on real sockets: none delays the answer to another.
 
 use metrics::Totals;
 use serve::{CONNECTIONS_MAX, PATIENCE};

@@ -39,7 +39,7 @@ impl Xml {
         self.line(format_args!("<{name}>{}</{name}>", escaped(&value)));
     }
 
-    /// What diskspd writes only where there is a value.
+    /// Writes an element that diskspd writes only if it has a value.
     pub fn optional(&mut self, name: &str, value: Option<impl Display>) {
         if let Some(value) = value {
             self.leaf(name, value);

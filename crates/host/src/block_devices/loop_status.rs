@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The file that a loop device is attached to, by device and inode: no other name of it, no rename and no removal hides it.
+/// The file that a loop device is attached to, by device and inode, which hard links, renames and removal do not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoopStatus {
     /// `st_dev` and `st_ino`.

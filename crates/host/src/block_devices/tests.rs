@@ -37,8 +37,16 @@ fn a_mirror_is_followed_to_its_members_and_their_disks() {
     let directory = tempfile::tempdir().unwrap();
     let sysfs = mirror(directory.path());
     let chain = sysfs.chain(DeviceNumber { major: 9, minor: 0 });
-    let seen: Vec<_> = chain.iter().map(|device| (device.name.as_str(), device.kind.as_str())).collect();
-    assert_eq!(seen, [("md0", "md"), ("sda1", "partition"), ("nvme0n1", "disk"), ("sda", "disk")]);
+    let seen: Vec<_> = chain.iter().map(|device| (device.name.as_str(), device.kind.clone())).collect();
+    assert_eq!(
+        seen,
+        [
+            ("md0", DeviceKind::Md),
+            ("sda1", DeviceKind::Partition),
+            ("nvme0n1", DeviceKind::Disk),
+            ("sda", DeviceKind::Disk)
+        ]
+    );
     let partition = &chain[1];
     assert_eq!(partition.rotational, Some(false), "a partition shares its disk's queue");
     assert_eq!(partition.scheduler.as_deref(), Some("mq-deadline"));

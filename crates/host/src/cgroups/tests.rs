@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use workload::DeviceKind;
 
 const VDA: DeviceNumber = DeviceNumber { major: 254, minor: 0 };
 
@@ -18,7 +19,7 @@ fn device(number: &str) -> DeviceFacts {
     DeviceFacts {
         name: "vda".into(),
         number: number.into(),
-        kind: "disk".into(),
+        kind: DeviceKind::Disk,
         model: None,
         backing_file: None,
         size_bytes: 1 << 30,

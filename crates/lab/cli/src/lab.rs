@@ -37,7 +37,7 @@ pub fn run(command: &LabCommand, history: Option<&Path>, out: &mut Output) -> Do
     }
 }
 
-/// What was given, or else all; each once, in the order of the first ones.
+/// The given values, or all values if none is given, without duplicates, in the order of first appearance.
 fn chosen<T: PartialEq + Clone>(given: &[T], all: &[T]) -> Vec<T> {
     let mut chosen = Vec::new();
     for each in if given.is_empty() { all } else { given } {

@@ -369,8 +369,8 @@ impl Lab {
 }
 
 impl Torn {
-    /// Spoils the newest copy of the control file where the shape needs that; returns whether it did. Without the newest copy of the control file the next opening takes the same epoch as
-    /// this one: only the chain tells the blocks of the two apart.
+    /// Spoils the newest copy of the control file where the shape needs that; returns whether it did. Without that copy the
+    /// next opening takes the same epoch as this one, and only the chain distinguishes the blocks of the two.
     pub(crate) fn spoil_control_if_needed(self, files: &mut Files) -> bool {
         let rotten = self == Torn::LastBlocks;
         if rotten {

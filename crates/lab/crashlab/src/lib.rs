@@ -10,7 +10,7 @@
 //! ```
 //! `SimDisk` implements the engine's disk in memory and records all writes and syncs. `Medium` replays that record and makes
 //! the files that a crash at any point may leave. The laboratory uses the engine's public interface; `pagestore::internals`
-//! tells it the formats where it aims at particular bytes.
+//! gives it the formats where it aims at particular bytes.
 
 mod caller;
 mod crashes;
@@ -30,6 +30,8 @@ mod shrink;
 mod trouble;
 mod workload;
 
+use stream::random::SplitMix64;
+
 pub use disk::{Fault, Files, Op, SimDisk};
 pub use lab::{Failure, Lab, Outcome};
 pub use medium::Medium;
@@ -37,24 +39,20 @@ pub use path::AfterCrash;
 pub use trouble::{Refused, Trouble};
 pub use workload::{Change, End, OnError, Setting, Step, WorkloadKind};
 
-/// Random numbers from a seed (SplitMix64, Steele et al. 2014): the same on every machine and in every version.
+/// Random numbers from a seed: the same on every machine and in every version.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Chance(SplitMix64);
 
 impl Chance {
     /// The sequence of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64(seed))
     }
 
     /// The next number.
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.0.next_word()
     }
 
     /// A number below `limit`.

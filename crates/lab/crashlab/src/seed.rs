@@ -149,7 +149,7 @@ impl Judge<'_> {
         if matches!(only, Stage::Rot | Stage::All) {
             *stage = Stage::Rot;
             catch_panic(|| self.judge_rot(&run, &mut rot))?;
-            // It goes on with the generator of the stage.
+            // It continues with the stage's generator.
             catch_panic(|| self.judge_misled(&run, &mut rot))?;
         }
         Ok(())

@@ -68,7 +68,8 @@ impl Footprint {
         self.pages_read.map(|pages| pages.saturating_mul(self.page_bytes))
     }
 
-    /// "2,500,000 rows with 9.5 MiB of values: 31.4 MiB of pages touched, 3.3 times the values; 31.2 MiB of them not in the engine's cache, ...".
+    /// "2,500,000 rows with 9.5 MiB of values: 31.4 MiB of pages touched, 3.3 times the values; 31.2 MiB of them not in the
+    /// engine's cache, ...".
     pub fn sentence(&self) -> String {
         let rows = counted(self.rows, "row", "rows");
         let mut text = match self.column_bytes {

@@ -15,7 +15,7 @@ const READY_MAX: Duration = Duration::from_secs(120);
 const POLL_EVERY: Duration = Duration::from_millis(20);
 /// An error shows so much of the end of a program's output.
 const OUTPUT_BYTES_MAX: usize = 1_000;
-/// A server writes less to its log and its pid file. Of what its user puts there instead, not more is read.
+/// Most that is read of a server's log or pid file. Both are smaller, unless the server's user has replaced them.
 const READ_BYTES_MAX: u64 = 64 << 20;
 
 /// Makes the kernel send the signal to the program when the thread that starts it ends, however it ends: a killed experiment

@@ -26,7 +26,7 @@ pub struct MariadbPrograms {
 /// user logs in, and only the server's user may enter the directory of the socket.
 ///
 /// ```text
-/// HOME/             of this program's user; the server's user may only go down
+/// HOME/             of this program's user; the server's user may only traverse it
 ///     error.log     of this program's user
 ///     my.cnf        of this program's user, readable by the server's
 ///     run/          of the server's user alone: the socket, the pid file, temporary files

@@ -25,7 +25,7 @@ pub struct PostgresPrograms {
 /// logs in, and only the server's user may enter the directory of the socket.
 ///
 /// ```text
-/// HOME/               of this program's user; the server's user may only go down
+/// HOME/               of this program's user; the server's user may only traverse it
 ///     postgres.log    of this program's user
 ///     run/            of the server's user alone: the socket
 /// DATA/               of the server's user alone

@@ -24,7 +24,7 @@ impl User {
     /// [`Error::NoUser`] if this is root and that user does not exist. A user that other programs run as too, such as
     /// "nobody", will not do: they could change the server's files.
     pub fn find(what: &'static str, user: &'static str) -> Result<User, Error> {
-        // SAFETY: it takes nothing and cannot fail.
+        // SAFETY: geteuid(2) takes no arguments and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
             return Ok(User(None));
         }
@@ -37,8 +37,8 @@ impl User {
         self.0.is_some()
     }
 
-    /// A command that runs a program as that user, with the least: no group, capability or variable of this program, and
-    /// no way to gain privileges.
+    /// A command that runs a program as that user with minimal privileges: without the groups, capabilities and environment
+    /// of this program, and unable to gain privileges.
     pub fn command(self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir("/").env_clear().env("LC_ALL", "C");
@@ -58,8 +58,8 @@ impl User {
         command
     }
 
-    /// Gives a server the directories that it works in, which are made if they are missing. No other user may enter them;
-    /// in `home`, above them, the server's user may only go down.
+    /// Makes the working directories of a server, where missing, and gives them to its user. No other user may enter them.
+    /// The server's user may traverse `home`, the directory above them, but not list or change it.
     pub(crate) fn give(self, home: &Path, directories: &[&Path]) -> Result<(), Error> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -80,7 +80,7 @@ impl User {
     }
 }
 
-/// The name of the user of this program, by whom the servers know it.
+/// The name of the user that runs this program; servers authenticate it by this name.
 pub(crate) fn own_name() -> Result<String, Error> {
     let name = child::run(Command::new("id").arg("-un"))?;
     Ok(name.trim().to_owned())
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_server_has_a_user_of_its_own_or_is_not_run_by_root() {
-        // SAFETY: it takes nothing and cannot fail.
+        // SAFETY: geteuid(2) takes no arguments and cannot fail.
         match unsafe { libc::geteuid() } {
             0 => assert!(matches!(User::find("server", "no-such-user"), Err(Error::NoUser { .. }))),
             _ => assert!(!User::find("server", "no-such-user").unwrap().is_other()),

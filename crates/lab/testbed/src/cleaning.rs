@@ -102,12 +102,12 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
 }
 
-/// Runs a program that cannot fail where the tests run.
+/// Runs a program; panics with its output if it fails.
 pub(crate) fn must(program: &str, arguments: &[&str]) {
     run(program, arguments).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Waits for something that happens soon; `otherwise` is said where it does not.
+/// Waits until the condition holds; panics with `otherwise` if it does not hold in time.
 pub(crate) fn wait_until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

@@ -22,7 +22,7 @@ mod plan;
 mod point;
 mod sweep;
 
-pub use plan::{Effort, Plan};
+pub use plan::Plan;
 pub use sweep::next_step;
 
 use capability::{Capability, Conditions, CostModel, Curve, Maximum, StorageLimits};
@@ -117,7 +117,7 @@ pub fn measure(
             region_bytes: region.bytes,
             foreign_iops,
             took_s: began.elapsed().as_secs_f64(),
-            effort: plan.effort.to_string(),
+            effort: plan.effort,
             remarks,
         },
         curves,

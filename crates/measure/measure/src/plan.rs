@@ -1,18 +1,6 @@
-use std::fmt;
+use capability::Effort;
 use std::time::Duration;
 use workload::{Caching, Durability, Shape};
-
-/// How much time a measurement may take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Effort {
-    /// About half a minute: the curves a verdict needs most, wider intervals.
-    Quick,
-    /// About 75 seconds.
-    #[default]
-    Default,
-    /// About five minutes: more points, narrow intervals, higher N.
-    Thorough,
-}
 
 /// What is measured and how exactly.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,16 +110,6 @@ impl Plan {
         }
         debug_assert!(self.curves().iter().all(|(shape, _)| shape.durability == Durability::Cached));
         remarks
-    }
-}
-
-impl fmt::Display for Effort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Effort::Quick => "quick",
-            Effort::Default => "default",
-            Effort::Thorough => "thorough",
-        })
     }
 }
 

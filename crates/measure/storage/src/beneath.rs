@@ -1,4 +1,5 @@
-//! Names below an open directory, whatever other users make of them meanwhile, and whose files they lead to.
+//! Opening and removing names below an open directory safely while other users rename or replace them, and checks of
+//! ownership.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags, Stat};
@@ -6,7 +7,7 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 use std::fs;
 
-/// Deepest directory that is removed: no engine makes more, and each level keeps a file open.
+/// The deepest nesting that is removed. No engine nests deeper, and each level keeps a descriptor open.
 const DEPTH_MAX: usize = 64;
 
 /// Opens a name in `directory`, never through a symbolic link (`ELOOP`, or `ENOTDIR` where a directory is expected) and
@@ -32,7 +33,7 @@ fn open_on_mount(directory: impl AsFd, name: impl Arg, flags: OFlags, mode: Mode
     if mount_id(&opened)? == mount_id(&directory)? { Ok(opened) } else { Err(Errno::XDEV) }
 }
 
-/// As text.
+/// The id of the mount that an open file is on, as text.
 fn mount_id(file: impl AsFd) -> Result<String, Errno> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_fd().as_raw_fd()));
     let info = info.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;

@@ -95,8 +95,8 @@ impl Workspace {
             .map_err(|error| StorageError::from_io("open to other users", &self.path, error))
     }
 
-    /// Refuses a directory whose path another user could lead elsewhere: required before work that opens files by their
-    /// paths, as the engines of experiments do. [`path`](Self::path) has no symlinks from then on. Only root is refused.
+    /// Refuses the directory if another user could replace a component of its path. Work that opens files by path, as the
+    /// engines of experiments do, requires this check. Afterwards [`path`](Self::path) has no symlinks. Only root is refused.
     ///
     /// # Errors
     /// [`StorageError::PathNotPrivate`]; the kernel's.
@@ -115,7 +115,7 @@ impl Workspace {
                 return refused(path, why);
             }
         }
-        // The names are private now. They may have led elsewhere when the directory was opened.
+        // The path is private now, but may have led elsewhere when the directory was opened.
         let [found, opened] = [rustix::fs::stat(&real), rustix::fs::fstat(&self.parent)];
         let failed = |error: Errno| failed(error.into());
         if !beneath::is_same(&found.map_err(failed)?, &opened.map_err(failed)?) {
@@ -288,7 +288,7 @@ fn take(dir: &Path, parent: &OwnedFd) -> Result<Option<Workspace>, StorageError>
     }))
 }
 
-/// Removes the files of Headroom; the names of the others, and of those that something is mounted in.
+/// Removes the files of Headroom; returns the names of other files, and of directories with a mount in them.
 fn clean(directory: &OwnedFd) -> Result<Vec<String>, Errno> {
     let mut foreign_files = Vec::new();
     for name in entries(directory)? {

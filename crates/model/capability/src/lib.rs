@@ -36,6 +36,7 @@ pub use slices::{MeanInterval, ThroughputSlices};
 pub use sweep::{QueueSeen, RatioIs, Sweep, SweepComparison, SweepStep};
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use workload::{Backend, Caching, Shape, TargetFacts};
 
 /// Under which conditions a capability was measured: compare two only where these agree.
@@ -55,10 +56,29 @@ pub struct Conditions {
     pub foreign_iops: Option<f64>,
     /// Seconds that the whole measurement took.
     pub took_s: f64,
-    /// "quick", "default" or "thorough".
-    pub effort: String,
+    /// How much time it might take.
+    pub effort: Effort,
     /// What the reader must know to trust the figures ("ended early by the user").
     pub remarks: Vec<String>,
+}
+
+/// How much time a measurement may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    /// About half a minute: the curves a verdict needs most, wider intervals.
+    Quick,
+    /// About 75 seconds.
+    #[default]
+    Default,
+    /// About five minutes: more points, narrow intervals, higher N.
+    Thorough,
+}
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// What one target can give.

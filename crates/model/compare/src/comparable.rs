@@ -138,7 +138,7 @@ pub(crate) fn capabilities(a: &Capability, b: &Capability) -> Vec<Mismatch> {
             ("caching", name(&conditions.caching)),
             ("backend", name(&conditions.backend)),
             ("size of the target", size(conditions.region_bytes)),
-            ("effort", conditions.effort.clone()),
+            ("effort", conditions.effort.to_string()),
             ("kernel", conditions.kernel.clone()),
             ("version of Headroom", conditions.headroom_version.clone()),
         ]

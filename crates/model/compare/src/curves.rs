@@ -204,7 +204,7 @@ const POINTS_MIN: usize = 4;
 mod tests {
     use super::*;
     use crate::Verdict;
-    use capability::Conditions;
+    use capability::{Conditions, Effort};
     use workload::{Backend, Caching, Shape, TargetFacts, TargetKind};
 
     fn capability(iops: f64) -> Capability {
@@ -247,7 +247,7 @@ mod tests {
                 region_bytes: 1 << 30,
                 foreign_iops: None,
                 took_s: 1.0,
-                effort: "quick".into(),
+                effort: Effort::Quick,
                 remarks: Vec::new(),
             },
             curves: vec![Curve {

@@ -9,7 +9,7 @@
 //!      │         client   CPU, other load, threads agree
 //!      │         target   size against RAM and caches, exact multiples, sectors
 //!      │         over_time  steady state, cliffs, stalls            (run_series.rs, steady.rs, cliffs.rs)
-//!      │         laws     Little, bytes = I/Os x size, the measured knee; capped: a cap
+//!      │         laws     Little, bytes = I/Os x size, the measured knee; capped: a configured limit
 //!      │         arrivals requested rate, hidden stalls, a late generator
 //!      │         sample   percentiles that stand; jump, bands: where they jump; shares: writes, syncs
 //!      v

@@ -24,6 +24,33 @@ pub enum WriteCache {
     WriteThrough,
 }
 
+/// What a block device is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    /// A disk, or what the kernel presents as one.
+    Disk,
+    /// A partition of a disk.
+    Partition,
+    /// A file as a device.
+    Loop,
+    /// Device mapper: LVM, dm-crypt, multipath.
+    Dm,
+    /// Linux software RAID.
+    Md,
+    /// Several targets that Headroom uses as one.
+    Layout,
+    /// A kind of another version, as JSON has it.
+    #[serde(untagged)]
+    Other(String),
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
 /// One block device of the chain below a target, as sysfs describes it. `None`: unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceFacts {
@@ -31,8 +58,8 @@ pub struct DeviceFacts {
     pub name: String,
     /// Major and minor number, "254:0".
     pub number: String,
-    /// "disk", "partition", "loop", "dm", "md".
-    pub kind: String,
+    /// What it is.
+    pub kind: DeviceKind,
     /// Vendor's model string.
     pub model: Option<String>,
     /// What a loop device stands on.

@@ -27,7 +27,7 @@ mod unit;
 
 pub use access::{Access, Distribution, Extent, Walk, Zone};
 pub use demand::{Arrival, Burst, Content, Limit, SizeShare, SyncEvery, SyncKind, Verify};
-pub use facts::{Cap, CapKind, DeviceFacts, DeviceLayout, TargetFacts, TargetKind, WriteCache};
+pub use facts::{Cap, CapKind, DeviceFacts, DeviceKind, DeviceLayout, TargetFacts, TargetKind, WriteCache};
 pub use histogram::{LatencyCounts, LatencyHistogram};
 pub use layout::{BadLayout, Layout, LayoutMap, Part};
 pub use plan::{Phase, PhaseResult, Placed, Plan, PlanLayout, PlanTarget, Pool};

@@ -1,5 +1,5 @@
-//! What is at the path of a history, found out without touching it: what is not ours is refused, and what an interrupted
-//! checkpoint left is not.
+//! Examines the file at the path of a history without changing it. Files of other programs are refused; a file that an
+//! interrupted checkpoint left is accepted.
 
 use crate::Error;
 use crate::statements::retry_while;
@@ -31,11 +31,11 @@ pub(crate) fn check_owner(path: &Path) -> Result<FileState, Error> {
     let not_a_file = |found| Err(Error::NotAFile { path: path.into(), found });
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // Who made the link chose where the file would be made.
+            // The owner of the link would choose where the file is made.
             return if path.is_symlink() { not_a_file("link to nothing") } else { Ok(FileState::Missing) };
         }
         Err(error) => return Err(Error::io("open the history", path, error)),
-        // To open a pipe would wait for its other end.
+        // Opening a pipe would block until its other end is opened.
         Ok(metadata) if metadata.is_dir() => return not_a_file("directory"),
         Ok(metadata) if !metadata.is_file() => return not_a_file("pipe, socket or device"),
         Ok(metadata) if metadata.len() == 0 => return Ok(FileState::Whole),
@@ -52,9 +52,9 @@ pub(crate) fn check_owner(path: &Path) -> Result<FileState, Error> {
     }
 }
 
-/// The application id: the first page has had it since the file was made, whatever a checkpoint has yet to write. While
-/// another process makes the file its first page may be there before the others: it seems to be cut off, for a moment. One
-/// that stays so, without anything beside it that completes it, is damaged.
+/// Reads the application id from the first page, which an interrupted checkpoint does not change. While another process
+/// makes the file, it may have its first page only, and looks truncated for a moment. A file that stays truncated, without a
+/// WAL or journal that completes it, is damaged.
 fn read_application_id(path: &Path) -> rusqlite::Result<(i32, FileState)> {
     const MAKING_TIMEOUT: Duration = Duration::from_secs(1);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;

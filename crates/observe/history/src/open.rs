@@ -193,7 +193,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(200));
-                // Appended: a rewrite would be empty for a moment, which is a file to make a history of.
+                // Appended: a rewritten file would be empty for a moment, and an empty file is made into a history.
                 let mut rest = fs::OpenOptions::new().append(true).open(&path).unwrap();
                 std::io::Write::write_all(&mut rest, &content[4096..]).unwrap();
             });

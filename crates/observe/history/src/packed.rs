@@ -4,8 +4,8 @@
 //! read, write, sync, each:  filled  (gap, count) x filled
 //! ```
 //!
-//! All numbers are varints ([`filestats::varint`]). `filled` is the number of buckets that are not empty, `gap` the number of empty ones before a filled one. Rows written before
-//! schema 6 hold JSON text, `{"read": [[bucket, count], ...], ...}`, which is read too.
+//! All numbers are varints ([`filestats::varint`]). `filled` is the number of buckets that are not empty, `gap` the number of
+//! empty ones before a filled one. Rows written before schema 6 hold JSON text, `{"read": [[bucket, count], ...], ...}`, which is read too.
 
 use filestats::varint::{push, take};
 use filestats::{Latencies, LatencyBuckets};

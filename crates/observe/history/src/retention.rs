@@ -20,9 +20,8 @@
 //!
 //! Waits are treated the same way.
 //!
-//! **Age.** A capture's age is the time that later captures, of any source, show to have passed; a time without captures
-//! counts as a day at most. A clock that is set ten years ahead so makes nothing ten years old, whether the captures since
-//! then have its time or not. See `cutoff`.
+//! **Age.** A capture's age is the sum of the intervals between later captures of any source, each counted as one day at
+//! most. A clock that is set ten years ahead therefore ages a capture by one day, not by ten years. See `cutoff`.
 //!
 //! A call works for half a second in one transaction. The table `thinned` keeps how far a source was processed, so
 //! that no capture is judged twice.
@@ -60,9 +59,9 @@ pub struct Thinned {
     pub more: bool,
 }
 
-/// The most that a time without captures adds to the age of those before it. A clock that is set ahead looks like a machine
-/// that was off, and a capture that was removed does not come back: both count as a day. That is one of the seven for which
-/// all captures are kept, and a machine that is off at night still ages by the calendar.
+/// The most that an interval without captures adds to the age of earlier captures. A clock that is set ahead cannot be
+/// distinguished from a machine that was off, and removed captures cannot be restored. One day is a seventh of the time for
+/// which all captures are kept; captures of a machine that is off at night still age by the calendar.
 const ABSENCE_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 /// Captures that one call judges at most.
 const JUDGED_MAX: usize = 5_000;
@@ -129,7 +128,7 @@ fn thin(connection: &Connection, retention: &Retention, now_unix_ns: u64) -> rus
     'all: for step in retention.0.iter().filter(|step| !step.every.is_zero()) {
         let before_unix_ns = cutoff(connection, now_unix_ns, nanos(step.age))?;
         for source in &sources {
-            // A clock that is behind would pass over all captures, and none is judged twice.
+            // With a clock that is behind, all captures would count as judged, and none is judged twice.
             if newest_unix_ns(connection, source)?.is_some_and(|newest| newest > now_unix_ns) {
                 continue;
             }
@@ -156,11 +155,11 @@ fn sources(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 /// The instant before which captures are older than `age_ns`.
 ///
 /// ```text
-/// captures  a a a a              b b b b b b  now      the age of the last a: from the first b to now, and a day
+/// captures  a a a a              b b b b b b  now      age of the last a: one day, and the time from the first b to now
 ///                  \_ 10 years _/
 /// ```
 ///
-/// Two steps of the loop go back by a day at least.
+/// Two iterations go back at least one day, which bounds the loop by twice the age in days.
 fn cutoff(connection: &Connection, now_unix_ns: u64, age_ns: u64) -> rusqlite::Result<u64> {
     let first = "SELECT min(taken_unix_ns) FROM captures WHERE taken_unix_ns >= ? AND taken_unix_ns < ?";
     let last = "SELECT max(taken_unix_ns) FROM captures WHERE taken_unix_ns < ?";

@@ -1,4 +1,4 @@
-//! The shapes of statements that recur: a list of rows, one row, a new row, a transaction, another attempt.
+//! Recurring forms of statements: all rows of a query, its first row, an insert, a transaction, a retry.
 
 use crate::{Error, History};
 use rusqlite::{
@@ -6,7 +6,7 @@ use rusqlite::{
 };
 use std::time::{Duration, Instant};
 
-/// Between two looks at what another process is about to finish.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl History {

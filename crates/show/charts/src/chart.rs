@@ -105,7 +105,7 @@ pub(crate) fn truncate<T>(all: &mut Vec<T>, most: usize) -> usize {
     left_out
 }
 
-/// What has the same key together, in the order of the first of each key.
+/// Groups items by key. Groups are in the order of their first items.
 pub(crate) fn grouped<K: PartialEq, T>(all: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
     let mut groups: Vec<(K, Vec<T>)> = Vec::new();
     for (key, one) in all {

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use storage::{Access, Region, Target};
 use terminal::Failure;
-use workload::{Caching, DeviceFacts, DeviceLayout, Layout, PlanLayout, PlanTarget, TargetFacts, TargetKind};
+use workload::{
+    Caching, DeviceFacts, DeviceKind, DeviceLayout, Layout, PlanLayout, PlanTarget, TargetFacts, TargetKind,
+};
 
 /// The flags.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -97,7 +99,7 @@ pub fn together(region: &Region, members: Vec<TargetFacts>) -> TargetFacts {
         let itself = DeviceFacts {
             name: layout.clone(),
             number: format!("{layout} of {}", numbers.join("+")),
-            kind: "layout".into(),
+            kind: DeviceKind::Layout,
             model: None,
             backing_file: None,
             layout: Some(DeviceLayout {

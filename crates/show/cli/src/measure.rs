@@ -1,7 +1,7 @@
 use crate::layouts::{self, LayoutFlags};
 use crate::targets::{NO_DIRECTORY_IS_DESTROYED, test_file_bytes};
-use ::measure::{Effort, Plan};
-use capability::Capability;
+use ::measure::Plan;
+use capability::{Capability, Effort};
 use history::History;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

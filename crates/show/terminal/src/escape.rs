@@ -6,7 +6,7 @@ use report::text::{Style, is_harmful};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The sequences that text of ours and of clap contains: reset, bold, dim, underlined, red, green, yellow.
+/// The styles that Headroom and clap print: reset, bold, dim, underlined, red, green, yellow.
 const STYLES: [&str; 7] = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[4m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
 /// Escapes all but line breaks and tabs.

@@ -227,7 +227,7 @@ fn instant(sheet: &Sheet<'_>, row: &Row, offset: Offset) -> Result<u64, ImportEr
     });
     civil.and_then(|civil| cell::unix_ns(civil, offset)).ok_or_else(|| {
         refused(sheet, row, 0, "time").remedy(
-            "PerfMon writes 05/01/2026 10:00:15.125, month first; relog LOG -f csv -o NEW.csv writes it anew",
+            "PerfMon writes 05/01/2026 10:00:15.125, month first; relog LOG -f csv -o NEW.csv writes it that way",
         )
     })
 }

@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 
-/// Copies a directory durably: by shared blocks if the file system supports them, else by bytes. The server whose files
-/// they are may run as another user: its links are not followed, and the copy is that user's only when it is complete.
+/// Copies a directory durably: by shared blocks if the file system supports them, else by bytes. The server
+/// may run as another user: its links are not followed, and that user owns the copy only once it is complete.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     for_each_file(from, to, &mut |from, to| {
         let mut source = open_itself(from, libc::O_NONBLOCK).map_err(Error::io("open", from))?;
@@ -56,7 +56,7 @@ fn for_each_file(
     if is_new {
         DirBuilder::new().mode(0o700).create(to).map_err(Error::io("make", to))?;
     }
-    // The names are those of the open directory, whatever its own name leads to by now.
+    // Read through the descriptor: the path may lead elsewhere by now.
     let held = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
     for entry in fs::read_dir(held).map_err(Error::io("read", from))? {
         let entry = entry.map_err(Error::io("read", from))?;

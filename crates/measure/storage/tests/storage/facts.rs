@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 use storage::{Access, StorageError, Target, foreign_load};
 use testbed::LoopDisk;
-use workload::{Caching, CapKind, TargetKind};
+use workload::{Caching, CapKind, DeviceKind, TargetKind};
 
 const MIB: u64 = 1 << 20;
 
@@ -25,7 +25,7 @@ fn a_directory_on_a_loop_device_shows_the_chain_down_to_the_disk() {
     assert_eq!(facts.mount.as_deref(), disk.mount_point().to_str());
     assert!((30 * MIB..64 * MIB).contains(&facts.free_bytes));
     let top = &facts.devices[0];
-    assert_eq!((top.kind.as_str(), top.size_bytes), ("loop", 64 * MIB));
+    assert_eq!((&top.kind, top.size_bytes), (&DeviceKind::Loop, 64 * MIB));
     assert_eq!(top.number, disk.number());
     assert_eq!(Path::new("/dev").join(&top.name), disk.device());
     assert_eq!(top.backing_file.as_deref(), disk.backing_file().to_str());
@@ -218,8 +218,8 @@ fn a_partition_stands_on_its_disk_and_holds_it() {
     let Some(mut disk) = LoopDisk::new(64 * MIB) else { return };
     let Some(partition) = disk.partition() else { return };
     let facts = Target::open(&partition).unwrap().facts().clone();
-    let chain: Vec<_> = facts.devices.iter().take(2).map(|device| device.kind.as_str()).collect();
-    assert_eq!(chain, ["partition", "loop"]);
+    let chain: Vec<_> = facts.devices.iter().take(2).map(|device| &device.kind).collect();
+    assert_eq!(chain, [&DeviceKind::Partition, &DeviceKind::Loop]);
     assert_eq!(facts.devices[1].number, disk.number());
     assert_eq!(facts.devices[0].scheduler, facts.devices[1].scheduler);
     assert!(facts.devices[0].size_bytes < facts.devices[1].size_bytes);

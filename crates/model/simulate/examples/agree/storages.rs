@@ -1,7 +1,7 @@
 //! The real storages and their models.
 
 use crate::measuring::{curve_of, measure};
-use capability::{Capability, Conditions};
+use capability::{Capability, Conditions, Effort};
 use luns::{Lun, LunCap, LunError, LunSpec, Registry, Stalls};
 use simulate::{Cost, Disk, Flash, Limit, Mechanics, Metered, Stall, Storage, Time, WriteCache, fit};
 use std::fs::OpenOptions;
@@ -69,26 +69,26 @@ impl Luns {
     }
 }
 
-/// The way to a LUN and back: what it takes beside what the LUN was made to take.
-struct Way {
+/// What an I/O to a LUN costs besides the latency that the LUN was made with.
+struct PathCost {
     read: Time,
     write: Time,
-    /// Of a served LUN: one I/O after the other goes through the process that serves it.
+    /// Of a served LUN: its I/Os pass sequentially through the process that serves it.
     fixed_ns: f64,
     byte_ns: f64,
 }
 
-impl Way {
+impl PathCost {
     /// To a loop device without a limit, one I/O at a time.
-    fn plain(luns: &mut Luns) -> Result<Way, LunError> {
+    fn plain(luns: &mut Luns) -> Result<PathCost, LunError> {
         let region = luns.make(&[], None)?;
         let alone = |shape: Shape| time_of(&measure(&region, &shape.into(), 0.7).latency(), 0.0);
         let (read, write) = (alone(Shape::random_read(4096)), alone(Shape::random_write(4096)));
-        Ok(Way { read, write, fixed_ns: 0.0, byte_ns: 0.0 })
+        Ok(PathCost { read, write, fixed_ns: 0.0, byte_ns: 0.0 })
     }
 
     /// To one that is served: from one of 10 ms, one I/O at a time, and from the ceiling of one of 1 us.
-    fn served(luns: &mut Luns) -> Result<Way, LunError> {
+    fn served(luns: &mut Luns) -> Result<PathCost, LunError> {
         const SLOW_NS: u64 = 10 * MS;
         let model =
             |latency_ns| Some(luns::DiskModel { latency_ns, width: None, stalls: None, cache_bytes: None });
@@ -103,7 +103,7 @@ impl Way {
         let beside_ns = SLOW_NS as f64 + small_ns;
         let alone = |shape: Shape| time_of(&measure(&slow, &shape.into(), 1.5).latency(), beside_ns);
         let (read, write) = (alone(Shape::random_read(4096)), alone(Shape::random_write(4096)));
-        Ok(Way { read, write, fixed_ns, byte_ns })
+        Ok(PathCost { read, write, fixed_ns, byte_ns })
     }
 
     /// A served LUN of that latency and width.
@@ -135,7 +135,7 @@ impl Real {
         use CapKind::{ReadBytes, ReadIops, WriteIops};
         let mut luns = Luns { registry: Registry::host(), made: Vec::new() };
         eprint!("the way to the disks, on disks of their own ...\r");
-        let (plain, served) = (Way::plain(&mut luns)?, Way::served(&mut luns)?);
+        let (plain, served) = (PathCost::plain(&mut luns)?, PathCost::served(&mut luns)?);
         let mut tested = Vec::new();
 
         // Limits of the kernel.
@@ -255,7 +255,7 @@ fn fit_to(region: &Region) -> Storage {
         region_bytes: region.bytes,
         foreign_iops: None,
         took_s: 0.0,
-        effort: String::new(),
+        effort: Effort::default(),
         remarks: Vec::new(),
     };
     let capability =

@@ -1,6 +1,6 @@
 //! A model fitted to the curves of a simulated, so known, storage: its error on points that were kept out of the fit.
 
-use capability::{Capability, Conditions, CostModel, HeldOut, Maximum};
+use capability::{Capability, Conditions, CostModel, Effort, HeldOut, Maximum};
 use simulate::{Cost, Disk, Flash, Mechanics, Metered, PredictedModel, Storage, Time, curve, fit, predict};
 use workload::{Backend, Caching, Cap, CapKind, Shape, TargetFacts, TargetKind};
 
@@ -26,7 +26,7 @@ fn measured(storage: &Storage, shapes: &[Shape], caps: Vec<Cap>) -> Capability {
         region_bytes: 1 << 30,
         foreign_iops: None,
         took_s: 1.0,
-        effort: "default".into(),
+        effort: Effort::Default,
         remarks: Vec::new(),
     };
     let curves = shapes.iter().map(|shape| curve(storage, shape, &SWEEP, 6_000).unwrap()).collect();

@@ -1,6 +1,8 @@
 //! A disk, seconds of a database on it, and what is judged of them.
 
-use capability::{Capability, Conditions, CostModel, Curve, Maximum, Point, StorageLimits, find_knee};
+use capability::{
+    Capability, Conditions, CostModel, Curve, Effort, Maximum, Point, StorageLimits, find_knee,
+};
 use filestats::{
     Counters, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Latencies, Meaning, Ops, Reason,
     ServiceLevel,
@@ -81,7 +83,7 @@ pub fn disk() -> Capability {
             region_bytes: 1 << 30,
             foreign_iops: None,
             took_s: 60.0,
-            effort: "default".into(),
+            effort: Effort::Default,
             remarks: vec![],
         },
         curves: vec![

@@ -22,7 +22,7 @@ pub(super) struct RelationFile {
     /// `None` for relations that all databases share.
     pub database: Option<u32>,
     pub node: u32,
-    /// What the relation's name is followed by: "" for its main fork.
+    /// The suffix of the relation's name; "" for its main fork.
     pub fork: &'static str,
 }
 

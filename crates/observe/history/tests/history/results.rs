@@ -1,6 +1,6 @@
 //! Runs, capabilities, verdicts, test files, and the list of everything.
 
-use capability::{Capability, Conditions, Curve, Knee, KneeReason, Point};
+use capability::{Capability, Conditions, Curve, Effort, Knee, KneeReason, Point};
 use history::{EntryKind, Error, History, ResultId, SessionId};
 use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
@@ -8,8 +8,8 @@ use std::path::Path;
 use tempfile::TempDir;
 use verdict::{Confidence, Evidence, Verdict, VerdictKind};
 use workload::{
-    Backend, Caching, CoreUse, DeviceFacts, Direction, PhaseResult, RunResult, Shape, Slice, Tally,
-    TargetFacts, TargetKind, ThreadShare, Unit, Workload,
+    Backend, Caching, CoreUse, DeviceFacts, DeviceKind, Direction, PhaseResult, RunResult, Shape, Slice,
+    Tally, TargetFacts, TargetKind, ThreadShare, Unit, Workload,
 };
 
 fn new_history() -> (TempDir, History) {
@@ -22,7 +22,7 @@ fn device(number: &str) -> DeviceFacts {
     DeviceFacts {
         name: "loop0".into(),
         number: number.into(),
-        kind: "loop".into(),
+        kind: DeviceKind::Loop,
         model: None,
         backing_file: Some("/images/a".into()),
         size_bytes: 1 << 30,
@@ -94,7 +94,7 @@ fn capability(target: TargetFacts, measured_unix_ns: u64) -> Capability {
             region_bytes: 1 << 28,
             foreign_iops: None,
             took_s: 60.5,
-            effort: "quick".into(),
+            effort: Effort::Quick,
             remarks: vec![],
         },
         curves: vec![Curve { workload: Shape::random_read(8192), points: vec![point], knee: Some(knee) }],

@@ -1,30 +1,30 @@
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What one source gives, and what it lacks.
+/// What one source reports, and what it lacks.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SourceFinding {
     /// Its name, as `--source` takes it.
     pub source: String,
-    /// It gives counters.
+    /// Whether it reports counters.
     pub works: bool,
     /// Files, devices and rows of the first snapshot.
     pub files: usize,
     /// Wait events of the first snapshot.
     pub waits: usize,
-    /// Why it gives none.
+    /// Why it reports none.
     pub error: Option<String>,
-    /// What belongs to the error.
+    /// Details of the error.
     pub facts: Vec<String>,
-    /// What grants it.
+    /// How to mend the error.
     pub remedy: Option<String>,
-    /// What it could give besides, and how.
+    /// What it could also report, and how.
     pub notes: Vec<String>,
-    /// What its figures are good for: nothing to be done about.
+    /// Remarks on its figures that need no action.
     pub remarks: Vec<String>,
 }
 
-/// What each source gives, why it gives none, and what would help.
+/// The findings about each source, with remedies.
 pub fn doctor(findings: &[SourceFinding]) -> String {
     let mut text = String::new();
     for finding in findings {

@@ -40,7 +40,6 @@ fn hostile_capability() -> capability::Capability {
     capability.target.devices[0].scheduler = Some(HOSTILE.into());
     capability.target.devices[0].backing_file = Some(HOSTILE.into());
     capability.conditions.kernel = HOSTILE.into();
-    capability.conditions.effort = HOSTILE.into();
     capability.conditions.headroom_version = HOSTILE.into();
     capability.conditions.remarks = vec![HOSTILE.into()];
     for knee in capability.curves.iter_mut().filter_map(|curve| curve.knee.as_mut()) {

@@ -1,14 +1,18 @@
 //! Values that look like a small virtual disk and a SQLite database on it. The verdicts are judged, not
 //! written down, so that the pages show what users see.
 
-use capability::{Capability, Conditions, CostModel, Curve, Maximum, Point, StorageLimits, find_knee};
+use capability::{
+    Capability, Conditions, CostModel, Curve, Effort, Maximum, Point, StorageLimits, find_knee,
+};
 use filestats::{
     Cache, Counters, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Meaning, Ops, Profile,
     Reason, ServiceLevel,
 };
 use report::{Check, Phase};
 use verdict::{Moment, Observation, judge};
-use workload::{Backend, Caching, Cap, CapKind, DeviceFacts, Shape, TargetFacts, TargetKind, WriteCache};
+use workload::{
+    Backend, Caching, Cap, CapKind, DeviceFacts, DeviceKind, Shape, TargetFacts, TargetKind, WriteCache,
+};
 
 /// 2026-11-21 09:00:00 UTC.
 pub const BEGIN_NS: u64 = 1_795_251_600_000_000_000;
@@ -60,7 +64,7 @@ pub fn target() -> TargetFacts {
             DeviceFacts {
                 name: "vdb1".into(),
                 number: "254:17".into(),
-                kind: "partition".into(),
+                kind: DeviceKind::Partition,
                 model: None,
                 backing_file: None,
                 size_bytes: 256 << 30,
@@ -77,7 +81,7 @@ pub fn target() -> TargetFacts {
             DeviceFacts {
                 name: "vdb".into(),
                 number: "254:16".into(),
-                kind: "disk".into(),
+                kind: DeviceKind::Disk,
                 model: Some("Virtio Block Device".into()),
                 backing_file: None,
                 size_bytes: 256 << 30,
@@ -136,7 +140,7 @@ pub fn capability() -> Capability {
             region_bytes: 8 << 30,
             foreign_iops: Some(3.2),
             took_s: 94.0,
-            effort: "default".into(),
+            effort: Effort::Default,
             remarks: vec!["the region fits into the host's cache in part".into()],
         },
         curves,
