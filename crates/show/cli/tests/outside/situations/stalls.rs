@@ -4,12 +4,13 @@ use super::{Started, text};
 use crate::programs::Headroom;
 use serde_json::Value;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testbed::LoopDisk;
 use workload::{CapKind, RunResult};
 
 const STALL: Duration = Duration::from_secs(2);
-const RATE: u64 = 500;
+/// Low, so that the I/Os that waited are done soon after the stall on a busy machine too.
+const RATE: u64 = 200;
 
 #[test]
 fn a_stall_shows_in_what_users_of_an_open_loop_wait_and_is_hidden_in_what_the_storage_took() {
@@ -22,11 +23,13 @@ fn a_stall_shows_in_what_users_of_an_open_loop_wait_and_is_hidden_in_what_the_st
         Started::new(&mut ours.command(&[&["run", text(disk.device()), "--json"], &flags[..]].concat()));
     sleep(Duration::from_secs(3));
     // A byte a second: to a halt.
+    let started = Instant::now();
     if !disk.throttle(CapKind::ReadBytes, 1) {
         return;
     }
     sleep(STALL);
     disk.unthrottle();
+    let stall = started.elapsed();
     let said = run.end();
     assert_eq!(said.code, Some(0), "{}", said.stderr);
 
@@ -39,13 +42,13 @@ fn a_stall_shows_in_what_users_of_an_open_loop_wait_and_is_hidden_in_what_the_st
     assert!(result.read.count.abs_diff(10 * RATE) <= 2, "none of them is lost: {}", result.read.count);
 
     // What users waited: all of the stall, and all that came meanwhile.
-    let stall_ns = STALL.as_nanos() as f64;
+    let stall_ns = stall.as_nanos() as f64;
     let near = |ns: u64| (ns as f64 / stall_ns - 1.0).abs() < 0.15;
     assert!(near(response.max_ns().unwrap()), "{:?}", response.max_ns());
     assert!(near(response.percentile_ns(99.0).unwrap()), "{:?}", response.percentile_ns(99.0));
     // Of those that came while it stood, every tenth waited less than a tenth of it.
     let delayed: u64 = response.filled().filter(|(ns, _)| *ns as f64 > stall_ns / 10.0).map(|(_, n)| n).sum();
-    let expected = RATE as f64 * STALL.as_secs_f64() * 0.9;
+    let expected = RATE as f64 * stall.as_secs_f64() * 0.9;
     assert!((delayed as f64 / expected - 1.0).abs() < 0.15, "{delayed} of {expected}");
 
     // What the storage took: the four that were outstanding, and nothing at the same percentile.
