@@ -7,6 +7,7 @@
 //! diskstats       /proc/diskstats            read_diskstats: the counters of each device
 //! cgroups         cgroup v1 and v2           caps_for(devices, pid), throttle_files(kind)
 //! process         /proc/PID                  ProcessStat::read, ProcessIdentity::is_alive, pids, children_of
+//! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures
 //! clock           clock_gettime(2)           unix_ns, monotonic_ns
 //! ```
@@ -28,6 +29,7 @@ mod in_use;
 mod kernel;
 mod mounts;
 mod process;
+mod processors;
 mod swaps;
 
 pub use block_devices::{
@@ -44,3 +46,4 @@ pub use mounts::{MOUNTINFO, Mount, Mounts};
 pub use process::{
     ProcessIdentity, ProcessStat, children_of, command_name, pids, start_ticks, threads_of, user_of,
 };
+pub use processors::ProcessorTimes;

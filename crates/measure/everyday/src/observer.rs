@@ -3,6 +3,7 @@ use collect::Source;
 use collect::diskstats::Disk;
 use filestats::{FileIdentity, FileKind, Rules, Snapshot, intervals};
 use history::History;
+use host::ProcessorTimes;
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ pub struct Observer<'a> {
 struct Sample {
     files: Snapshot,
     device: Option<Snapshot>,
+    processors: Option<ProcessorTimes>,
     label: Option<&'static str>,
 }
 
@@ -69,8 +71,10 @@ impl<'a> Observer<'a> {
     pub fn sample(&mut self, label: Option<&'static str>) -> Result<(), Error> {
         let files = self.source.snapshot()?;
         let device = self.device.as_mut().and_then(|device| device.snapshot().ok());
+        let processors = ProcessorTimes::read().ok();
         if let Some(last) = self.samples.last() {
             let devices = last.device.as_ref().zip(device.as_ref());
+            let both = last.processors.zip(processors);
             let all = intervals(&last.files, &files, Rules::default());
             let (elsewhere, here) = all.into_iter().partition(|file| self.volumes.is_other(&file.file));
             self.moments.push(Moment {
@@ -79,9 +83,10 @@ impl<'a> Observer<'a> {
                 elsewhere,
                 device: devices
                     .and_then(|(last, now)| intervals(last, now, Rules::default()).into_iter().next()),
+                processors_busy: both.and_then(|(last, now)| now.busy_since(&last)),
             });
         }
-        self.samples.push(Sample { files, device, label });
+        self.samples.push(Sample { files, device, processors, label });
         Ok(())
     }
 
@@ -146,6 +151,7 @@ impl<'a> Observer<'a> {
             reporting_delay_ns: u64::try_from(self.source.reporting_delay().as_nanos()).unwrap_or(u64::MAX),
             notes: last.map(|sample| sample.files.notes.clone()).unwrap_or_default(),
             data_bytes: last.and_then(|sample| data_bytes(&sample.files, &mut self.volumes)),
+            commits_one_by_one: self.source.commits_one_by_one(),
         })
     }
 }

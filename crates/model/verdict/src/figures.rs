@@ -157,7 +157,7 @@ impl Figures {
 
     /// What reached the storage, as flows for the cost model: the device's own counts where known (they
     /// include everybody), else the database's.
-    fn flows(&self) -> Option<Vec<Flow>> {
+    pub(crate) fn flows(&self) -> Option<Vec<Flow>> {
         let delta = self.device.as_ref().or(self.database.as_ref())?;
         let reads = if self.device.is_some() { delta.counters.read } else { self.storage_reads };
         let flow = |ops: Ops, side| {
@@ -290,7 +290,7 @@ fn resting_read_ns(capability: &Capability) -> Option<u64> {
     reads.flat_map(|curve| curve.points.iter().map(|point| point.latency_ns_p50)).min()
 }
 
-fn utilisation(capability: &Capability, flows: &[Flow]) -> Option<Utilisation> {
+pub(crate) fn utilisation(capability: &Capability, flows: &[Flow]) -> Option<Utilisation> {
     if flows.is_empty() {
         return None;
     }

@@ -18,6 +18,7 @@ mod confidence;
 mod demand;
 mod evidence;
 mod figures;
+mod headroom;
 mod observation;
 mod rows;
 mod table;
@@ -96,8 +97,18 @@ pub struct Verdict {
     pub doubts: Vec<String>,
     /// Share of the storage in use, 1 = all; `None` without a capability or without I/O.
     pub utilisation: Option<f64>,
-    /// How many times today's demand the storage could carry: 1 / utilisation.
+    /// How many times today's demand can be carried: the figure to plan with. `None` where the verdict is
+    /// [`VerdictKind::CannotSay`].
     pub headroom: Option<f64>,
+    /// It is surely not less.
+    #[serde(default)]
+    pub headroom_low: Option<f64>,
+    /// It is surely not more.
+    #[serde(default)]
+    pub headroom_high: Option<f64>,
+    /// Why it is a range, or what limits it where that is not the storage.
+    #[serde(default)]
+    pub headroom_reason: Option<String>,
     /// The resource that runs out first.
     pub binding: Option<Binding>,
     /// The numbers.

@@ -16,6 +16,9 @@ pub struct Moment {
     pub elsewhere: Vec<FileInterval>,
     /// What the kernel counts of the device: the I/O of all processes.
     pub device: Option<FileInterval>,
+    /// Share of this host's processor time that was used, 0 to 1, where the database runs here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors_busy: Option<f64>,
 }
 
 /// What was observed of a database and its storage.
@@ -33,6 +36,9 @@ pub struct Observation {
     pub notes: Vec<String>,
     /// Bytes of the database's data files at the end, where known.
     pub data_bytes: Option<u64>,
+    /// One session at a time can commit, as in SQLite.
+    #[serde(default)]
+    pub commits_one_by_one: bool,
 }
 
 impl Moment {
@@ -97,6 +103,12 @@ impl Observation {
         let mut elsewhere: Vec<Elsewhere> = elsewhere.collect();
         elsewhere.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.drive.cmp(&b.drive)));
         elsewhere
+    }
+
+    /// Share of this host's processor time that was used, over all moments that know it.
+    pub(crate) fn processors_busy(&self) -> Option<f64> {
+        let known: Vec<f64> = self.moments.iter().filter_map(|moment| moment.processors_busy).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     }
 
     /// One row for each file over all its known moments; a file without any has the last reason.

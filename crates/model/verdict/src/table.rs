@@ -46,13 +46,17 @@ pub fn judge(
     grounds.evidence.extend(case.volume());
     let (confidence, doubts) = confidence(&case, kind);
     let utilisation = case.figures.utilisation;
+    let headroom = case.headroom().filter(|_| kind != VerdictKind::CannotSay);
     Verdict {
         verdict: kind,
         summary: grounds.summary,
         confidence,
         doubts,
         utilisation: utilisation.map(|u| u.value),
-        headroom: utilisation.filter(|u| u.value > 0.0).map(|u| 1.0 / u.value),
+        headroom: headroom.as_ref().map(|room| room.plan),
+        headroom_low: headroom.as_ref().map(|room| room.low),
+        headroom_high: headroom.as_ref().map(|room| room.high),
+        headroom_reason: headroom.and_then(|room| room.reason),
         binding: utilisation.map(|u| u.binding),
         evidence: grounds.evidence,
         next_step: grounds.next_step,

@@ -123,6 +123,11 @@ pub trait Source {
         Duration::ZERO
     }
 
+    /// Whether one session at a time can commit, so that commits cannot share a write of the log.
+    fn commits_one_by_one(&self) -> bool {
+        false
+    }
+
     /// The notes of the last snapshot that only say what the figures mean: nothing could be switched on, granted or
     /// repaired.
     fn remarks(&self) -> &[String] {

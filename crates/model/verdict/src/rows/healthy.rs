@@ -20,6 +20,7 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
         ),
         None => "the storage is hardly asked for anything: the reads are served from memory".into(),
     };
+    let times = case.headroom().map_or(1.0, |headroom| headroom.plan);
     let broken = [(IoClass::Read, figures.read_ns()), (IoClass::LogWrite, figures.commit_ns())]
         .into_iter()
         .find_map(|(class, ns)| ns.filter(|ns| !case.service_level.kept(class, *ns)).map(|ns| (class, ns)));
@@ -30,12 +31,11 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
             if class == IoClass::LogWrite { "commits" } else { "reads" },
             format_ns(ns)
         ),
-        (None, Some(used)) if used >= UTILISATION_NEAR => format!(
-            "plan ahead: {:.1} x today's demand is the limit, and bursts reach it earlier",
-            1.0 / used
-        ),
+        (None, Some(used)) if used >= UTILISATION_NEAR => {
+            format!("plan ahead: {times:.1} x today's demand is the limit, and bursts reach it earlier")
+        }
         (None, Some(used)) if used > 0.001 => {
-            format!("nothing to do: the storage could carry {:.0} x this demand", (1.0 / used).max(1.0))
+            format!("nothing to do: {:.0} x this demand could be carried", times.max(1.0))
         }
         _ => "nothing to do".into(),
     };

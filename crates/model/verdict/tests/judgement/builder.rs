@@ -174,16 +174,19 @@ pub fn second(at: u64, load: &Load) -> Moment {
         Ops::ZERO,
         None,
     );
-    Moment { ended_unix_ns, files: vec![data, log], elsewhere: vec![], device: Some(device) }
+    Moment {
+        ended_unix_ns,
+        files: vec![data, log],
+        elsewhere: vec![],
+        device: Some(device),
+        processors_busy: None,
+    }
 }
 
 pub fn observed(loads: &[Load]) -> Observation {
     Observation {
         moments: loads.iter().enumerate().map(|(at, load)| second(at as u64 + 1, load)).collect(),
-        caps: vec![],
-        reporting_delay_ns: 0,
-        notes: vec![],
-        data_bytes: None,
+        ..Observation::default()
     }
 }
 

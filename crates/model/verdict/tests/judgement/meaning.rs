@@ -39,7 +39,13 @@ fn device(read: Ops, write: Ops, flush: Ops) -> FileInterval {
 fn observed_of(seconds: u64, each: impl Fn(u64) -> (Vec<FileInterval>, FileInterval)) -> Observation {
     let moment = |at: u64| {
         let (files, device) = each(at);
-        Moment { ended_unix_ns: MEASURED + (at + 1) * SECOND, files, elsewhere: vec![], device: Some(device) }
+        Moment {
+            ended_unix_ns: MEASURED + (at + 1) * SECOND,
+            files,
+            elsewhere: vec![],
+            device: Some(device),
+            processors_busy: None,
+        }
     };
     Observation { moments: (0..seconds).map(moment).collect(), ..Observation::default() }
 }

@@ -57,6 +57,11 @@ impl Source for InProcess {
         "sqlite in this process"
     }
 
+    /// SQLite has one writer for each database.
+    fn commits_one_by_one(&self) -> bool {
+        true
+    }
+
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let process = ProcessIdentity::own().ok_or_else(|| SourceError::System {
             path: "/proc/self".into(),
@@ -168,6 +173,11 @@ impl Source for Live {
 
     fn directory(&self) -> Option<&Path> {
         self.database.parent()
+    }
+
+    /// SQLite has one writer for each database.
+    fn commits_one_by_one(&self) -> bool {
+        true
     }
 
     /// A snapshot has the processes that run now, perhaps none.

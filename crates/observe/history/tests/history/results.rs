@@ -130,6 +130,9 @@ fn verdict() -> Verdict {
         doubts: vec!["only 900 I/Os were seen".into()],
         utilisation: Some(1.2),
         headroom: Some(1.0 / 1.2),
+        headroom_low: Some(1.0 / 1.3),
+        headroom_high: Some(1.0 / 1.2),
+        headroom_reason: Some("commits share log writes".into()),
         binding: Some(capability::Binding::Operations),
         evidence: vec![Evidence {
             what: "IOPS".into(),

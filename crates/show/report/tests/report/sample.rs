@@ -216,6 +216,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
             files: vec![row(FileKind::Data, data, restart()), row(FileKind::Log, wal, restart())],
             elsewhere: vec![],
             device: None,
+            processors_busy: None,
         };
     };
     let checkpoint = ops(load.commits / 40.0, 8192, load.device_write_ns);
@@ -237,13 +238,14 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
         files: vec![row(FileKind::Data, data, data_delta), row(FileKind::Log, wal, log_delta)],
         elsewhere: vec![],
         device: Some(device),
+        processors_busy: None,
     }
 }
 
 /// A judged check of that course; `None` is a restart.
 pub fn check(course: &[Option<Load>], capability: Option<Capability>, caps: Vec<Cap>) -> Check {
     let moments = course.iter().enumerate().map(|(at, load)| moment(at, load.as_ref())).collect();
-    let observation = Observation { moments, caps, reporting_delay_ns: 0, notes: vec![], data_bytes: None };
+    let observation = Observation { moments, caps, ..Observation::default() };
     let service_level = ServiceLevel::OLTP;
     Check {
         verdict: judge(&observation, capability.as_ref(), &service_level),

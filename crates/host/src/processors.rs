@@ -1,0 +1,69 @@
+use std::{fs, io};
+
+/// How long the processors of this host have worked since it booted, all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessorTimes {
+    busy_ticks: u64,
+    all_ticks: u64,
+}
+
+impl ProcessorTimes {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// If /proc/stat cannot be read or has another form.
+    pub fn read() -> io::Result<ProcessorTimes> {
+        let text = fs::read("/proc/stat")?;
+        ProcessorTimes::parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/stat"))
+    }
+
+    /// ```text
+    /// cpu  user nice system idle iowait irq softirq steal ...
+    /// ```
+    fn parse(text: &[u8]) -> Option<ProcessorTimes> {
+        let line =
+            std::str::from_utf8(text.strip_prefix(b"cpu ")?.split(|byte| *byte == b'\n').next()?).ok()?;
+        let ticks: Option<Vec<u64>> = line.split_ascii_whitespace().map(|word| word.parse().ok()).collect();
+        let [user, nice, system, idle, waiting, irq, softirq, steal, ..] = ticks?[..] else { return None };
+        let busy_ticks = [user, nice, system, irq, softirq, steal].into_iter().fold(0, u64::saturating_add);
+        Some(ProcessorTimes {
+            busy_ticks,
+            all_ticks: busy_ticks.saturating_add(idle).saturating_add(waiting),
+        })
+    }
+
+    /// The share of the time since `earlier` in which they worked, 0 to 1; `None` if no time has passed.
+    pub fn busy_since(&self, earlier: &ProcessorTimes) -> Option<f64> {
+        let all = self.all_ticks.checked_sub(earlier.all_ticks).filter(|all| *all > 0)?;
+        Some(self.busy_ticks.saturating_sub(earlier.busy_ticks) as f64 / all as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_time_in_which_processors_worked_is_that_of_all_but_idle_and_waiting() {
+        let at = |text: &str| ProcessorTimes::parse(text.as_bytes()).unwrap();
+        let before = at("cpu  100 10 50 800 40 1 2 0 0 0\ncpu0 1 2 3 4\n");
+        let after = at("cpu  160 10 70 900 50 1 2 10 0 0\n");
+        assert!((after.busy_since(&before).unwrap() - 90.0 / 200.0).abs() < 1e-9);
+        assert_eq!(before.busy_since(&before), None);
+        assert_eq!(before.busy_since(&after), None);
+    }
+
+    #[test]
+    fn another_form_is_refused() {
+        for text in ["", "cpu", "cpu  1 2 3", "cpu  1 2 3 4 5 6 7 x", "intr 1 2 3 4 5 6 7 8"] {
+            assert_eq!(ProcessorTimes::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn this_host_has_processors_that_work() {
+        let earlier = ProcessorTimes { busy_ticks: 0, all_ticks: 0 };
+        let busy = ProcessorTimes::read().unwrap().busy_since(&earlier).unwrap();
+        assert!(busy > 0.0 && busy <= 1.0, "{busy}");
+    }
+}
