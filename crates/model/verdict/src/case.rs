@@ -3,7 +3,7 @@
 use crate::figures::expected_commit_ns;
 use crate::thresholds::{CAP_REACHED, COMMIT_RATIO_DEGRADED, OUTSTANDING_IDLE, RATIO_DEGRADED};
 use crate::{Figures, Moment, Observation};
-use capability::Capability;
+use capability::{Binding, Capability};
 use filestats::{IoClass, ServiceLevel};
 use workload::{Cap, CapKind};
 
@@ -90,6 +90,25 @@ impl<'a> Case<'a> {
                 then.kind == cap.kind && then.device == cap.device && then.per_second <= cap.per_second
             })
         })
+    }
+
+    /// The cap that was there at the measurement and limits what runs out first.
+    pub fn cap_that_binds(&self, binding: Binding) -> Option<&Cap> {
+        let (reads, writes) = match binding {
+            Binding::ReadOperations => (Some(CapKind::ReadIops), None),
+            Binding::WriteOperations => (None, Some(CapKind::WriteIops)),
+            Binding::Operations => (Some(CapKind::ReadIops), Some(CapKind::WriteIops)),
+            Binding::ReadBandwidth => (Some(CapKind::ReadBytes), None),
+            Binding::WriteBandwidth => (None, Some(CapKind::WriteBytes)),
+            Binding::Bandwidth => (Some(CapKind::ReadBytes), Some(CapKind::WriteBytes)),
+        };
+        let more_writes = self.figures.write_percent() > 50;
+        let [first, second] = if more_writes { [writes, reads] } else { [reads, writes] };
+        let capped = |kind: Option<CapKind>| {
+            let caps = &self.observation.caps;
+            caps.iter().find(|cap| Some(cap.kind) == kind && self.capped_when_measured(cap))
+        };
+        capped(first).or_else(|| capped(second))
     }
 
     /// A cap that was not there (or was higher) at the measurement and is reached now, with the rate.

@@ -170,7 +170,7 @@ impl Figures {
     }
 
     /// Share of writes among what reaches the storage, in percent.
-    fn write_percent(&self) -> u8 {
+    pub(crate) fn write_percent(&self) -> u8 {
         let (reads, writes) = match (&self.device, &self.database) {
             (Some(device), _) => (device.counters.read.count, device.counters.write.count),
             (None, Some(database)) => (self.storage_reads.count, database.counters.write.count),

@@ -35,28 +35,39 @@ pub(crate) struct Headroom {
 }
 
 /// PostgreSQL writes its log in blocks of 8 KiB, and writes the last one again for the next commit. Engines with smaller blocks
-/// rewrite less: for them this counts only where their writes are large.
+/// rewrite less: this counts only where writes of the log are that large.
 const LOG_BLOCK_BYTES: f64 = 8192.0;
-/// Device writes for one write of the log and its sync: the log's own, and up to three of the file system's journal (ext4:
-/// descriptor, metadata, commit).
+/// Bytes of a page write. What the device wrote besides the log is counted in these.
+const PAGE_BYTES: f64 = 8192.0;
+/// Device writes for one write of the log and its sync, at most: the log's own, a flush that a stacked device counts, and the
+/// file system's journal.
 const WRITES_PER_SYNC_MAX: f64 = 4.0;
 /// Outstanding I/Os at the knee where no curve has one.
 const KNEE_DEFAULT: f64 = 16.0;
+/// Processors need up to this many times less for each transaction when there are many: fewer wake-ups, warm caches, shared
+/// log writes. Measured for single-row commits of PostgreSQL: 5 (`scripts/bench headroom`).
+const PROCESSOR_ECONOMY: f64 = 6.0;
+/// The smallest write of a log.
+const LOG_WRITE_BYTES_MIN: f64 = 512.0;
+/// The largest write of a log whose time is measured.
+const LOG_WRITE_BYTES_FULL: f64 = 61_440.0;
+const MIB: f64 = 1024.0 * 1024.0;
+/// So rare is the I/O that stands for bytes alone.
+const ONE_IO_SECONDS: f64 = 1e6;
 /// A range this narrow is one figure.
 const RANGE_WORTH_SAYING: f64 = 1.25;
 
-/// Today's flows, with those of the log apart.
+/// Today's flows, with the log's writes apart, which commits share.
 struct Growth {
-    /// All of them, as they are.
-    all: Vec<Flow>,
-    /// Without what the log's writes cost each, which commits share: few of the device's writes belong to the log.
+    /// What grows with the work if few of the device's writes belong to the log.
     rest_most: Vec<Flow>,
-    /// The same where many of them do.
+    /// The same if many of them do, without the part of a block that each write of the log rewrites.
     rest_least: Vec<Flow>,
-    /// The log's writes, a second.
-    log_per_s: f64,
-    /// One of them.
-    log_write: Flow,
+    /// The device's writes for the log if many of them do, for each commit that waited.
+    log_writes_each: f64,
+    /// Bytes of the log a second, without rewritten parts of blocks.
+    records_per_s: f64,
+    log_bytes_each: f64,
 }
 
 impl Case<'_> {
@@ -64,15 +75,13 @@ impl Case<'_> {
     pub(crate) fn headroom(&self) -> Option<Headroom> {
         let used = self.figures.utilisation.filter(|used| used.value > 0.0)?.value;
         let now = 1.0 / used;
-        let single = |x: f64| Headroom { plan: x, low: x, high: x, reason: None };
-        let mut room = match (self.observation.commits_one_by_one, self.growth()) {
-            (false, Some(growth)) => self.shared_log(&growth, now).unwrap_or_else(|| single(now)),
-            _ => single(now),
+        let single = Headroom { plan: now, low: now, high: now, reason: None };
+        let storage = if self.observation.commits_one_by_one {
+            self.one_by_one(single)
+        } else {
+            self.growth().and_then(|growth| self.shared_log(&growth, now)).unwrap_or(single)
         };
-        if self.observation.commits_one_by_one {
-            room = self.one_by_one(room);
-        }
-        Some(self.with_processors(room))
+        Some(self.with_processors(storage))
     }
 
     fn growth(&self) -> Option<Growth> {
@@ -82,38 +91,33 @@ impl Case<'_> {
         if commits.count == 0 || figures.elapsed_s <= 0.0 {
             return None;
         }
-        let per_s = |count: f64| count / figures.elapsed_s;
-        let log_per_s = per_s(commits.count as f64).min(writes.per_second);
+        let log_per_s = (commits.count as f64 / figures.elapsed_s).min(writes.per_second);
         let log_bytes_each = commits.average_bytes().known().unwrap_or(0.0);
-        let database_writes = figures.database.as_ref().map_or(0, |all| all.counters.write.count);
-        let data_per_s = per_s(database_writes.saturating_sub(commits.count) as f64);
-        let device_most =
-            (writes.per_second - data_per_s).min(log_per_s * WRITES_PER_SYNC_MAX).max(log_per_s);
-        // Of each write, what the next one does not write again.
-        let kept = |bytes: f64| if bytes >= LOG_BLOCK_BYTES { bytes - LOG_BLOCK_BYTES + 1.0 } else { bytes };
+        let other_bytes = (writes.per_second * writes.bytes - log_per_s * log_bytes_each).max(0.0);
+        let most = (log_per_s * WRITES_PER_SYNC_MAX).min(writes.per_second - other_bytes / PAGE_BYTES);
+        let device_per_s = most.max(log_per_s);
+        let kept = match log_bytes_each {
+            LOG_BLOCK_BYTES.. => log_bytes_each - LOG_BLOCK_BYTES + 1.0,
+            bytes => bytes,
+        };
         let rest = |log_ios: f64, record_bytes_each: f64| {
-            let left = (writes.per_second - log_ios).max(0.0);
-            let bytes = (writes.per_second * writes.bytes - log_per_s * log_bytes_each).max(0.0);
             let mut flows: Vec<Flow> = all.iter().filter(|flow| flow.side == Side::Read).copied().collect();
+            let left = writes.per_second - log_ios;
             if left > 0.0 {
-                flows.push(Flow { per_second: left, bytes: bytes / left, ..writes });
+                flows.push(Flow { per_second: left, bytes: other_bytes / left, ..writes });
             }
-            let records = log_per_s * record_bytes_each;
-            // Bytes alone: one I/O in a long time.
-            flows.push(Flow {
-                side: Side::Write,
-                pattern: Pattern::Sequential,
-                per_second: 1e-6,
-                bytes: records * 1e6,
-            });
+            // Their bytes alone: as one large I/O, whose own cost does not count.
+            let bytes = log_per_s * record_bytes_each * ONE_IO_SECONDS;
+            let pattern = Pattern::Sequential;
+            flows.push(Flow { side: Side::Write, pattern, per_second: 1.0 / ONE_IO_SECONDS, bytes });
             flows
         };
         Some(Growth {
             rest_most: rest(log_per_s, log_bytes_each),
-            rest_least: rest(device_most, kept(log_bytes_each)),
-            log_per_s: device_most,
-            log_write: Flow { per_second: 1.0, bytes: log_bytes_each.max(512.0), ..writes },
-            all,
+            rest_least: rest(device_per_s, kept),
+            log_writes_each: device_per_s / log_per_s,
+            records_per_s: log_per_s * kept,
+            log_bytes_each,
         })
     }
 
@@ -121,20 +125,28 @@ impl Case<'_> {
     fn shared_log(&self, growth: &Growth, now: f64) -> Option<Headroom> {
         let capability = self.capability?;
         let used = |flows: &[Flow]| utilisation(capability, flows).map(|used| used.value);
-        let largest = |rest: f64, room: f64| if rest > 0.0 { room / rest } else { f64::INFINITY };
-        // At rest: the log's writes may take as much of the operations as they take one after the other.
-        let bytes = growth.log_write.bytes;
-        let at_rest_ns = expected_commit_ns(capability, bytes).or_else(|| self.figures.commit_ns())?;
-        let ios_each = growth.log_per_s * self.figures.elapsed_s / self.figures.commits.count as f64;
-        let log_flow = Flow { per_second: ios_each * 1e9 / at_rest_ns, ..growth.log_write };
-        let low = largest(used(&growth.rest_most)?, 1.0 - used(&[log_flow])?).max(now);
-        let knee =
-            self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve)?.knee.as_ref());
+        let bytes = growth.log_bytes_each.max(LOG_WRITE_BYTES_MIN);
+        // One after the other, at a storage at rest.
+        let each_ns = expected_commit_ns(capability, bytes).or_else(|| self.figures.commit_ns())?;
+        let log = Flow {
+            side: Side::Write,
+            pattern: Pattern::Random,
+            per_second: growth.log_writes_each * 1e9 / each_ns,
+            bytes,
+        };
+        let (most, least) = (used(&growth.rest_most)?, used(&growth.rest_least)?);
+        // Full log writes of 60 KiB, one after the other.
+        let records_per_s = growth.records_per_s;
+        let full_ns = expected_commit_ns(capability, LOG_WRITE_BYTES_FULL).unwrap_or(each_ns);
+        let full_writes = LOG_WRITE_BYTES_FULL * 1e9 / full_ns / records_per_s;
+        let low = ((1.0 - used(&[log])?).max(0.0) / most).min(full_writes).max(now);
+        let curve = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
+        let knee = curve.and_then(|curve| curve.knee.as_ref());
         let outstanding = knee.map_or(KNEE_DEFAULT, |knee| knee.outstanding.max(1.0));
-        let rest = used(&growth.rest_least)?;
-        let plan = largest(rest, outstanding / (outstanding + 1.0)).max(low);
-        let high = largest(rest, 1.0).max(plan);
-        let _ = &growth.all;
+        let plan = (outstanding / (outstanding + 1.0) / least).min(full_writes).max(low);
+        let fastest = capability.curves.iter().flat_map(|curve| &curve.points).map(|point| point.mib_per_s);
+        let bandwidth = fastest.fold(0.0, f64::max) * MIB / records_per_s;
+        let high = (1.0 / least).min(bandwidth).max(plan);
         if !high.is_finite() {
             return None;
         }
@@ -163,13 +175,17 @@ impl Case<'_> {
 
     fn with_processors(&self, room: Headroom) -> Headroom {
         let busy = self.observation.processors_busy().filter(|busy| *busy > 0.0);
-        let Some(limit) = busy.map(|busy| 1.0 / busy).filter(|limit| *limit < room.plan) else { return room };
+        let Some(limit) = busy.map(|busy| 1.0 / busy) else { return room };
+        let high = room.high.min(limit * PROCESSOR_ECONOMY);
+        if limit >= room.plan {
+            return Headroom { high: high.max(room.plan), ..room };
+        }
         let storage = room.plan;
         let reason = format!(
             "the processors of this host run out first: they are {:.0} % busy, and the storage alone would carry {storage:.0} x",
             100.0 / limit
         );
         let low = room.low.min(limit);
-        Headroom { plan: limit, low, high: room.high, reason: Some(reason) }
+        Headroom { plan: limit, low, high, reason: Some(reason) }
     }
 }

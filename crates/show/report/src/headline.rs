@@ -2,7 +2,7 @@
 
 use crate::{Check, number};
 use capability::KneeReason;
-use verdict::{Figures, VerdictKind};
+use verdict::{Figures, Verdict, VerdictKind};
 
 /// A figure with its explanation.
 pub(crate) struct Headline {
@@ -43,15 +43,31 @@ fn utilisation(check: &Check, figures: &Figures) -> Headline {
 
 fn headroom(check: &Check, figures: &Figures) -> Headline {
     let degraded = matches!(check.verdict.verdict, VerdictKind::StorageDegraded | VerdictKind::Throttled);
-    let known = check.verdict.headroom.filter(|headroom| headroom.is_finite()).map(|headroom| {
+    let verdict = &check.verdict;
+    let known = verdict.headroom.filter(|headroom| headroom.is_finite()).map(|headroom| {
         let note = match headroom {
-            _ if degraded => "by its measurement, which does not hold now",
-            1.0.. => "today's demand is what it could carry",
-            _ => "no room left: more is asked for than it gives",
+            _ if degraded => "by its measurement, which does not hold now".to_owned(),
+            1.0.. => headroom_note(verdict),
+            _ => "no room left: more is asked for than it gives".to_owned(),
         };
-        (number::times(headroom), note.to_owned())
+        (number::times(headroom), note)
     });
     headline("headroom", known, check, figures)
+}
+
+/// "7.4 to 60 x: commits share log writes as they become many".
+fn headroom_note(verdict: &Verdict) -> String {
+    let Some(reason) = &verdict.headroom_reason else {
+        return "today's demand is what it could carry".into();
+    };
+    let range = verdict.headroom_low.zip(verdict.headroom_high);
+    match range.filter(|(low, high)| high.is_finite() && *high > low * 1.1) {
+        Some((low, high)) => {
+            let (low, high) = (number::times(low), number::times(high));
+            format!("{} to {high}: {reason}", low.trim_end_matches(" x"))
+        }
+        None => reason.clone(),
+    }
 }
 
 fn outstanding(check: &Check, figures: &Figures) -> Headline {

@@ -35,7 +35,7 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
     let mut evidence = vec![case.utilisation_fact(utilisation.value)];
     evidence.extend(case.knee());
     evidence.extend(case.latency());
-    let same_cap = case.observation.caps.iter().find(|cap| case.capped_when_measured(cap));
+    let same_cap = case.cap_that_binds(utilisation.binding);
     let limit = same_cap.map_or(String::new(), |cap| {
         format!(" (the limit is a cap that was there when it was measured: {cap})")
     });

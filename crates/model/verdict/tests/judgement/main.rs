@@ -1,5 +1,6 @@
 //! The decision table from plain numbers: row by row, and by what the counters of a database mean.
 
 mod builder;
+mod headroom;
 mod meaning;
 mod rows;

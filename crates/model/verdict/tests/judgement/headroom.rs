@@ -1,0 +1,108 @@
+//! How many times today's work can be carried, of a disk of 4,000 reads or 8,000 writes a second.
+
+use crate::builder::*;
+use proptest::prelude::*;
+use verdict::{Observation, Verdict, VerdictKind};
+use workload::{Cap, CapKind};
+
+fn range(verdict: &Verdict) -> (f64, f64, f64) {
+    (verdict.headroom_low.unwrap(), verdict.headroom.unwrap(), verdict.headroom_high.unwrap())
+}
+
+fn with_processors(observation: Observation, busy: f64) -> Observation {
+    let mut observation = observation;
+    observation.moments.iter_mut().for_each(|moment| moment.processors_busy = Some(busy));
+    observation
+}
+
+#[test]
+fn reads_grow_with_the_work() {
+    let (low, plan, high) = range(&verdict(&steady(Load { reads: 400, read_ns: 4 * MS, ..Load::default() })));
+    assert!((plan - 10.0).abs() < 0.1 && low == plan && high == plan, "{low} {plan} {high}");
+}
+
+#[test]
+fn commits_share_log_writes_as_they_become_many() {
+    let commits = Load { commits: 200, sync_ns: 2 * MS, ..Load::default() };
+    let verdict = verdict(&steady(commits));
+    let (low, plan, high) = range(&verdict);
+    // Log writes of 60 KiB take 3 ms: 15 commits of 4 KiB in each are 5,000 a second, 25 times as many as now, and each commit
+    // by itself would be 40 times; the fastest curve has 62 MiB/s.
+    assert!((39.0..41.0).contains(&low) && (39.0..41.0).contains(&plan), "{low} {plan} {high}");
+    assert!((75.0..85.0).contains(&high), "{high}");
+    assert!(verdict.headroom_reason.unwrap().contains("commits share log writes"));
+}
+
+#[test]
+fn page_writes_beside_the_commits_are_what_limits_them() {
+    let load =
+        Load { commits: 200, sync_ns: 2 * MS, writeback: 800, writeback_ns: 2 * MS, ..Load::default() };
+    let (low, plan, high) = range(&verdict(&steady(load)));
+    // 800 of 8,000 page writes: ten times; linear in all of it would be eight.
+    assert!((8.0..=10.1).contains(&low) && low <= plan && plan <= high && high < 14.0, "{low} {plan} {high}");
+}
+
+#[test]
+fn of_an_engine_with_one_writer_the_time_of_commits_is_the_limit() {
+    let mut observation = steady(Load { commits: 100, sync_ns: 2 * MS, ..Load::default() });
+    observation.commits_one_by_one = true;
+    let verdict = verdict(&observation);
+    // 100 a second of 2.01 ms.
+    let (low, plan, high) = range(&verdict);
+    assert!((plan - 5.0).abs() < 0.1 && low == plan && high == plan, "{low} {plan} {high}");
+    assert!(verdict.headroom_reason.unwrap().contains("one session at a time"));
+}
+
+#[test]
+fn processors_that_run_out_first_are_the_limit() {
+    let load = Load { reads: 40, read_ns: 4 * MS, ..Load::default() };
+    let verdict = verdict(&with_processors(steady(load), 0.25));
+    let (low, plan, high) = range(&verdict);
+    assert!(low == 4.0 && plan == 4.0 && high == 24.0, "{low} {plan} {high}");
+    let reason = verdict.headroom_reason.unwrap();
+    assert!(
+        reason.contains("processors") && reason.contains("25 % busy") && reason.contains("100 x"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn nothing_is_promised_where_nothing_can_be_said() {
+    let verdict = verdict(&steady(Load { reads: 1, read_ns: 4 * MS, ..Load::default() }));
+    assert_eq!(verdict.verdict, VerdictKind::CannotSay);
+    assert_eq!((verdict.headroom, verdict.headroom_low, verdict.headroom_high), (None, None, None));
+}
+
+#[test]
+fn the_cap_that_is_named_is_of_the_direction_that_runs_out() {
+    let cap = |kind, per_second| Cap { kind, per_second, device: "7:0".into(), origin: "blkio".into() };
+    let caps = vec![cap(CapKind::ReadIops, 4_000), cap(CapKind::WriteIops, 8_000)];
+    let mut capability = disk();
+    capability.target.caps = caps.clone();
+    let load =
+        Load { writeback: 7_900, writeback_ns: 2 * MS, commits: 20, sync_ns: 2 * MS, ..Load::default() };
+    let observation = Observation { caps, ..steady(load) };
+    let verdict = verdict::judge(&observation, Some(&capability), &filestats::ServiceLevel::OLTP);
+    assert_eq!(verdict.verdict, VerdictKind::DemandExceedsCapability, "{verdict:#?}");
+    assert!(verdict.summary.contains("8000 writes a second"), "{}", verdict.summary);
+}
+
+proptest! {
+    #[test]
+    fn a_range_is_in_order_and_never_below_what_linear_growth_gives(
+        reads in 0_u64..2_000,
+        commits in 0_u64..1_000,
+        writeback in 0_u64..2_000,
+        busy in proptest::option::of(0.01_f64..1.0),
+    ) {
+        let load = Load { reads, read_ns: 4 * MS, commits, sync_ns: 2 * MS, writeback, writeback_ns: 2 * MS, ..Load::default() };
+        let observation = steady(load);
+        let verdict = verdict(&busy.map_or(observation.clone(), |busy| with_processors(observation, busy)));
+        if let Some(plan) = verdict.headroom {
+            let (low, high) = (verdict.headroom_low.unwrap(), verdict.headroom_high.unwrap());
+            prop_assert!(low > 0.0 && low <= plan && plan <= high && high.is_finite());
+            let linear = (1.0 / verdict.utilisation.unwrap()).min(busy.map_or(f64::INFINITY, |busy| 1.0 / busy));
+            prop_assert!(low >= linear * 0.999, "{low} of {linear}");
+        }
+    }
+}
