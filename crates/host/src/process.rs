@@ -62,6 +62,8 @@ pub struct ProcessStat {
     state: u8,
     /// Pid of its parent.
     pub parent: u32,
+    /// Processor time that its threads have used, in clock ticks.
+    pub cpu_ticks: u64,
     /// When it started, in clock ticks since boot.
     pub start_ticks: u64,
 }
@@ -78,8 +80,10 @@ impl ProcessStat {
         let mut fields = std::str::from_utf8(stat.get(after..)?).ok()?.split_ascii_whitespace();
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
-        let start_ticks = fields.nth(17)?.parse().ok()?;
-        Some(ProcessStat { state, parent, start_ticks })
+        let user: u64 = fields.nth(9)?.parse().ok()?;
+        let kernel: u64 = fields.next()?.parse().ok()?;
+        let start_ticks = fields.nth(6)?.parse().ok()?;
+        Some(ProcessStat { state, parent, cpu_ticks: user.saturating_add(kernel), start_ticks })
     }
 
     /// Whether it still executes: a zombie, which only waits for its parent, does not.

@@ -34,8 +34,13 @@ impl ProcessorTimes {
 
     /// The share of the time since `earlier` in which they worked, 0 to 1; `None` if no time has passed.
     pub fn busy_since(&self, earlier: &ProcessorTimes) -> Option<f64> {
+        self.share_since(earlier, self.busy_ticks.saturating_sub(earlier.busy_ticks))
+    }
+
+    /// What share of all processor time since `earlier` these clock ticks are.
+    pub fn share_since(&self, earlier: &ProcessorTimes, ticks: u64) -> Option<f64> {
         let all = self.all_ticks.checked_sub(earlier.all_ticks).filter(|all| *all > 0)?;
-        Some(self.busy_ticks.saturating_sub(earlier.busy_ticks) as f64 / all as f64)
+        Some((ticks as f64 / all as f64).min(1.0))
     }
 }
 

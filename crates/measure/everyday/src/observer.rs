@@ -3,12 +3,12 @@ use collect::Source;
 use collect::diskstats::Disk;
 use filestats::{FileIdentity, FileKind, Rules, Snapshot, intervals};
 use history::History;
-use host::ProcessorTimes;
+use host::{ProcessStat, ProcessorTimes};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use storage::{StorageError, Target};
-use verdict::{Moment, Observation};
+use verdict::{Moment, Observation, ProcessorUse};
 
 /// Samples a database's files and the device below them at the same times.
 pub struct Observer<'a> {
@@ -24,8 +24,33 @@ pub struct Observer<'a> {
 struct Sample {
     files: Snapshot,
     device: Option<Snapshot>,
-    processors: Option<ProcessorTimes>,
+    processors: Option<Processors>,
     label: Option<&'static str>,
+}
+
+/// Processor time at one instant: of the host, and of each process of the database.
+struct Processors {
+    host: ProcessorTimes,
+    own: HashMap<u32, ProcessStat>,
+}
+
+impl Processors {
+    fn read(pids: &[u32]) -> Option<Processors> {
+        let own = pids.iter().filter_map(|pid| Some((*pid, ProcessStat::read(*pid)?))).collect();
+        Some(Processors { host: ProcessorTimes::read().ok()?, own })
+    }
+
+    /// `None` where the database's processes are not known.
+    fn since(&self, earlier: &Processors) -> Option<ProcessorUse> {
+        // A process that has come since used all of its time since.
+        let used = self.own.iter().map(|(pid, now)| {
+            let then = earlier.own.get(pid).filter(|then| then.start_ticks == now.start_ticks);
+            now.cpu_ticks.saturating_sub(then.map_or(0, |then| then.cpu_ticks))
+        });
+        let own = self.host.share_since(&earlier.host, used.sum()).filter(|_| !self.own.is_empty())?;
+        let busy = self.host.busy_since(&earlier.host)?;
+        Some(ProcessorUse { own, others: (busy - own).max(0.0) })
+    }
 }
 
 /// Which files lie on the observed device.
@@ -71,10 +96,10 @@ impl<'a> Observer<'a> {
     pub fn sample(&mut self, label: Option<&'static str>) -> Result<(), Error> {
         let files = self.source.snapshot()?;
         let device = self.device.as_mut().and_then(|device| device.snapshot().ok());
-        let processors = ProcessorTimes::read().ok();
+        let processors = Processors::read(self.source.processes());
         if let Some(last) = self.samples.last() {
             let devices = last.device.as_ref().zip(device.as_ref());
-            let both = last.processors.zip(processors);
+            let both = last.processors.as_ref().zip(processors.as_ref());
             let all = intervals(&last.files, &files, Rules::default());
             let (elsewhere, here) = all.into_iter().partition(|file| self.volumes.is_other(&file.file));
             self.moments.push(Moment {
@@ -83,7 +108,7 @@ impl<'a> Observer<'a> {
                 elsewhere,
                 device: devices
                     .and_then(|(last, now)| intervals(last, now, Rules::default()).into_iter().next()),
-                processors_busy: both.and_then(|(last, now)| now.busy_since(&last)),
+                processors: both.and_then(|(last, now)| now.since(last)),
             });
         }
         self.samples.push(Sample { files, device, processors, label });

@@ -8,7 +8,7 @@
 //!                              commits that arrive during one share the next one           plan: L at the knee
 //!                                                                                          high: none
 //! commits of one session       x times their time, where only one session can commit       always
-//! processors                   x times their time                                          low and plan
+//! processors                   x times those of the database, beside others                 low and plan
 //!
 //! headroom = the largest x at which no resource of the storage, no session and no processor is needed all of the time
 //! ```
@@ -173,19 +173,21 @@ impl Case<'_> {
         }
     }
 
+    /// The database's processes need their part of the processors x times; others keep theirs.
     fn with_processors(&self, room: Headroom) -> Headroom {
-        let busy = self.observation.processors_busy().filter(|busy| *busy > 0.0);
-        let Some(limit) = busy.map(|busy| 1.0 / busy) else { return room };
-        let high = room.high.min(limit * PROCESSOR_ECONOMY);
+        let Some(used) = self.observation.processors().filter(|used| used.own > 0.0) else { return room };
+        let limit = ((1.0 - used.others) / used.own).max(1.0);
+        let high = room.high.min(PROCESSOR_ECONOMY / used.own);
         if limit >= room.plan {
             return Headroom { high: high.max(room.plan), ..room };
         }
-        let storage = room.plan;
         let reason = format!(
-            "the processors of this host run out first: they are {:.0} % busy, and the storage alone would carry {storage:.0} x",
-            100.0 / limit
+            "the processors of this host run out first: the database uses {:.0} % of them, others {:.0} %, and the storage alone \
+             would carry {:.0} x",
+            used.own * 100.0,
+            used.others * 100.0,
+            room.plan
         );
-        let low = room.low.min(limit);
-        Headroom { plan: limit, low, high, reason: Some(reason) }
+        Headroom { plan: limit, low: room.low.min(limit), high: high.max(limit), reason: Some(reason) }
     }
 }

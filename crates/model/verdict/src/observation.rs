@@ -16,9 +16,18 @@ pub struct Moment {
     pub elsewhere: Vec<FileInterval>,
     /// What the kernel counts of the device: the I/O of all processes.
     pub device: Option<FileInterval>,
-    /// Share of this host's processor time that was used, 0 to 1, where the database runs here.
+    /// How busy this host's processors were, where the database runs here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub processors_busy: Option<f64>,
+    pub processors: Option<ProcessorUse>,
+}
+
+/// Shares of the processor time of a host, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorUse {
+    /// Used by the processes of the database.
+    pub own: f64,
+    /// Used by all other processes.
+    pub others: f64,
 }
 
 /// What was observed of a database and its storage.
@@ -105,10 +114,11 @@ impl Observation {
         elsewhere
     }
 
-    /// Share of this host's processor time that was used, over all moments that know it.
-    pub(crate) fn processors_busy(&self) -> Option<f64> {
-        let known: Vec<f64> = self.moments.iter().filter_map(|moment| moment.processors_busy).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    /// Mean use of the processors over the moments that know it.
+    pub(crate) fn processors(&self) -> Option<ProcessorUse> {
+        let known: Vec<ProcessorUse> = self.moments.iter().filter_map(|moment| moment.processors).collect();
+        let mean = |of: fn(&ProcessorUse) -> f64| known.iter().map(of).sum::<f64>() / known.len() as f64;
+        (!known.is_empty()).then(|| ProcessorUse { own: mean(|one| one.own), others: mean(|one| one.others) })
     }
 
     /// One row for each file over all its known moments; a file without any has the last reason.

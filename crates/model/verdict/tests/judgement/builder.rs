@@ -179,7 +179,7 @@ pub fn second(at: u64, load: &Load) -> Moment {
         files: vec![data, log],
         elsewhere: vec![],
         device: Some(device),
-        processors_busy: None,
+        processors: None,
     }
 }
 

@@ -44,7 +44,7 @@ fn observed_of(seconds: u64, each: impl Fn(u64) -> (Vec<FileInterval>, FileInter
             files,
             elsewhere: vec![],
             device: Some(device),
-            processors_busy: None,
+            processors: None,
         }
     };
     Observation { moments: (0..seconds).map(moment).collect(), ..Observation::default() }

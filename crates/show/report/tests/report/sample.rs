@@ -216,7 +216,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
             files: vec![row(FileKind::Data, data, restart()), row(FileKind::Log, wal, restart())],
             elsewhere: vec![],
             device: None,
-            processors_busy: None,
+            processors: None,
         };
     };
     let checkpoint = ops(load.commits / 40.0, 8192, load.device_write_ns);
@@ -238,7 +238,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
         files: vec![row(FileKind::Data, data, data_delta), row(FileKind::Log, wal, log_delta)],
         elsewhere: vec![],
         device: Some(device),
-        processors_busy: None,
+        processors: None,
     }
 }
 
