@@ -6,7 +6,7 @@
 //! in_use          mounts, /proc/swaps, sysfs device_uses(number), file_uses(file), processes_using(device)
 //! diskstats       /proc/diskstats            read_diskstats: the counters of each device
 //! cgroups         cgroup v1 and v2           caps_for(devices, pid), throttle_files(kind)
-//! process         /proc/PID                  ProcessStat::read, ProcessIdentity::is_alive, pids, children_of
+//! process         /proc/PID                  ProcessStat::read, ProcessIo, ProcessIdentity::is_alive, pids, children_of
 //! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures
 //! clock           clock_gettime(2)           unix_ns, monotonic_ns
@@ -44,6 +44,7 @@ pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using}
 pub use kernel::{BOOT_ID, boot_id, hostname, memory_figures, release};
 pub use mounts::{MOUNTINFO, Mount, Mounts};
 pub use process::{
-    ProcessIdentity, ProcessStat, children_of, command_name, pids, start_ticks, threads_of, user_of,
+    ProcessIdentity, ProcessIo, ProcessStat, children_of, command_name, open_devices, pids, start_ticks,
+    threads_of, user_of,
 };
 pub use processors::ProcessorTimes;

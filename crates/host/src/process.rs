@@ -1,9 +1,10 @@
 //! Which processes run: a pid alone may belong to another process later.
 
-use crate::boot_id;
+use crate::{DeviceNumber, boot_id};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// One process, distinct from every later one with its pid.
@@ -97,6 +98,54 @@ impl ProcessStat {
     }
 }
 
+/// Bytes that a process had storage read and write for it, since it started (proc_pid_io(5)). What it writes to the page cache
+/// counts when it writes it, not when the kernel does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessIo {
+    /// Read from storage.
+    pub read_bytes: u64,
+    /// Written, or to be written, to storage.
+    pub write_bytes: u64,
+}
+
+impl ProcessIo {
+    /// `None` where there is no such process, or it is another user's and this process is not root.
+    pub fn read(pid: u32) -> Option<ProcessIo> {
+        ProcessIo::parse(&fs::read(format!("/proc/{pid}/io")).ok()?)
+    }
+
+    fn parse(text: &[u8]) -> Option<ProcessIo> {
+        let text = std::str::from_utf8(text).ok()?;
+        let count = |name: &str| -> Option<u64> {
+            text.lines().find_map(|line| line.strip_prefix(name))?.strip_prefix(": ")?.parse().ok()
+        };
+        let cancelled = count("cancelled_write_bytes").unwrap_or(0);
+        let write_bytes = count("write_bytes")?.saturating_sub(cancelled);
+        Some(ProcessIo { read_bytes: count("read_bytes")?, write_bytes })
+    }
+
+    /// Both.
+    pub fn bytes(self) -> u64 {
+        self.read_bytes.saturating_add(self.write_bytes)
+    }
+}
+
+/// The block devices that a process has open, or on which files lie that it has open. File systems with device numbers of
+/// their own, such as btrfs, are not seen.
+pub fn open_devices(pid: u32) -> BTreeSet<DeviceNumber> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let devices = files.filter_map(|file| {
+        let metadata = fs::metadata(file.path()).ok()?;
+        let number = match metadata.file_type() {
+            kind if kind.is_block_device() => metadata.rdev(),
+            kind if kind.is_file() || kind.is_dir() => metadata.dev(),
+            _ => return None,
+        };
+        Some(DeviceNumber::from_dev(number))
+    });
+    devices.filter(|device| device.major != 0).collect()
+}
+
 /// When the process that has this pid now started, in clock ticks since boot; `None` where none runs.
 pub fn start_ticks(pid: u32) -> Option<u64> {
     ProcessStat::read(pid).filter(|stat| stat.is_running()).map(|stat| stat.start_ticks)
@@ -168,6 +217,21 @@ mod tests {
             assert!(stat(b"T").is_stopped());
         }
         assert_eq!(ProcessStat::parse(b"7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn the_io_of_a_process_is_what_storage_did_for_it() {
+        let text = b"rchar: 9\nwchar: 8\nsyscr: 7\nsyscw: 6\nread_bytes: 4096\nwrite_bytes: 12288\ncancelled_write_bytes: 8192\n";
+        assert_eq!(ProcessIo::parse(text).unwrap(), ProcessIo { read_bytes: 4096, write_bytes: 4096 });
+        assert_eq!(ProcessIo::parse(b"read_bytes: x\n"), None);
+        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let before = ProcessIo::read(std::process::id()).unwrap();
+        io::Write::write_all(&mut file, &[7; 1 << 20]).unwrap();
+        let after = ProcessIo::read(std::process::id()).unwrap();
+        assert!(after.write_bytes >= before.write_bytes + (1 << 20), "{before:?} {after:?}");
+        let number = file.metadata().unwrap().dev();
+        let device = DeviceNumber::from_dev(number);
+        assert!(device.major == 0 || open_devices(std::process::id()).contains(&device));
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod counted;
 pub mod database;
 mod error;
 mod experiment;
+mod neighbours;
 mod observer;
 mod page_cache;
 mod plan;

@@ -1,4 +1,5 @@
 use crate::Error;
+use crate::neighbours::Neighbours;
 use collect::Source;
 use collect::diskstats::Disk;
 use filestats::{FileIdentity, FileKind, Rules, Snapshot, intervals};
@@ -15,6 +16,7 @@ pub struct Observer<'a> {
     source: Box<dyn Source + 'a>,
     device: Option<Disk>,
     volumes: Volumes,
+    neighbours: Option<Neighbours>,
     /// Kept in memory until the end: writing them may be I/O on the storage that is observed.
     samples: Vec<Sample>,
     moments: Vec<Moment>,
@@ -86,7 +88,8 @@ impl<'a> Observer<'a> {
         // A device without statistics in the kernel is left out; the verdict reports that as a doubt.
         let device = device_number.and_then(|number| Disk::open(number).ok());
         let volumes = Volumes { device: device_number.map(str::to_owned), others: HashMap::new() };
-        Observer { source, device, volumes, samples: Vec::new(), moments: Vec::new() }
+        let neighbours = device_number.and_then(Neighbours::new);
+        Observer { source, device, volumes, neighbours, samples: Vec::new(), moments: Vec::new() }
     }
 
     /// Takes a sample and adds the moment since the last one.
@@ -96,6 +99,9 @@ impl<'a> Observer<'a> {
     pub fn sample(&mut self, label: Option<&'static str>) -> Result<(), Error> {
         let files = self.source.snapshot()?;
         let device = self.device.as_mut().and_then(|device| device.snapshot().ok());
+        if let Some(neighbours) = &mut self.neighbours {
+            neighbours.sample();
+        }
         let processors = Processors::read(self.source.processes());
         if let Some(last) = self.samples.last() {
             let devices = last.device.as_ref().zip(device.as_ref());
@@ -177,6 +183,10 @@ impl<'a> Observer<'a> {
             notes: last.map(|sample| sample.files.notes.clone()).unwrap_or_default(),
             data_bytes: last.and_then(|sample| data_bytes(&sample.files, &mut self.volumes)),
             commits_one_by_one: self.source.commits_one_by_one(),
+            neighbours: self
+                .neighbours
+                .as_ref()
+                .map_or_else(Vec::new, |it| it.found(self.source.processes())),
         })
     }
 }

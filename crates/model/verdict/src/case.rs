@@ -1,8 +1,10 @@
 //! What the rows of the table test: the figures of an observation, and what follows from several of them.
 
 use crate::figures::expected_commit_ns;
-use crate::thresholds::{CAP_REACHED, COMMIT_RATIO_DEGRADED, OUTSTANDING_IDLE, RATIO_DEGRADED};
-use crate::{Figures, Moment, Observation};
+use crate::thresholds::{
+    CAP_REACHED, COMMIT_RATIO_DEGRADED, NEIGHBOUR_SHARE, OUTSTANDING_IDLE, RATIO_DEGRADED,
+};
+use crate::{Figures, Moment, Neighbour, Observation};
 use capability::{Binding, Capability};
 use filestats::{IoClass, ServiceLevel};
 use workload::{Cap, CapKind};
@@ -90,6 +92,11 @@ impl<'a> Case<'a> {
                 then.kind == cap.kind && then.device == cap.device && then.per_second <= cap.per_second
             })
         })
+    }
+
+    /// Another program of this host that does much of the I/O.
+    pub fn busy_neighbour(&self) -> Option<&Neighbour> {
+        self.observation.neighbours.first().filter(|one| one.share >= NEIGHBOUR_SHARE)
     }
 
     /// The cap that was there at the measurement and limits what runs out first.

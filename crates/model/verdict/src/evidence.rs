@@ -11,6 +11,7 @@ pub const CAPABILITY: &str = "measured capability";
 pub const COMMITS_BY_DEVICE: &str = "the device's counters, since the database does not time its log";
 pub const READS_BY_DEVICE: &str =
     "the device's counters, since the database does not time its reads to their end";
+pub const PROCESSES: &str = "the processes' bytes (/proc/PID/io)";
 pub const BOTH: &str = "the database or the device, the larger of both";
 pub const MODEL: &str = "device rates x measured cost model";
 
@@ -82,6 +83,16 @@ impl Case<'_> {
             }));
         }
         evidence
+    }
+
+    /// The other programs of this host that used the storage.
+    pub fn neighbours(&self) -> Vec<Evidence> {
+        let all = self.observation.neighbours.iter();
+        all.map(|one| {
+            let what = format!("part of this host's I/O on this storage that {one} did");
+            self.observed(&what, one.share, Unit::Share, PROCESSES)
+        })
+        .collect()
     }
 
     pub fn commits_source(&self) -> &'static str {

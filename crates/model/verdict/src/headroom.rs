@@ -47,6 +47,8 @@ const KNEE_DEFAULT: f64 = 16.0;
 /// Processors need up to this many times less for each transaction when there are many: fewer wake-ups, warm caches, shared
 /// log writes. Measured for single-row commits of PostgreSQL: 5 (`scripts/bench headroom`).
 const PROCESSOR_ECONOMY: f64 = 6.0;
+/// Part of the processors that the scheduler leaves to many sessions beside other programs that would take all of them.
+const FAIR_SHARE: f64 = 0.5;
 /// The smallest write of a log.
 const LOG_WRITE_BYTES_MIN: f64 = 512.0;
 /// The largest write of a log whose time is measured.
@@ -176,10 +178,11 @@ impl Case<'_> {
     /// The database's processes need their part of the processors x times; others keep theirs.
     fn with_processors(&self, room: Headroom) -> Headroom {
         let Some(used) = self.observation.processors().filter(|used| used.own > 0.0) else { return room };
-        let limit = ((1.0 - used.others) / used.own).max(1.0);
+        let strict = ((1.0 - used.others) / used.own).max(1.0);
+        let limit = strict.max(FAIR_SHARE / used.own);
         let high = room.high.min(PROCESSOR_ECONOMY / used.own);
         if limit >= room.plan {
-            return Headroom { high: high.max(room.plan), ..room };
+            return Headroom { low: room.low.min(strict), high: high.max(room.plan), ..room };
         }
         let reason = format!(
             "the processors of this host run out first: the database uses {:.0} % of them, others {:.0} %, and the storage alone \
@@ -188,6 +191,6 @@ impl Case<'_> {
             used.others * 100.0,
             room.plan
         );
-        Headroom { plan: limit, low: room.low.min(limit), high: high.max(limit), reason: Some(reason) }
+        Headroom { plan: limit, low: room.low.min(strict), high: high.max(limit), reason: Some(reason) }
     }
 }

@@ -25,7 +25,7 @@ mod table;
 mod thresholds;
 
 pub use figures::{Figures, Place};
-pub use observation::{Elsewhere, Moment, Observation, ProcessorUse};
+pub use observation::{Elsewhere, Moment, Neighbour, Observation, ProcessorUse};
 pub use table::judge;
 
 use capability::Binding;

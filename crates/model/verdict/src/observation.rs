@@ -2,6 +2,7 @@ use crate::demand::is_of_database;
 use crate::thresholds::LATE_SPANS;
 use filestats::{Delta, Figure, FileInterval, Interval, Ops, Reason};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use workload::Cap;
 
 /// One short interval, all files of the database and the device below them.
@@ -48,6 +49,28 @@ pub struct Observation {
     /// One session at a time can commit, as in SQLite.
     #[serde(default)]
     pub commits_one_by_one: bool,
+    /// Other programs of this host that used the same storage, the largest first.
+    #[serde(default)]
+    pub neighbours: Vec<Neighbour>,
+}
+
+/// A program that used the storage beside the database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Its pid.
+    pub pid: u32,
+    /// The name of its program.
+    pub command: String,
+    /// Bytes that it read and wrote.
+    pub bytes: u64,
+    /// Its part of the bytes of all processes on this storage, 0 to 1.
+    pub share: f64,
+}
+
+impl fmt::Display for Neighbour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (pid {})", self.command, self.pid)
+    }
 }
 
 impl Moment {

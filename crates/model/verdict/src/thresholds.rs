@@ -35,6 +35,8 @@ pub const BURST_SHARE_MAX: f64 = 0.5;
 /// Commits vary more than reads: the file system's journal commits for others as well, and a log that grows
 /// costs more than one that is used again.
 pub const COMMIT_RATIO_DEGRADED: f64 = 5.0;
+/// A neighbour with this part of the I/O is taken for the cause.
+pub const NEIGHBOUR_SHARE: f64 = 0.3;
 /// A cap is reached at this share of it.
 pub const CAP_REACHED: f64 = 0.85;
 /// Data this many times as large as the measured region meets other caches and longer seeks.

@@ -10,6 +10,7 @@
 //! The curve's latency at that N includes the queue: storage that is only saturated is not slower than its curve.
 //! Storage that is degraded may be at the knee as well; that is a doubt beside the verdict.
 
+use crate::Neighbour;
 use crate::case::{Case, Wait};
 use crate::evidence::Grounds;
 use crate::thresholds::{RATIO_DEGRADED, UTILISATION_AT_KNEE, UTILISATION_NEAR};
@@ -39,12 +40,27 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
     let limit = same_cap.map_or(String::new(), |cap| {
         format!(" (the limit is a cap that was there when it was measured: {cap})")
     });
-    Some(Grounds {
-        summary: format!(
+    evidence.extend(case.neighbours());
+    let neighbour = case.busy_neighbour();
+    let summary = match neighbour {
+        None => format!(
             "the workload asks {:.0} % of what this storage gives, bound by {}{limit}",
             utilisation.value * 100.0,
             utilisation.binding
         ),
+        Some(other) => format!(
+            "{:.0} % of what this storage gives is asked for, bound by {}{limit}; {:.0} % of that I/O is another program's \
+             on this host, {other}",
+            utilisation.value * 100.0,
+            utilisation.binding,
+            other.share * 100.0
+        ),
+    };
+    if let Some(other) = neighbour {
+        return Some(Grounds { summary, evidence, next_step: give_way(other) });
+    }
+    Some(Grounds {
+        summary,
         evidence,
         next_step: format!(
             "ask for less (more memory for caching, missing indexes, less data read) or give more {}: \
@@ -52,6 +68,13 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
             utilisation.binding
         ),
     })
+}
+
+fn give_way(other: &Neighbour) -> String {
+    format!(
+        "have {other} give way: at another time, on other storage, or slower (its control group's io.max, its own rate \
+         limit); then check again"
+    )
 }
 
 pub(crate) fn storage_degraded(case: &Case) -> Option<Grounds> {
@@ -65,11 +88,20 @@ pub(crate) fn storage_degraded(case: &Case) -> Option<Grounds> {
     evidence.extend(wait.device_fact(case));
     evidence.extend(case.knee());
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
+    evidence.extend(case.neighbours());
+    let slower = format!(
+        "{} take {:.1} x what this storage gave at the same load when it was measured",
+        wait.what, wait.times
+    );
+    if let Some(other) = case.busy_neighbour() {
+        let summary = format!(
+            "{slower}: another program on this host, {other}, does {:.0} % of the I/O on it",
+            other.share * 100.0
+        );
+        return Some(Grounds { summary, evidence, next_step: give_way(other) });
+    }
     Some(Grounds {
-        summary: format!(
-            "{} take {:.1} x what this storage gave at the same load when it was measured",
-            wait.what, wait.times
-        ),
+        summary: slower,
         evidence,
         next_step:
             "look below the database: a failing or rebuilding disk, a busy neighbour, a changed volume \

@@ -1,6 +1,6 @@
 use crate::builder::*;
 use filestats::{Figure, FileKind, Interval, Reason, ServiceLevel};
-use verdict::{Confidence, Observation, VerdictKind, judge};
+use verdict::{Confidence, Neighbour, Observation, VerdictKind, judge};
 use workload::{Cap, CapKind};
 
 #[test]
@@ -256,4 +256,40 @@ fn every_number_has_a_source_and_a_time() {
             "{evidence:?}"
         );
     }
+}
+
+#[test]
+fn a_program_of_this_host_that_takes_the_storage_is_the_cause_that_is_named() {
+    let slow = Load { reads: 800, read_ns: 80 * MS, ..Load::default() };
+    let beside = |share: f64| {
+        let other = Neighbour { pid: 812, command: "rsync".into(), bytes: 1 << 30, share };
+        verdict(&Observation { neighbours: vec![other], ..steady(slow) })
+    };
+    let busy = beside(0.71);
+    assert_eq!(busy.verdict, VerdictKind::StorageDegraded);
+    assert!(busy.summary.contains("rsync (pid 812), does 71 %"), "{}", busy.summary);
+    assert!(
+        busy.next_step.contains("rsync (pid 812)") && !busy.next_step.contains("below"),
+        "{}",
+        busy.next_step
+    );
+    assert!(
+        (value(&busy, "part of this host's I/O on this storage that rsync (pid 812) did") - 0.71).abs()
+            < 1e-9
+    );
+    let small = beside(0.1);
+    assert!(
+        small.next_step.contains("below the database") && !small.summary.contains("rsync"),
+        "{}",
+        small.summary
+    );
+
+    let past = Load { reads: 3_990, read_ns: 16 * MS, ..Load::default() };
+    let other = Neighbour { pid: 812, command: "rsync".into(), bytes: 1 << 30, share: 0.5 };
+    let saturated = verdict(&Observation { neighbours: vec![other], ..steady(past) });
+    assert_eq!(saturated.verdict, VerdictKind::DemandExceedsCapability);
+    assert!(
+        saturated.summary.contains("50 % of that I/O") && saturated.next_step.contains("give way"),
+        "{saturated:#?}"
+    );
 }

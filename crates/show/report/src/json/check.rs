@@ -48,6 +48,7 @@ pub fn check(check: &Check) -> Value {
         "files": worst_first(check).iter().map(file).collect::<Vec<Value>>(),
         "moments": moments,
         "caps": check.observation.caps,
+        "neighbours": check.observation.neighbours,
         "curves": check.capability.iter().flat_map(|capability| &capability.curves).map(curve).collect::<Vec<_>>(),
         "cost_model": check.capability.as_ref().and_then(|capability| capability.cost_model.as_ref()).map(cost_model),
         "target": target,
