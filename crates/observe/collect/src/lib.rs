@@ -25,6 +25,8 @@
 //! reason. It changes nothing, except that it removes counters files of processes that have ended.
 
 mod connection_text;
+mod der;
+mod dial;
 pub mod diskstats;
 mod environment;
 mod error;

@@ -1,6 +1,8 @@
 //! A real MariaDB server that works, restarts, crashes, hangs and is misconfigured. Without `mariadbd` (Debian:
 //! mariadb-server) these tests print that they are skipped.
 
+#[path = "mysql_server/client.rs"]
+mod client;
 #[path = "mysql_server/epochs.rs"]
 mod epochs;
 #[path = "mysql_server/figures.rs"]

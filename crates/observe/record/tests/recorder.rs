@@ -4,6 +4,8 @@ use collect::{Source, SourceError};
 use filestats::*;
 use history::{CaptureFilter, History, Retention};
 use record::{Event, RecordedSource, Recorder, Settings};
+use std::io::Write;
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -177,6 +179,60 @@ fn a_source_that_hangs_delays_nobody() {
     let gaps = History::open(&path).unwrap().gaps().unwrap();
     let of_one: Vec<_> = gaps.iter().filter(|gap| gap.source == "engine:one").collect();
     assert!(of_one.len() == 1 && of_one[0].until_unix_ns.is_some(), "{gaps:?}");
+}
+
+/// The port of a server that sends these bytes to every client, and nothing more.
+fn hostile_server(bytes: &'static [u8]) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            std::thread::spawn(move || {
+                client.write_all(bytes).and_then(|()| std::io::copy(&mut client, &mut std::io::sink()))
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn hostile_servers_cost_their_own_sources_and_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    // An answer of 2 GiB to the login; the login, and 2^64 - 1 columns; silence.
+    let postgres = hostile_server(b"R\x7f\xff\xff\xff");
+    let columns = hostile_server(
+        b"\x4a\0\0\0\x0a8.0.36\0\x01\0\0\0abcdefgh\0\x01\xa2\x2d\x02\0\x08\0\x15\0\0\0\0\0\0\0\0\0\0ijklmnopqrst\0\
+          mysql_native_password\0\x07\0\0\x02\0\0\0\x02\0\0\0\x09\0\0\x01\xfe\xff\xff\xff\xff\xff\xff\xff\xff",
+    );
+    let silent = hostile_server(b"");
+    let options = dir.path().join("my.cnf");
+    std::fs::write(&options, "").unwrap();
+    let mysql = |port| format!("mysql://a@127.0.0.1:{port}/?defaults-file={}", options.display());
+    let texts = [
+        format!("postgres:host=127.0.0.1 port={postgres} user=a dbname=b sslmode=disable"),
+        mysql(columns),
+        mysql(silent),
+    ];
+    let mut sources: Vec<_> = texts.into_iter().map(opened_by_text).collect();
+    sources.push(engine("one").0);
+    let running = Running::start(sources, &path, 0);
+    running.wait_for("one: recording");
+    for refusal in ["longer than any that was requested", "more than 4096 columns", "no answer within 5 s"] {
+        running.wait_for(refusal);
+        let before = captures(&path, "one");
+        std::thread::sleep(EVERY * 10);
+        assert!(captures(&path, "one") > before, "after {refusal}");
+    }
+}
+
+fn opened_by_text(text: String) -> RecordedSource {
+    let open = {
+        let text = text.clone();
+        move || collect::parse_source(&text).unwrap().open(&[], &collect::FileNames::default())
+    };
+    RecordedSource { name: text, open: Box::new(open) }
 }
 
 #[test]

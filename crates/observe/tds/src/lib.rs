@@ -16,8 +16,8 @@
 //! Every call has a deadline, and the size of an answer is bounded.
 //!
 //! Why not a crate from outside: `tiberius` 0.13 depends on two dozen crates and, for TLS on Linux, on OpenSSL or on
-//! tokio-rustls with its default features, which adds a second cryptography library in C. With two of them, rustls has
-//! no default provider, in the MySQL client neither. `tds-protocol` is new and changes every few weeks.
+//! tokio-rustls with its default features, which adds a second cryptography library in C. `tds-protocol` is new and
+//! changes every few weeks.
 //!
 //! Never: parameters, transactions, cursors, bulk copies, several results at once (MARS), Kerberos, TDS 8 (strict).
 //! Certificates are the caller's: it supplies the TLS client.

@@ -15,7 +15,7 @@ use crate::{Fault, ServerError};
 
 /// Rows of one answer that are kept: several times the files of the largest servers.
 const ROWS_MAX: usize = 100_000;
-/// Memory for the rows of one table: 50,000 files take this much. The message's size bounds nothing, since a NULL is one
+/// Memory for the rows of all tables: 50,000 files take this much. The message's size bounds nothing, since a NULL is one
 /// bit in it.
 const ROWS_BYTES_MAX: usize = 64 << 20;
 /// No query of Headroom returns more columns.
@@ -40,6 +40,8 @@ pub struct Answer {
     /// Host and port of the server to connect to instead.
     pub(crate) redirect: Option<(String, u16)>,
     pub(crate) packet_bytes: Option<usize>,
+    /// Of the rows of all tables.
+    memory_bytes: usize,
 }
 
 /// The rows of one SELECT.
@@ -47,7 +49,6 @@ pub struct Answer {
 pub struct Table {
     columns: Vec<(String, Type)>,
     rows: Vec<Vec<Value>>,
-    memory_bytes: usize,
     /// There are more rows than are kept.
     pub is_cut: bool,
 }
@@ -81,9 +82,9 @@ impl Answer {
                 let table =
                     self.tables.last_mut().ok_or(Fault::Protocol("it answers rows without columns"))?;
                 let row = row(&table.columns, reader, token == 0xD2)?;
-                table.memory_bytes +=
+                self.memory_bytes +=
                     row.iter().map(Value::memory_bytes).sum::<usize>() + size_of::<Vec<Value>>();
-                table.is_cut = table.rows.len() >= ROWS_MAX || table.memory_bytes > ROWS_BYTES_MAX;
+                table.is_cut = table.rows.len() >= ROWS_MAX || self.memory_bytes > ROWS_BYTES_MAX;
                 if !table.is_cut {
                     table.rows.push(row);
                 }

@@ -1,10 +1,8 @@
 use super::{Committer, Processes};
 use crate::Error;
-use collect::mysql::Client;
+use collect::mysql::{Client, Parameter, Statement};
 use experiments::Durability;
 use filestats::Snapshot;
-use mysql::Statement;
-use mysql::prelude::Queryable;
 use servers::MariadbPrograms;
 use std::ops::Range;
 use std::path::Path;
@@ -46,21 +44,16 @@ impl Mariadb {
 
     /// Locks the database for this connection.
     fn take_database(&mut self) -> Result<(), Error> {
-        let locked: Option<i64> =
-            self.client.run(|conn| Ok(conn.query_first("SELECT GET_LOCK('headroom_lab', 0)")?.flatten()))?;
-        if locked != Some(1) {
+        if self.client.query("SELECT GET_LOCK('headroom_lab', 0)", 1)? != [["1"]] {
             return Err(Error::InUse);
         }
-        let tables: Vec<String> = self.client.run(|conn| {
-            let is_there =
-                "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'headroom_lab'";
-            match conn.query_first::<String, _>(is_there)? {
-                Some(_) => conn.query("SHOW TABLES IN headroom_lab"),
-                None => Ok(vec![MARK.into()]),
+        let is_there =
+            "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'headroom_lab'";
+        if !self.client.query(is_there, 1)?.is_empty() {
+            let tables = self.client.query("SHOW TABLES IN headroom_lab", 1)?;
+            if !tables.iter().any(|table| table[0] == MARK) {
+                return Err(Error::NotOursThere { what: DATABASE });
             }
-        })?;
-        if !tables.iter().any(|table| table == MARK) {
-            return Err(Error::NotOursThere { what: DATABASE });
         }
         self.sql(&[
             "DROP DATABASE IF EXISTS headroom_lab",
@@ -72,7 +65,7 @@ impl Mariadb {
     }
 
     fn sql(&mut self, statements: &[&str]) -> Result<(), Error> {
-        Ok(self.client.run(|conn| statements.iter().try_for_each(|statement| conn.query_drop(statement)))?)
+        Ok(self.client.execute(statements)?)
     }
 
     /// Changes a global setting, only on a server that we started.
@@ -95,26 +88,23 @@ impl Committer for Mariadb {
         if durability == Durability::Delayed {
             self.flush_at_commit(0)?;
         }
-        let insert = "INSERT INTO headroom_lab.numbers VALUES (?)";
-        self.insert = Some(self.client.run(|conn| conn.prep(insert))?);
+        self.insert = Some(self.client.prepare("INSERT INTO headroom_lab.numbers VALUES (?)")?);
         Ok(())
     }
 
     fn commit(&mut self, rows: Range<u64>) -> Result<(), Error> {
         let insert = self.insert.as_ref().expect("begun");
-        Ok(self.client.run(|conn| {
-            let alone = rows.end - rows.start == 1;
-            if !alone {
-                conn.query_drop("BEGIN")?;
-            }
-            for n in rows {
-                conn.exec_drop(insert, (n,))?;
-            }
-            if !alone {
-                conn.query_drop("COMMIT")?;
-            }
-            Ok(())
-        })?)
+        let alone = rows.end - rows.start == 1;
+        if !alone {
+            self.client.execute(&["BEGIN"])?;
+        }
+        for n in rows {
+            self.client.execute_prepared(insert, &[Parameter::Number(n)])?;
+        }
+        if !alone {
+            self.client.execute(&["COMMIT"])?;
+        }
+        Ok(())
     }
 
     fn settle(&mut self) -> Result<(), Error> {
@@ -128,7 +118,7 @@ impl Committer for Mariadb {
 
     fn end(&mut self) -> Result<(), Error> {
         if let Some(insert) = self.insert.take() {
-            self.client.run(|conn| conn.close(insert))?;
+            self.client.close(insert)?;
         }
         self.sql(&["DROP TABLE headroom_lab.numbers"])
     }

@@ -3,10 +3,8 @@ use crate::Error;
 use collect::mysql::Client;
 use experiments::{Footprint, ObjectFootprint};
 use filestats::{Figure, Reason};
-use mysql::consts::ColumnType;
-use mysql::prelude::Queryable;
-use mysql::{Conn, Value};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// Variables of the session, and InnoDB's, which count for the whole server.
 const STATUS: &str = "SHOW SESSION STATUS WHERE Variable_name IN ('Bytes_sent', 'Rows_read', \
@@ -15,43 +13,47 @@ const STATUS: &str = "SHOW SESSION STATUS WHERE Variable_name IN ('Bytes_sent', 
     'Handler_read_rnd', 'Handler_read_rnd_next')";
 const UNKNOWN: Figure<u64> = Figure::unknown(Reason::NotCounted);
 
+const TINY: u8 = 1;
+const SHORT: u8 = 2;
+const LONG: u8 = 3;
+const FLOAT: u8 = 4;
+const DOUBLE: u8 = 5;
+const TIMESTAMP: u8 = 7;
+const LONGLONG: u8 = 8;
+const INT24: u8 = 9;
+const DATE: u8 = 10;
+const TIME: u8 = 11;
+const DATETIME: u8 = 12;
+const YEAR: u8 = 13;
+
 type Status = BTreeMap<String, u64>;
 
 pub(super) fn footprint(connection: &str, query: &str, database: Option<&str>) -> Result<Footprint, Error> {
     let mut client = Client::connect(connection)?;
     let wrong = |why: &str| Error::Query { on: "the server".into(), why: why.into() };
     if let Some(database) = database {
-        client.run(|conn| conn.select_db(database))?;
+        client.use_database(database)?;
     }
     // The server itself refuses writes.
-    client.run(|conn| conn.query_drop("START TRANSACTION READ ONLY"))?;
-    let statement = client.run(|conn| conn.prep(query))?;
+    client.execute(&["START TRANSACTION READ ONLY"])?;
+    let statement = client.prepare(query)?;
     // SELECT ... INTO a file has none.
-    if statement.columns().is_empty() {
+    if statement.columns == 0 {
         return Err(wrong("it is no SELECT"));
     }
-    if statement.num_params() > 0 {
+    if statement.parameters > 0 {
         return Err(wrong("it has parameters: give their values"));
     }
     let reads = Reads::begin(client.process);
     // Twice: the second one includes the bytes that the answer to the first sent.
-    let (first, before) = (client.run(status)?, client.run(status)?);
-    let (rows, column_bytes) = client.run(|conn| {
-        let mut result = conn.query_iter(query)?;
-        let (mut rows, mut bytes) = (0, 0);
-        while let Some(set) = result.iter() {
-            let kinds: Vec<ColumnType> =
-                set.columns().as_ref().iter().map(mysql::Column::column_type).collect();
-            for row in set {
-                let values = row?.unwrap();
-                rows += 1;
-                bytes +=
-                    kinds.iter().zip(&values).map(|(kind, value)| value_bytes(*kind, value)).sum::<u64>();
-            }
-        }
-        Ok((rows, bytes))
+    let (first, before) = (status(&mut client)?, status(&mut client)?);
+    let (mut rows, mut column_bytes) = (0, 0);
+    client.for_each_row(query, |columns, row| {
+        rows += 1;
+        let values = columns.iter().zip(row);
+        column_bytes += values.map(|(column, value)| value_bytes(column.type_code, value)).sum::<u64>();
     })?;
-    let after = client.run(status)?;
+    let after = status(&mut client)?;
     let grew = |name: &str, from: &Status, to: &Status| Some(to.get(name)?.saturating_sub(*from.get(name)?));
     let grown = |name: &str| grew(name, &before, &after).map_or(UNKNOWN, Figure::Known);
     let mut footprint = empty_footprint(query, after.get("innodb_page_size").copied().unwrap_or(16_384));
@@ -75,52 +77,53 @@ pub(super) fn footprint(connection: &str, query: &str, database: Option<&str>) -
         "pages are those of all sessions of the server in that time; bytes sent are right to a few bytes"
             .into(),
     );
-    footprint.objects = client.run(|conn| objects(conn, query, footprint.page_bytes))?;
-    client.run(|conn| conn.query_drop("ROLLBACK"))?;
+    footprint.objects = objects(&mut client, query, footprint.page_bytes)?;
+    client.execute(&["ROLLBACK"])?;
     Ok(footprint)
 }
 
-fn status(conn: &mut Conn) -> Result<Status, mysql::Error> {
-    let rows: Vec<(String, String)> = conn.query(STATUS)?;
-    let number = |(name, value): (String, String)| Some((name.to_ascii_lowercase(), value.parse().ok()?));
-    Ok(rows.into_iter().filter_map(number).collect())
+fn status(client: &mut Client) -> Result<Status, Error> {
+    let number = |row: Vec<String>| Some((row[0].to_ascii_lowercase(), row[1].parse().ok()?));
+    Ok(client.query(STATUS, 2)?.into_iter().filter_map(number).collect())
 }
 
-/// Bytes of a value in a row ("Data Type Storage Requirements" of the manual); texts and decimals count as sent.
-fn value_bytes(kind: ColumnType, value: &Value) -> u64 {
-    let sent = match value {
-        Value::NULL => return 0,
-        Value::Bytes(bytes) => bytes.len() as u64,
-        _ => 8,
-    };
-    match kind {
-        ColumnType::MYSQL_TYPE_TINY | ColumnType::MYSQL_TYPE_YEAR => 1,
-        ColumnType::MYSQL_TYPE_SHORT => 2,
-        ColumnType::MYSQL_TYPE_INT24 | ColumnType::MYSQL_TYPE_DATE | ColumnType::MYSQL_TYPE_TIME => 3,
-        ColumnType::MYSQL_TYPE_LONG | ColumnType::MYSQL_TYPE_FLOAT | ColumnType::MYSQL_TYPE_TIMESTAMP => 4,
-        ColumnType::MYSQL_TYPE_DATETIME => 5,
-        ColumnType::MYSQL_TYPE_LONGLONG | ColumnType::MYSQL_TYPE_DOUBLE => 8,
-        _ => sent,
+/// Bytes of a value in a row ("Data Type Storage Requirements" of the manual) of the type MYSQL_TYPE_... (field_types.h);
+/// texts and decimals count as sent.
+fn value_bytes(type_code: u8, value: Option<&[u8]>) -> u64 {
+    let Some(sent) = value else { return 0 };
+    match type_code {
+        TINY | YEAR => 1,
+        SHORT => 2,
+        INT24 | DATE | TIME => 3,
+        LONG | FLOAT | TIMESTAMP => 4,
+        DATETIME => 5,
+        LONGLONG | DOUBLE => 8,
+        _ => sent.len() as u64,
     }
 }
 
 /// The tables that EXPLAIN names, if the name is unambiguous, with the server's own statistics.
-fn objects(conn: &mut Conn, query: &str, page_bytes: u64) -> Result<Vec<ObjectFootprint>, mysql::Error> {
-    let explained: Vec<mysql::Row> = conn.query(format!("EXPLAIN {query}"))?;
-    let mut names: Vec<String> = explained.iter().filter_map(|row| row.get_opt("table")?.ok()).collect();
+fn objects(client: &mut Client, query: &str, page_bytes: u64) -> Result<Vec<ObjectFootprint>, Error> {
+    let mut names = Vec::new();
+    client.for_each_row(&format!("EXPLAIN {query}"), |columns, row| {
+        let at = columns.iter().position(|column| column.name == "table");
+        names.extend(at.and_then(|at| row[at]).map(|name| String::from_utf8_lossy(name).into_owned()));
+    })?;
     names.sort();
     names.dedup();
-    let sized = "SELECT TABLE_SCHEMA, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_NAME = ? AND \
-                 TABLE_TYPE = 'BASE TABLE' AND (TABLE_SCHEMA = DATABASE() OR DATABASE() IS NULL)";
     let mut objects = Vec::new();
     for name in names {
-        let found: Vec<(String, Option<u64>, Option<u64>)> = conn.exec(sized, (&name,))?;
-        if let [(schema, rows, bytes)] = found.as_slice() {
-            let known = |figure: &Option<u64>| figure.map_or(UNKNOWN, Figure::Known);
-            let bytes = known(bytes);
+        let sized = format!(
+            "SELECT TABLE_SCHEMA, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_NAME = {} AND \
+             TABLE_TYPE = 'BASE TABLE' AND (TABLE_SCHEMA = DATABASE() OR DATABASE() IS NULL)",
+            literal(&name)
+        );
+        if let [found] = client.query(&sized, 3)?.as_slice() {
+            let known = |figure: &str| figure.parse().map_or(UNKNOWN, Figure::Known);
+            let bytes = known(&found[2]);
             objects.push(ObjectFootprint {
-                name: format!("{schema}.{name}"),
-                rows: known(rows),
+                name: format!("{}.{name}", found[0]),
+                rows: known(&found[1]),
                 record_bytes: UNKNOWN,
                 pages: bytes.map(|bytes| bytes / page_bytes.max(1)),
                 bytes,
@@ -130,16 +133,25 @@ fn objects(conn: &mut Conn, query: &str, page_bytes: u64) -> Result<Vec<ObjectFo
     Ok(objects)
 }
 
+/// A text that is the same in every SQL mode.
+fn literal(text: &str) -> String {
+    text.bytes().fold("_utf8mb4 0x".into(), |mut literal, byte| {
+        let _ = write!(literal, "{byte:02x}");
+        literal
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const VAR_STRING: u8 = 253;
+
     #[test]
     fn a_number_has_the_bytes_of_its_type_and_a_text_its_length() {
-        let text = |text: &str| Value::Bytes(text.into());
-        assert_eq!(value_bytes(ColumnType::MYSQL_TYPE_LONG, &text("2500000")), 4);
-        assert_eq!(value_bytes(ColumnType::MYSQL_TYPE_LONGLONG, &text("1")), 8);
-        assert_eq!(value_bytes(ColumnType::MYSQL_TYPE_VAR_STRING, &text("four")), 4);
-        assert_eq!(value_bytes(ColumnType::MYSQL_TYPE_LONG, &Value::NULL), 0);
+        assert_eq!(value_bytes(LONG, Some(b"2500000")), 4);
+        assert_eq!(value_bytes(LONGLONG, Some(b"1")), 8);
+        assert_eq!(value_bytes(VAR_STRING, Some(b"four")), 4);
+        assert_eq!(value_bytes(LONG, None), 0);
     }
 }

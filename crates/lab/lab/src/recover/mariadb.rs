@@ -6,9 +6,8 @@ use super::victim::{Counted, Recovered, ReportStep, Served, Victim, time_recover
 use super::work::{BODY_BYTES, Crash, Order, Work};
 use super::{Context, Engine, Strategy};
 use crate::Error;
-use collect::mysql::Client;
+use collect::mysql::{Client, Parameter, Statement};
 use filestats::{Figure, Reason};
-use mysql::prelude::Queryable;
 use servers::MariadbPrograms;
 use std::path::Path;
 
@@ -27,7 +26,6 @@ const CACHE_SLACK_BYTES: u64 = 128 << 20;
 const CHECKPOINT: &str = "innodb-log-checkpoint-now";
 
 const UPDATE: &str = "UPDATE lab.pages SET body = ? WHERE id = ?";
-const SELECT: &str = "SELECT body FROM lab.pages WHERE id = ?";
 
 pub(super) struct Mariadb {
     server: servers::Mariadb,
@@ -89,39 +87,35 @@ impl Mariadb {
 /// A status variable of the server.
 fn status(client: &mut Client, name: &str) -> Result<u64, Error> {
     let sql = format!("SHOW GLOBAL STATUS LIKE '{name}'");
-    let row: Option<(String, String)> = client.run(|conn| conn.query_first(sql))?;
+    let rows = client.query(&sql, 2)?;
     let lacks = || Error::Writer { engine: "mariadb", why: format!("does not tell {name}") };
-    row.and_then(|(_, value)| value.parse().ok()).ok_or_else(lacks)
-}
-
-fn sql(client: &mut Client, statements: &[&str]) -> Result<(), Error> {
-    Ok(client.run(|conn| statements.iter().try_for_each(|statement| conn.query_drop(statement)))?)
+    rows.first().and_then(|row| row[1].parse().ok()).ok_or_else(lacks)
 }
 
 /// Writes and syncs all pages; a recovery would start at the end of the log now.
 fn checkpoint(client: &mut Client) -> Result<(), Error> {
-    sql(client, &["SET GLOBAL innodb_log_checkpoint_now = ON"])
+    Ok(client.execute(&["SET GLOBAL innodb_log_checkpoint_now = ON"])?)
 }
 
 /// Creates the table with rows of zeros.
 fn fill(client: &mut Client, run: &Context, report: &mut ReportStep<'_>) -> Result<bool, Error> {
-    sql(
-        client,
-        &[
-            "CREATE DATABASE lab",
-            &format!(
-                "CREATE TABLE lab.pages (id INT PRIMARY KEY, body VARBINARY({BODY_BYTES}) NOT NULL) \
-                 ENGINE = InnoDB"
-            ),
-            "USE lab",
-        ],
-    )?;
+    client.execute(&[
+        "CREATE DATABASE lab",
+        &format!(
+            "CREATE TABLE lab.pages (id INT PRIMARY KEY, body VARBINARY({BODY_BYTES}) NOT NULL) ENGINE = InnoDB"
+        ),
+        "USE lab",
+    ])?;
     let all = server::fill(run, report, |from, to| {
         let rows = format!("FROM seq_{from}_to_{}", to - 1);
-        sql(client, &[&format!("INSERT INTO pages SELECT seq, REPEAT(x'00', {BODY_BYTES}) {rows}")])
+        Ok(client.execute(&[&format!("INSERT INTO pages SELECT seq, REPEAT(x'00', {BODY_BYTES}) {rows}")])?)
     })?;
     checkpoint(client)?;
     Ok(all)
+}
+
+fn write_page(client: &mut Client, update: &Statement, place: u64, body: &[u8]) -> Result<(), Error> {
+    Ok(client.execute_prepared(update, &[Parameter::Bytes(body), Parameter::Number(place)])?)
 }
 
 /// Pages that the log had changes of, from "InnoDB: To recover: 81 pages" in the server's log. Several such lines mean
@@ -151,19 +145,17 @@ impl Victim for Mariadb {
             status(&mut client, "Innodb_lsn_current")?,
             status(&mut client, "Innodb_buffer_pool_pages_flushed")?,
         );
-        let update = client.run(|conn| conn.prep(UPDATE))?;
+        let update = client.prepare(UPDATE)?;
         let mut body = vec![0; BODY_BYTES];
         let (server, written_before) = (&mut self.server, &mut self.written_before);
         let kill = || server.end(libc::SIGKILL);
         server::commit_until_killed(run, report, kill, |commit| {
-            client.run(|conn| {
-                conn.query_drop("BEGIN")?;
-                for write in Order::writes(commit) {
-                    run.order.fill(write, &mut body);
-                    conn.exec_drop(&update, (&body, run.order.place(write)))?;
-                }
-                conn.query_drop("COMMIT")
-            })?;
+            client.execute(&["BEGIN"])?;
+            for write in Order::writes(commit) {
+                run.order.fill(write, &mut body);
+                write_page(&mut client, &update, run.order.place(write), &body)?;
+            }
+            client.execute(&["COMMIT"])?;
             // The commit is acknowledged even if the server is killed before it answers the next query.
             if !(commit + 1).is_multiple_of(MEASURE_EVERY) {
                 return Ok(None);
@@ -188,7 +180,8 @@ impl Victim for Mariadb {
         let own_io = ProcessIo::open();
         time_recovery(crash, run, wrong(Engine::Mariadb, strategy), || {
             let client = self.connect()?;
-            Ok(Opened { client, server: &mut self.server, own_io, dir, log_before, log_end: 0 })
+            let server = &mut self.server;
+            Ok(Opened { client, update: None, server, own_io, dir, log_before, log_end: 0 })
         })
     }
 
@@ -210,6 +203,8 @@ impl Victim for Mariadb {
 
 struct Opened<'a> {
     client: Client,
+    /// Prepared at the first write.
+    update: Option<Statement>,
     server: &'a mut servers::Mariadb,
     own_io: ProcessIo,
     dir: &'a Path,
@@ -221,12 +216,18 @@ struct Opened<'a> {
 
 impl Served for Opened<'_> {
     fn read(&mut self, place: u64) -> Result<Vec<u8>, Error> {
-        let found: Option<Vec<u8>> = self.client.run(|conn| conn.exec_first(SELECT, (place,)))?;
-        Ok(found.unwrap_or_default())
+        let mut body = Vec::new();
+        let sql = format!("SELECT body FROM lab.pages WHERE id = {place}");
+        self.client.for_each_row(&sql, |_, row| body = row[0].unwrap_or_default().to_vec())?;
+        Ok(body)
     }
 
     fn write(&mut self, place: u64, body: &[u8]) -> Result<(), Error> {
-        Ok(self.client.run(|conn| conn.exec_drop(UPDATE, (body, place)))?)
+        let update = match self.update.take() {
+            Some(update) => update,
+            None => self.client.prepare(UPDATE)?,
+        };
+        write_page(&mut self.client, self.update.insert(update), place, body)
     }
 
     fn settle(&mut self) -> Result<(), Error> {

@@ -19,13 +19,13 @@
 
 mod address;
 mod argument;
-mod bounded;
 mod client;
 mod engine;
 mod error;
 mod files;
 mod notes;
 mod option_file;
+mod protocol;
 mod resets;
 mod server;
 mod session;
@@ -35,10 +35,10 @@ mod waits;
 pub use argument::KIND;
 pub use client::Client;
 pub use error::MysqlError;
+pub use protocol::{Column, Parameter, Row, Statement};
 
 use crate::error::SourceError;
 use crate::source::Source;
-use bounded::{Canceller, bounded};
 use error::ANSWER_TIMEOUT;
 use files::Owner;
 use filestats::Snapshot;
@@ -48,6 +48,7 @@ use session::{Login, Session};
 use statistics::{Schema, Statistics};
 use std::fmt;
 use std::path::Path;
+use std::time::Instant;
 
 /// The longest that a server can hold up a snapshot.
 pub const ANSWER_SECONDS: u64 = ANSWER_TIMEOUT.as_secs();
@@ -74,12 +75,14 @@ impl Mysql {
     /// [`MysqlError`]: the text is malformed, no server answers, or it refuses the login.
     pub fn open(connection: &str) -> Result<Mysql, SourceError> {
         let login = Login::new(connection)?;
-        let name = login.name();
-        let login_of_thread = login.clone();
-        let open = move |canceller: &Canceller| Session::open(&login_of_thread, canceller);
-        let session = bounded(&name, open).map_err(|fault| SourceError::of_server(&name, fault))?;
+        let session = Session::open(&login, Instant::now() + ANSWER_TIMEOUT);
+        let session = session.map_err(|fault| SourceError::of_server(&login.name(), fault))?;
+        Ok(Mysql::begin(login, session))
+    }
+
+    fn begin(login: Login, session: Session) -> Mysql {
         let mut mysql = Mysql {
-            name,
+            name: login.name(),
             login,
             session: None,
             server: Server::default(),
@@ -89,7 +92,7 @@ impl Mysql {
         };
         mysql.keep_server(&session);
         mysql.session = Some(session);
-        Ok(mysql)
+        mysql
     }
 
     fn keep_server(&mut self, session: &Session) {
@@ -97,31 +100,22 @@ impl Mysql {
         self.processes = self.server.process.iter().map(|process| process.pid).collect();
     }
 
-    fn read_statistics(&mut self) -> Result<(Session, Statistics), SourceError> {
-        let (session, login) = (self.session.take(), self.login.clone());
-        let read = bounded(&self.name, move |canceller| read_statistics(session, &login, canceller));
-        read.map_err(|fault| SourceError::of_server(&self.name, fault))
-    }
-}
-
-/// Uses the open connection, or makes one. A connection that was lost since the last snapshot, because the server
-/// restarted, is replaced at once; a server that does not answer is not tried twice.
-fn read_statistics(
-    session: Option<Session>,
-    login: &Login,
-    canceller: &Canceller,
-) -> Result<(Session, Statistics), MysqlError> {
-    if let Some(mut session) = session {
-        session.use_canceller(canceller);
-        match session.read_statistics() {
-            Ok(statistics) => return Ok((session, statistics)),
-            Err(error) if !Session::is_lost(&error) || canceller.is_cancelled() => return Err(error),
-            Err(_) => {}
+    /// Uses the open connection, or makes one. A connection that was lost since the last snapshot, because the server
+    /// restarted, is replaced at once; a server that does not answer is not tried twice.
+    fn read_statistics(&mut self) -> Result<(Session, Statistics), MysqlError> {
+        let deadline = Instant::now() + ANSWER_TIMEOUT;
+        if let Some(mut session) = self.session.take() {
+            session.set_deadline(deadline);
+            match session.read_statistics() {
+                Ok(statistics) => return Ok((session, statistics)),
+                Err(error) if !Session::is_lost(&error) => return Err(error),
+                Err(_) => {}
+            }
         }
+        let mut session = Session::open(&self.login, deadline)?;
+        let statistics = session.read_statistics()?;
+        Ok((session, statistics))
     }
-    let mut session = Session::open(login, canceller)?;
-    let statistics = session.read_statistics()?;
-    Ok((session, statistics))
 }
 
 impl Source for Mysql {
@@ -142,7 +136,8 @@ impl Source for Mysql {
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        let (session, mut statistics) = self.read_statistics()?;
+        let read = self.read_statistics().map_err(|fault| SourceError::of_server(&self.name, fault));
+        let (session, mut statistics) = read?;
         self.keep_server(&session);
         let run = session.server.run(statistics.started_unix_s);
         if let Schema::On(counted) = &mut statistics.schema {

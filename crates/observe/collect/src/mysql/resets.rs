@@ -4,7 +4,7 @@
 use super::statistics::Counted;
 use crate::observer;
 use filestats::Epoch;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The last snapshot of one run of the server, and the resets seen since the first.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Resets {
     /// Path and operations of each file by instance.
     files: HashMap<String, (String, u64)>,
     /// Instances of files that were deleted.
-    deleted: Vec<String>,
+    deleted: HashSet<String>,
     /// How many files were renamed or appeared again: they did not begin at zero.
     renamed: u64,
     /// When a file's count fell, milliseconds since 1970.
@@ -50,7 +50,7 @@ impl Resets {
             }
         }
         self.files = files;
-        self.deleted.clone_from(&counted.deleted);
+        self.deleted = counted.deleted.iter().cloned().collect();
         let switches = &counted.switches;
         let names = switches.instruments.keys();
         let instruments: BTreeMap<_, _> =
@@ -61,6 +61,8 @@ impl Resets {
                 self.on_again.insert(name.clone(), now_unix_ms);
             }
         }
+        // Of a server that invents instruments, too, no more is kept than of one answer.
+        self.on_again.retain(|name, _| instruments.contains_key(name));
         self.instruments = instruments;
     }
 
@@ -141,5 +143,18 @@ mod tests {
         resets.observe("run", &counted(15, 5, true), 102);
         assert!(resets.reset_of(DATA).contains("102"));
         assert_eq!(resets.reset_of(FRM), "");
+    }
+
+    #[test]
+    fn instruments_that_come_and_go_are_not_kept() {
+        let mut resets = Resets::new();
+        for round in 0..100u64 {
+            for is_on in [false, true] {
+                let mut counted = counted(1, 1, true);
+                counted.switches.instruments = [(format!("instrument {round}"), (is_on, is_on))].into();
+                resets.observe("run", &counted, round);
+            }
+        }
+        assert_eq!(resets.on_again.len(), 1);
     }
 }

@@ -1,25 +1,19 @@
 //! One connection: made once, given up at the first failure.
 
 use super::address::{Address, Tls};
-use super::bounded::Canceller;
 use super::error::{ANSWER_TIMEOUT, MysqlError};
 use super::option_file::{ClientOptions, Secret};
+use super::protocol::{self, Credentials, Fault, Limits, Wire};
 use super::server::{self, Place, Server};
-use crate::environment;
-use mysql::prelude::Queryable;
-use mysql::{Conn, DriverError, Error, OptsBuilder, Row, SslOpts, Value};
+use crate::tls::{self, Authorities, Names, Trust};
+use crate::{dial, environment};
+use rustls::ClientConnection;
 use std::collections::BTreeMap;
-use std::error::Error as _;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
 
-/// Of one read. Shorter than [`ANSWER_TIMEOUT`], so that the thread of a server that hangs ends before it is abandoned.
-const READ_TIMEOUT: Duration = Duration::from_millis(4500);
-/// Rows of one answer that are kept.
-pub(super) const ROWS_MAX: usize = 100_000;
-/// Bytes of one answer: 100,000 files take a third of it.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
 const PORT: u16 = 3306;
 const SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
 
@@ -40,7 +34,7 @@ pub(super) struct Login {
 
 /// A live connection and what is known of the server behind it.
 pub(super) struct Session {
-    conn: Conn,
+    wire: Wire,
     pub server: Server,
     /// The user in the form that GRANT takes: 'headroom'@'localhost'.
     pub user: String,
@@ -76,49 +70,48 @@ impl Login {
         &self.options.notes
     }
 
-    /// A connection without a limit on the time of statements, and its server.
-    pub fn connect_without_timeout(&self) -> Result<(Conn, Server), MysqlError> {
-        let mut conn = Conn::new(self.builder().read_timeout(None).write_timeout(None))?;
-        let server = self.identify(&mut conn)?;
-        Ok((conn, server))
+    /// The user; empty if none is known.
+    fn user(&self) -> &str {
+        self.options.user.as_deref().unwrap_or_default()
     }
 
-    fn identify(&self, conn: &mut Conn) -> Result<Server, Error> {
+    /// A connection that is logged in, and its server. The next statements have the same deadline.
+    pub fn connect(&self, limits: Limits, deadline: Instant) -> Result<(Wire, Server), MysqlError> {
+        let (mut wire, tls_client) = match &self.place {
+            Place::Socket(path) => (Wire::over_unix_socket(dial::unix(path, deadline)?, deadline), None),
+            Place::Tcp { host, port } => {
+                let tls = tls_client(&self.tls, host).map_err(Fault::Encryption)?;
+                (Wire::over_tcp(dial::tcp(host, *port, deadline)?, deadline), tls)
+            }
+        };
+        let password = self.options.password.as_ref().map_or("", |password| password.0.as_str());
+        protocol::log_in(&mut wire, tls_client, &Credentials { user: self.user(), password }, limits)?;
+        let server = self.identify(&mut wire)?;
+        Ok((wire, server))
+    }
+
+    fn identify(&self, wire: &mut Wire) -> Result<Server, MysqlError> {
         let lowercase = |row: Vec<String>| {
             <[String; 2]>::try_from(row).ok().map(|[name, value]| (name.to_ascii_lowercase(), value))
         };
         let variables: BTreeMap<_, _> =
-            rows(conn, server::VARIABLES, 2)?.into_iter().filter_map(lowercase).collect();
+            wire.query(server::VARIABLES, 2)?.into_iter().filter_map(lowercase).collect();
         Ok(Server::new(&variables, &self.place))
     }
+}
 
-    fn builder(&self) -> OptsBuilder {
-        let builder = OptsBuilder::new()
-            .user(self.options.user.clone())
-            .pass(self.options.password.clone().map(|password| password.0))
-            // The client library would change to a socket that the server names.
-            .prefer_socket(false)
-            .tcp_connect_timeout(Some(READ_TIMEOUT))
-            .read_timeout(Some(READ_TIMEOUT))
-            .write_timeout(Some(READ_TIMEOUT))
-            .stmt_cache_size(0);
-        let builder = match &self.place {
-            Place::Socket(path) => builder.socket(Some(path.to_string_lossy())),
-            Place::Tcp { host, port } => builder.ip_or_hostname(Some(host.clone())).tcp_port(*port),
-        };
-        builder.ssl_opts(match &self.tls {
-            Tls::Disabled => None,
-            Tls::Required => {
-                let any = SslOpts::default().with_danger_accept_invalid_certs(true);
-                Some(any.with_danger_skip_domain_validation(true))
-            }
-            Tls::VerifyCa(authority) => {
-                let of_authority = SslOpts::default().with_root_cert_path(Some(authority.clone()));
-                Some(of_authority.with_danger_skip_domain_validation(true))
-            }
-            Tls::VerifyIdentity(authority) => Some(SslOpts::default().with_root_cert_path(authority.clone())),
-        })
-    }
+/// The TLS client; `None` where nothing is encrypted. The error is a text for people.
+fn tls_client(wanted: &Tls, host: &str) -> Result<Option<ClientConnection>, String> {
+    let trust = match wanted {
+        Tls::Disabled => return Ok(None),
+        Tls::Required => Trust::Any,
+        Tls::VerifyCa(file) => Trust::Signed(Authorities::from_file(file)?, Names::Ignored),
+        Tls::VerifyIdentity(Some(file)) => Trust::Signed(Authorities::from_file(file)?, Names::Checked),
+        Tls::VerifyIdentity(None) => Trust::Signed(Authorities::public(), Names::Checked),
+    };
+    let config = Arc::new(tls::config(trust, rustls::ALL_VERSIONS, None)?);
+    let client = ClientConnection::new(config, tls::server_name(host)?);
+    client.map(Some).map_err(|error| tls::describe_error(&error))
 }
 
 /// As the MySQL clients choose: the socket if one is named, or if the host is this one and no port is named.
@@ -140,11 +133,13 @@ fn place(address: &Address, options: &ClientOptions) -> Place {
 
 impl Session {
     /// Connects and finds out what server it is.
-    pub fn open(login: &Login, canceller: &Canceller) -> Result<Session, MysqlError> {
-        let mut conn = Conn::new(login.builder())?;
-        canceller.watch(&conn);
-        let server = login.identify(&mut conn)?;
-        let user = rows(&mut conn, "SELECT CURRENT_USER()", 1)?;
+    pub fn open(login: &Login, deadline: Instant) -> Result<Session, MysqlError> {
+        let (wire, server) = login.connect(Limits::RECORDING, deadline)?;
+        Session::begin(wire, server)
+    }
+
+    fn begin(mut wire: Wire, server: Server) -> Result<Session, MysqlError> {
+        let user = wire.query("SELECT CURRENT_USER()", 1)?;
         let user = user.first().map_or_else(String::new, |row| quoted(&row[0]));
         // The server ends a statement that hangs, too.
         let seconds = ANSWER_TIMEOUT.as_secs() - 1;
@@ -152,23 +147,23 @@ impl Session {
             true => format!("SET SESSION max_statement_time = {seconds}"),
             false => format!("SET SESSION max_execution_time = {}", seconds * 1000),
         };
-        match conn.query_drop(limit) {
-            Ok(()) | Err(Error::MySqlError(_)) => Ok(Session { conn, server, user }),
-            Err(error) => Err(error.into()),
+        match wire.execute(&limit) {
+            Ok(()) | Err(Fault::Server { .. }) => Ok(Session { wire, server, user }),
+            Err(fault) => Err(fault.into()),
         }
     }
 
-    /// Lets this canceller end what follows.
-    pub fn use_canceller(&self, canceller: &Canceller) {
-        canceller.watch(&self.conn);
+    /// When all that follows ends.
+    pub fn set_deadline(&mut self, deadline: Instant) {
+        self.wire.deadline = Some(deadline);
     }
 
     /// Runs a query with `columns` columns, as texts; NULL is an empty text. `None` if the user lacks the privilege.
     pub fn query(&mut self, sql: &str, columns: usize) -> Result<Option<Vec<Vec<String>>>, MysqlError> {
-        match rows(&mut self.conn, sql, columns) {
+        match self.wire.query(sql, columns) {
             Ok(rows) => Ok(Some(rows)),
-            Err(Error::MySqlError(error)) if TABLE_DENIED.contains(&error.code) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(Fault::Server { code, .. }) if TABLE_DENIED.contains(&code) => Ok(None),
+            Err(fault) => Err(fault.into()),
         }
     }
 
@@ -178,70 +173,38 @@ impl Session {
     }
 }
 
-fn rows(conn: &mut Conn, sql: &str, columns: usize) -> Result<Vec<Vec<String>>, Error> {
-    let (mut kept, mut bytes) = (Vec::new(), 0);
-    for row in conn.query_iter(sql)? {
-        let row = row?;
-        if kept.len() < ROWS_MAX {
-            let row: Vec<String> = (0..columns).map(|column| text(&row, column)).collect();
-            bytes += row.iter().map(|text| size_of::<String>() + text.len()).sum::<usize>();
-            if bytes > ANSWER_BYTES_MAX {
-                let too_long = io::Error::new(io::ErrorKind::InvalidData, "its answer is longer than 64 MiB");
-                return Err(Error::IoError(too_long));
-            }
-            kept.push(row);
-        }
-    }
-    Ok(kept)
-}
-
 /// 'headroom'@'localhost' of headroom@localhost.
 fn quoted(user: &str) -> String {
     let (name, host) = user.rsplit_once('@').unwrap_or((user, "%"));
     format!("'{}'@'{}'", name.replace('\'', "''"), host.replace('\'', "''"))
 }
 
-fn text(row: &Row, column: usize) -> String {
-    match row.as_ref(column) {
-        Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
-        Some(Value::Int(number)) => number.to_string(),
-        Some(Value::UInt(number)) => number.to_string(),
-        _ => String::new(),
+impl From<io::Error> for MysqlError {
+    fn from(error: io::Error) -> MysqlError {
+        Fault::from(error).into()
     }
 }
 
-impl From<Error> for MysqlError {
-    fn from(error: Error) -> MysqlError {
-        let from_system = |kind: io::ErrorKind, why: String| match kind {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => MysqlError::TimedOut,
-            // The TLS library reports a certificate that it does not accept so.
-            io::ErrorKind::InvalidData => MysqlError::Failed(why),
-            _ => MysqlError::Unreachable(why),
-        };
-        match error {
-            Error::MySqlError(server) => match server.code {
-                code if LOGIN_REFUSED.contains(&code) => MysqlError::Refused(server.message),
+impl From<Fault> for MysqlError {
+    fn from(fault: Fault) -> MysqlError {
+        match fault {
+            Fault::Server { code, message } => match code {
+                code if LOGIN_REFUSED.contains(&code) => MysqlError::Refused(message),
                 code if STATEMENT_TOO_LONG.contains(&code) => MysqlError::TimedOut,
-                code if CONNECTION_ENDED.contains(&code) => MysqlError::Unreachable(server.message),
-                _ => MysqlError::Failed(server.message),
+                code if CONNECTION_ENDED.contains(&code) => MysqlError::Unreachable(message),
+                _ => MysqlError::Failed(message),
             },
-            Error::IoError(error) => from_system(error.kind(), error.to_string()),
-            Error::CodecError(error) => {
-                match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-                    Some(error) => from_system(error.kind(), error.to_string()),
-                    None => MysqlError::Failed(format!("it does not speak MySQL's protocol: {error}")),
-                }
-            }
-            Error::DriverError(DriverError::ConnectTimeout) => MysqlError::TimedOut,
-            Error::DriverError(DriverError::CouldNotConnect(Some((_, why, kind)))) => from_system(kind, why),
-            Error::DriverError(DriverError::UnknownAuthPlugin(plugin)) => MysqlError::Refused(format!(
+            Fault::Io(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => MysqlError::TimedOut,
+                io::ErrorKind::UnexpectedEof => MysqlError::Unreachable("it closed the connection".into()),
+                _ => MysqlError::Unreachable(error.to_string()),
+            },
+            Fault::Tls(error) => MysqlError::Failed(tls::describe_error(&error)),
+            Fault::Encryption(why) => MysqlError::Failed(format!("no encrypted connection: {why}")),
+            Fault::Protocol(why) => MysqlError::Failed(why.into()),
+            Fault::UnknownPlugin(plugin) => MysqlError::Refused(format!(
                 "it wants the authentication plugin {plugin}, which Headroom does not have"
             )),
-            Error::DriverError(error) => MysqlError::Failed(error.to_string()),
-            Error::TlsError(error) => MysqlError::Failed(error.to_string()),
-            Error::UrlError(_) | Error::FromValueError(_) | Error::FromRowError(_) => {
-                MysqlError::Failed("it answers in a form that is not understood".into())
-            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The queries of a snapshot, and their answers as types.
 
 use super::error::MysqlError;
+use super::protocol::ROWS_MAX;
 use super::server::{FileOnDisk, Server};
-use super::session::{ROWS_MAX, Session};
+use super::session::Session;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! A connection for a caller's own statements, with the source's rules for settings, password files and TLS.
 
+use super::bounded::AnswerLimit;
 use super::connection::Connection;
 use super::error::{PostgresError, SNAPSHOT_LIMIT, describe};
 use super::local::Local;
@@ -9,7 +10,8 @@ use crate::environment;
 use crate::error::SourceError;
 use tokio::runtime::{Builder, Runtime};
 
-/// One connection. Connecting has a time limit, statements have none.
+/// One connection. Connecting has a time limit, statements have none, and neither has the size of an answer: this is for a
+/// server that the caller chose for an experiment.
 pub struct Client {
     runtime: Runtime,
     session: Session,
@@ -36,7 +38,7 @@ impl Client {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)?;
         let connected = async {
             let connect = async {
-                let session = Session::connect(&settings).await?;
+                let session = Session::connect(&settings, AnswerLimit::None).await?;
                 let tables = session.query(server::SERVER_QUERY).await?;
                 let server = Server::from_row(&settings, tables.first().and_then(|rows| rows.first()), None)?;
                 let postmaster = Local::find(&settings, &server).postmaster;

@@ -4,10 +4,8 @@
 //! Certificate ::= SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OID, ... }, signature }
 //! ```
 
+use crate::der::{OBJECT_IDENTIFIER, SEQUENCE, element};
 use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
-
-const SEQUENCE: u8 = 0x30;
-const OBJECT_IDENTIFIER: u8 = 0x06;
 
 /// 1.2.840.113549.1.1, of RSA with a hash.
 const RSA: &[u8] = &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01];
@@ -37,21 +35,6 @@ fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
     let (_, after_tbs) = element(certificate, SEQUENCE)?;
     let (algorithm, _) = element(after_tbs, SEQUENCE)?;
     Some(element(algorithm, OBJECT_IDENTIFIER)?.0)
-}
-
-/// The content of the first element of DER, which must have this tag, and what follows it.
-fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (first, rest) = der.split_first()?;
-    let (length, rest) = rest.split_first()?;
-    let (length, rest) = match length {
-        0..=0x7F => (usize::from(*length), rest),
-        0x81..=0x84 => {
-            let (bytes, rest) = rest.split_at_checked(usize::from(length & 0x7F))?;
-            (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
-        }
-        _ => return None,
-    };
-    (*first == tag).then(|| rest.split_at_checked(length))?
 }
 
 #[cfg(test)]

@@ -24,9 +24,11 @@
 mod answer;
 mod argument;
 mod background;
+mod bounded;
 mod client;
 mod connection;
 mod databases;
+mod dial;
 mod end_point;
 mod error;
 mod io;

@@ -1,6 +1,7 @@
 //! The queries that run on one connection, and what is kept between them.
 
 use super::answer::Columns;
+use super::bounded::AnswerLimit;
 use super::connection::Connection;
 use super::error::PostgresError;
 use super::local::Local;
@@ -33,7 +34,10 @@ pub(super) struct Sampler {
 impl Sampler {
     /// Connects, and reads what does not change while the server runs.
     pub async fn connect(connection: &Connection) -> Result<Sampler, PostgresError> {
-        let session = Session::connect(connection).await?;
+        Sampler::begin(connection, Session::connect(connection, AnswerLimit::Recording).await?).await
+    }
+
+    pub async fn begin(connection: &Connection, session: Session) -> Result<Sampler, PostgresError> {
         let tables = session.query(server::SERVER_QUERY).await?;
         let cluster = session.query(server::CLUSTER_QUERY).await.unwrap_or_default();
         let cluster = cluster.first().and_then(|rows| rows.first()?.text("cluster").map(str::to_owned));

@@ -1,9 +1,10 @@
 //! One connection: how it is made, and its queries.
 
 use super::answer::{Table, tables};
+use super::bounded::AnswerLimit;
 use super::connection::Connection;
+use super::dial::{DialError, Dialer, Driver};
 use super::error::{PostgresError, RefusalCause, describe};
-use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
@@ -11,7 +12,7 @@ use tokio_postgres::error::SqlState;
 /// A live connection. Dropping it closes the socket at once, whatever the server does.
 pub(super) struct Session {
     client: Client,
-    driver: JoinHandle<()>,
+    driver: Driver,
     place: String,
 }
 
@@ -28,11 +29,11 @@ const BEFORE_STATEMENTS: usize = 5;
 
 impl Session {
     /// Connects, encrypted or not as the settings say. The caller limits the time.
-    pub async fn connect(connection: &Connection) -> Result<Session, PostgresError> {
+    pub async fn connect(connection: &Connection, limit: AnswerLimit) -> Result<Session, PostgresError> {
         let (last, before) = connection.tls.tries.split_last().expect("there is always one");
         let mut refusals = Vec::new();
         for mode in before {
-            match Session::connect_with(connection, *mode).await {
+            match Session::connect_with(connection, limit, *mode).await {
                 Err(
                     PostgresError::Tls { why, .. }
                     | PostgresError::Refused { why, cause: RefusalCause::Authorization, .. },
@@ -42,7 +43,7 @@ impl Session {
                 connected => return connected,
             }
         }
-        let mut connected = Session::connect_with(connection, *last).await;
+        let mut connected = Session::connect_with(connection, limit, *last).await;
         // Either reason may be the one that helps: the message has both.
         if let Err(PostgresError::Refused { why, .. } | PostgresError::Tls { why, .. }) = &mut connected {
             refusals.retain(|(_, refusal)| refusal != why);
@@ -54,7 +55,11 @@ impl Session {
         connected
     }
 
-    async fn connect_with(connection: &Connection, mode: SslMode) -> Result<Session, PostgresError> {
+    async fn connect_with(
+        connection: &Connection,
+        limit: AnswerLimit,
+        mode: SslMode,
+    ) -> Result<Session, PostgresError> {
         let place = || connection.place.clone();
         let refused = |why: &str, cause| PostgresError::Refused {
             place: place(),
@@ -78,12 +83,11 @@ impl Session {
         };
         let mut config = connection.config.clone();
         config.ssl_mode(mode);
-        let connected = config.connect(connection.tls.connector.clone()).await;
-        let (client, driver) = connected.map_err(failed)?;
-        let driver = tokio::spawn(async move {
-            // Its end shows in the next query.
-            let _ = driver.await;
-        });
+        let dialer = Dialer { config: &config, connector: &connection.tls.connector, limit };
+        let (client, driver) = dialer.dial().await.map_err(|error| match error {
+            DialError::Unreachable(why) => PostgresError::Unreachable { place: place(), why },
+            DialError::Postgres(error) => failed(error),
+        })?;
         Ok(Session { client, driver, place: connection.place.clone() })
     }
 
@@ -101,7 +105,10 @@ impl Session {
     async fn run(&self, statements: &str) -> Result<Vec<Table>, PostgresError> {
         match self.client.simple_query(statements).await {
             Ok(messages) => Ok(tables(messages)),
-            Err(error) => Err(PostgresError::Failed { place: self.place.clone(), why: describe(&error) }),
+            Err(error) => {
+                let why = self.driver.failure().map_or_else(|| describe(&error), str::to_owned);
+                Err(PostgresError::Failed { place: self.place.clone(), why })
+            }
         }
     }
 
@@ -113,12 +120,6 @@ impl Session {
     /// Whether the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.client.is_closed()
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.driver.abort();
     }
 }
 

@@ -1,5 +1,6 @@
 //! TLS to PostgreSQL: libpq's modes, and the stream that the client library reads and writes.
 
+use super::bounded::{Bounded, Socket};
 use super::settings::Settings;
 use crate::tls::{self, Authorities, Identity, Names, Trust};
 use rustls::ClientConfig;
@@ -10,11 +11,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::Socket;
 use tokio_postgres::config::SslMode;
-use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client;
 
@@ -162,62 +160,36 @@ pub(super) struct Handshake {
 }
 
 /// An encrypted stream.
-pub(super) struct Encrypted(Box<client::TlsStream<Socket>>);
+pub(super) type Encrypted = Bounded<Box<client::TlsStream<Socket>>>;
 
-impl MakeTlsConnect<Socket> for Connector {
-    type Stream = Encrypted;
-    type TlsConnect = Handshake;
-    type Error = String;
-
-    fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, String> {
-        // A socket has no host name, and needs none.
-        let host = if host.is_empty() { "localhost" } else { host };
+impl Connector {
+    /// A handshake with this host.
+    pub fn handshake(&self, host: &str) -> Result<Handshake, String> {
         Ok(Handshake { connector: TlsConnector::from(Arc::clone(&self.0)), host: tls::server_name(host)? })
     }
 }
 
-impl TlsConnect<Socket> for Handshake {
+impl TlsConnect<Bounded<Socket>> for Handshake {
     type Stream = Encrypted;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
 
-    fn connect(self, stream: Socket) -> Self::Future {
-        Box::pin(async move { Ok(Encrypted(Box::new(self.connector.connect(self.host, stream).await?))) })
+    /// What is encrypted are records, not messages: these are followed behind the decryption.
+    fn connect(self, stream: Bounded<Socket>) -> Self::Future {
+        let (socket, limit) = stream.into_inner();
+        let handshake = self.connector.connect(self.host, socket);
+        Box::pin(async move { Ok(Bounded::new(Box::new(handshake.await?), limit)) })
     }
 }
 
 impl TlsStream for Encrypted {
     /// Binds the proof of the password to the server's certificate, so that there can be no man in the middle.
     fn channel_binding(&self) -> ChannelBinding {
-        let certificate = self.0.get_ref().1.peer_certificates().and_then(<[_]>::first);
+        let certificate = self.get_ref().get_ref().1.peer_certificates().and_then(<[_]>::first);
         match certificate.and_then(|certificate| super::end_point::hash(certificate)) {
             Some(hash) => ChannelBinding::tls_server_end_point(hash),
             None => ChannelBinding::none(),
         }
-    }
-}
-
-impl AsyncRead for Encrypted {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(self.0.as_mut()).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Encrypted {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(self.0.as_mut()).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(self.0.as_mut()).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(self.0.as_mut()).poll_shutdown(cx)
     }
 }
 

@@ -17,6 +17,8 @@ const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// Events that are counted; a server has about 80 of I/O.
 const EVENTS_MAX: usize = 256;
+/// Of the name of an event, which is kept: extensions name theirs with an identifier of up to 63 bytes.
+const EVENT_BYTES_MAX: usize = 64;
 
 const PROFILED: &str = "waits are of pg_wait_sampling's profile: estimates";
 
@@ -65,7 +67,7 @@ impl Waits {
     }
 
     fn add_wait(&mut self, event: &str, class: WaitClass, ns: u64) {
-        let full = self.wait_ns.len() >= EVENTS_MAX;
+        let full = self.wait_ns.len() >= EVENTS_MAX || event.len() > EVENT_BYTES_MAX;
         match self.wait_ns.get_mut(event) {
             Some((_, sum)) => *sum = sum.saturating_add(ns),
             None if !full => drop(self.wait_ns.insert(event.to_owned(), (class, ns))),
@@ -130,4 +132,23 @@ fn profile_sample(row: &impl Columns, server: &Server, state: &ServerState) -> O
         count: Figure::unknown(Reason::NotCounted),
         wait_ns: Figure::Known(row.count("looks")?.saturating_mul(period_ns)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_a_server_invents_are_kept_up_to_a_number_and_a_length() {
+        let mut waits = Waits {
+            began_unix_ns: 0,
+            last_sample: Instant::now(),
+            wait_ns: BTreeMap::new(),
+            wait_sampling: None,
+        };
+        waits.add_wait(&"x".repeat(1 << 20), WaitClass::DataRead, 1);
+        assert!(waits.wait_ns.is_empty());
+        (0..10 * EVENTS_MAX).for_each(|at| waits.add_wait(&format!("event {at}"), WaitClass::DataRead, 1));
+        assert_eq!(waits.wait_ns.len(), EVENTS_MAX);
+    }
 }

@@ -23,6 +23,9 @@ const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 /// A sample of waits is small: a server that takes longer for it hangs.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(2);
 
+/// Threads that resolve names: a name service that hangs keeps its thread beyond the deadline.
+const RESOLVERS_MAX: usize = 4;
+
 /// Where the answer goes.
 type Reply<T> = SyncSender<Result<T, PostgresError>>;
 
@@ -44,7 +47,9 @@ impl Worker {
         let place = connection.place.clone();
         let failed =
             |error: std::io::Error| PostgresError::Thread { place: place.clone(), why: error.to_string() };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().max_blocking_threads(RESOLVERS_MAX);
+        let runtime = runtime.build().map_err(failed)?;
         let (requests, received) = mpsc::channel(REQUESTS_MAX);
         let thread = std::thread::Builder::new().name("postgres-source".into());
         let state = WorkerThread { text: text.to_owned(), connection, sampler: None };

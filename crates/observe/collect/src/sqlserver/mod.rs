@@ -44,7 +44,7 @@ use filestats::Snapshot;
 use resets::Resets;
 use session::{SNAPSHOT_LIMIT, Session};
 use statistics::{FileKey, FileRow, Statistics};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -83,12 +83,15 @@ impl SqlServer {
     /// As for [`open`](Self::open).
     pub fn open_in(connection: &str, environment: Environment) -> Result<SqlServer, SourceError> {
         let address = Address::parse(connection, environment).map_err(SqlServerError::BadConnection)?;
-        let name = address.name();
         let session = Session::open(&address, Instant::now() + SNAPSHOT_LIMIT);
-        let session = session.map_err(|fault| SourceError::of_server(&name, fault))?;
+        let session = session.map_err(|fault| SourceError::of_server(&address.name(), fault))?;
+        Ok(SqlServer::begin(address, session))
+    }
+
+    fn begin(address: Address, session: Session) -> SqlServer {
         let processes = if local::is_here(&address.host) { local::processes() } else { Vec::new() };
-        Ok(SqlServer {
-            name,
+        SqlServer {
+            name: address.name(),
             address,
             session: Some(session),
             resets: Resets::new(),
@@ -96,7 +99,7 @@ impl SqlServer {
             processes,
             directory: None,
             remarks: Vec::new(),
-        })
+        }
     }
 
     /// Uses the open connection, or makes one. A connection that was lost since the last snapshot, because the server
@@ -126,6 +129,8 @@ impl SqlServer {
         deadline: Instant,
     ) -> Result<(), SqlServerError> {
         let keys = || statistics.files.iter().map(FileRow::key);
+        let present: BTreeSet<FileKey> = keys().collect();
+        self.volumes.retain(|key, _| present.contains(key));
         let new: Vec<FileKey> = keys().filter(|key| !self.volumes.contains_key(key)).collect();
         if new.is_empty() {
             return Ok(());

@@ -4,9 +4,8 @@ use super::address::Address;
 use super::error::SqlServerError;
 use super::server::{self, Server};
 use super::tls;
+use crate::dial;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tds::{Answer, Connection, Fault, Login, LoginOutcome, Security, ServerError, Table};
 
@@ -41,18 +40,23 @@ impl Session {
         let (mut host, mut port) = (address.host.clone(), address.port);
         for _ in 0..ROUTES_MAX {
             match connect(address, &host, port, deadline)? {
-                LoginOutcome::Connected(mut connection) => {
-                    let answer = connection.query(&format!("{SETTINGS} {}", server::QUERY), deadline)?;
-                    let table = only_table(answer, "")?;
-                    let server = table.rows().next().map(|row| Server::from_row(&row)).unwrap_or_default();
-                    return Ok(Session { connection, server });
-                }
+                LoginOutcome::Connected(connection) => return Session::begin(connection, deadline),
                 LoginOutcome::Redirected { host: to_host, port: to_port } => {
                     (host, port) = (to_host, to_port);
                 }
             }
         }
         Err(SqlServerError::Failed("it sends us from server to server".into()))
+    }
+
+    pub(super) fn begin(
+        mut connection: Box<Connection>,
+        deadline: Instant,
+    ) -> Result<Session, SqlServerError> {
+        let answer = connection.query(&format!("{SETTINGS} {}", server::QUERY), deadline)?;
+        let table = only_table(answer, "")?;
+        let server = table.rows().next().map(|row| Server::from_row(&row)).unwrap_or_default();
+        Ok(Session { connection, server })
     }
 
     /// The rows of one SELECT.
@@ -67,7 +71,7 @@ impl Session {
 }
 
 fn connect(address: &Address, host: &str, port: u16, deadline: Instant) -> Result<LoginOutcome, Fault> {
-    let tcp = connect_tcp(resolve(host, port, deadline)?, deadline)?;
+    let tcp = dial::tcp(host, port, deadline)?;
     // At most 64 characters (uname(2)); the server shows it beside the session.
     let login = Login {
         host: host::hostname(),
@@ -79,43 +83,6 @@ fn connect(address: &Address, host: &str, port: u16, deadline: Instant) -> Resul
     let tls_client = || tls::client(&address.trust, host);
     let security = Security { encryption: address.encryption, tls_client: &tls_client };
     Connection::log_in(tcp, &security, &login, deadline)
-}
-
-/// Resolves a name on a thread of its own: the system's resolver has longer timeouts than this source.
-fn resolve(host: &str, port: u16, deadline: Instant) -> Result<Vec<SocketAddr>, Fault> {
-    if let Ok(ip) = host.parse::<IpAddr>() {
-        return Ok(vec![(ip, port).into()]);
-    }
-    let (send, receive) = mpsc::channel();
-    let host = host.to_owned();
-    let resolver = std::thread::Builder::new().name("resolver".into());
-    resolver.spawn(move || {
-        let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
-        // After the deadline there is no receiver.
-        let _ = send.send(addresses);
-    })?;
-    let left = deadline.saturating_duration_since(Instant::now());
-    let addresses: io::Result<Vec<_>> = receive.recv_timeout(left).map_err(|_| Fault::TimedOut)?;
-    Ok(addresses?)
-}
-
-/// Connects to the first address that answers; each gets its share of the time.
-fn connect_tcp(addresses: Vec<SocketAddr>, deadline: Instant) -> Result<TcpStream, Fault> {
-    let mut fault = Fault::Io(io::Error::other("its name has no address"));
-    let mut left_to_try = addresses.len();
-    for address in addresses {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let share = left / u32::try_from(left_to_try).unwrap_or(u32::MAX);
-        left_to_try -= 1;
-        if share.is_zero() {
-            return Err(Fault::TimedOut);
-        }
-        match TcpStream::connect_timeout(&address, share) {
-            Ok(tcp) => return Ok(tcp),
-            Err(error) => fault = error.into(),
-        }
-    }
-    Err(fault)
 }
 
 fn only_table(answer: Answer, grant: &str) -> Result<Table, SqlServerError> {

@@ -1,0 +1,79 @@
+//! Connections to a server, made within a deadline.
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::time::Instant;
+
+/// Names that are being resolved at the same time: a name service that hangs keeps its thread beyond the deadline.
+const RESOLVERS_MAX: usize = 32;
+
+static RESOLVERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Connects to a name or address.
+pub(crate) fn tcp(host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
+    connect_tcp(resolve(host, port, deadline)?, deadline)
+}
+
+/// Connects to a Unix socket, within the deadline even where its server accepts no connection.
+pub(crate) fn unix(path: &Path, deadline: Instant) -> io::Result<OwnedFd> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    // On Linux it limits connect(2), too (unix(7)).
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(left))?;
+    connect(&socket, &address)?;
+    Ok(socket)
+}
+
+/// Resolves a name on a thread of its own: the system's resolver has longer timeouts than a source.
+fn resolve(host: &str, port: u16, deadline: Instant) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(vec![(ip, port).into()]);
+    }
+    if RESOLVERS.fetch_add(1, Relaxed) >= RESOLVERS_MAX {
+        RESOLVERS.fetch_sub(1, Relaxed);
+        return Err(io::Error::other("the system's name service does not answer"));
+    }
+    let (send, receive) = mpsc::channel();
+    let host = host.to_owned();
+    let resolver = std::thread::Builder::new().name("resolver".into());
+    let resolver = resolver.spawn(move || {
+        let addresses = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
+        RESOLVERS.fetch_sub(1, Relaxed);
+        // After the deadline there is no receiver.
+        let _ = send.send(addresses);
+    });
+    if let Err(error) = resolver {
+        RESOLVERS.fetch_sub(1, Relaxed);
+        return Err(error);
+    }
+    let left = deadline.saturating_duration_since(Instant::now());
+    receive.recv_timeout(left).map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+}
+
+/// Connects to the first address that answers; each gets its share of the time.
+fn connect_tcp(addresses: Vec<SocketAddr>, deadline: Instant) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("its name has no address");
+    let mut left_to_try = addresses.len();
+    for address in addresses {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let share = left / u32::try_from(left_to_try).unwrap_or(u32::MAX);
+        left_to_try -= 1;
+        if share.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match TcpStream::connect_timeout(&address, share) {
+            Ok(tcp) => return Ok(tcp),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
