@@ -77,3 +77,18 @@ fn connect_tcp(addresses: Vec<SocketAddr>, deadline: Instant) -> io::Result<TcpS
     }
     Err(last)
 }
+
+/// A connection to a server that sends these bytes behind the first, and what keeps the server's end open; if the first one
+/// is odd, those of a login come before.
+#[cfg(fuzzing)]
+pub(crate) fn to_server_of(bytes: &[u8], login: &[u8]) -> Option<(TcpStream, OwnedFd)> {
+    use rustix::net::{SendFlags, Shutdown, send, shutdown, socketpair};
+    let (first, answers) = bytes.split_first()?;
+    let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let (ours, server) = pair.expect("a pair of sockets");
+    let all = [if first % 2 == 1 { login } else { &[] }, answers].concat();
+    // More than a socket holds is left out.
+    let _ = send(&server, &all, SendFlags::DONTWAIT);
+    shutdown(&server, Shutdown::Write).expect("a socket");
+    Some((ours.into(), server))
+}

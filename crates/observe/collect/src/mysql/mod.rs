@@ -36,6 +36,8 @@ pub use argument::KIND;
 pub use client::Client;
 pub use error::MysqlError;
 pub use protocol::{Column, Parameter, Row, Statement};
+#[cfg(fuzzing)]
+pub use session::read_answers;
 
 use crate::error::SourceError;
 use crate::source::Source;

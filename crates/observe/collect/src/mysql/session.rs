@@ -1,5 +1,8 @@
 //! One connection: made once, given up at the first failure.
 
+#[cfg(fuzzing)]
+mod fuzzing;
+
 use super::address::{Address, Tls};
 use super::error::{ANSWER_TIMEOUT, MysqlError};
 use super::option_file::{ClientOptions, Secret};
@@ -13,6 +16,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+#[cfg(fuzzing)]
+pub use fuzzing::read_answers;
 
 const PORT: u16 = 3306;
 const SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];

@@ -47,6 +47,8 @@ mod worker;
 pub use argument::KIND;
 pub use client::Client;
 pub use error::{PostgresError, SNAPSHOT_LIMIT};
+#[cfg(fuzzing)]
+pub use session::read_answers;
 pub use waits::SAMPLED_EVERY;
 
 use crate::environment;

@@ -1,5 +1,8 @@
 //! One connection: how it is made, and its queries.
 
+#[cfg(fuzzing)]
+mod fuzzing;
+
 use super::answer::{Table, tables};
 use super::bounded::AnswerLimit;
 use super::connection::Connection;
@@ -8,6 +11,9 @@ use super::error::{PostgresError, RefusalCause, describe};
 use tokio_postgres::Client;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
+
+#[cfg(fuzzing)]
+pub use fuzzing::read_answers;
 
 /// A live connection. Dropping it closes the socket at once, whatever the server does.
 pub(super) struct Session {

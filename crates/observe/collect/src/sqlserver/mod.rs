@@ -23,6 +23,8 @@ mod address;
 mod argument;
 mod error;
 mod files;
+#[cfg(fuzzing)]
+mod fuzzing;
 mod local;
 mod notes;
 mod resets;
@@ -34,6 +36,8 @@ mod waits;
 
 pub use argument::KIND;
 pub use error::SqlServerError;
+#[cfg(fuzzing)]
+pub use fuzzing::read_answers;
 
 use crate::environment::{self, Environment};
 use crate::error::SourceError;
