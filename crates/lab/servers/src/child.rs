@@ -1,6 +1,7 @@
 //! A server's process: start, wait, end.
 
 use crate::Error;
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -21,13 +22,7 @@ const READ_BYTES_MAX: u64 = 64 << 20;
 /// Makes the kernel send the signal to the program when the thread that starts it ends, however it ends: a killed experiment
 /// or test leaves no process.
 pub fn ends_with_thread(command: &mut Command, signal: libc::c_int) {
-    let with_thread = move || {
-        // SAFETY: prctl is a system call and takes no pointers here.
-        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    };
+    let with_thread = move || Ok(set_parent_process_death_signal(Signal::from_named_raw(signal))?);
     // SAFETY: what runs between fork and exec makes one system call and touches no memory of others.
     unsafe { command.pre_exec(with_thread) };
 }
@@ -100,11 +95,9 @@ pub(crate) fn end(child: &mut Child, signal: libc::c_int) {
 
 /// Does nothing if the process has ended.
 pub(crate) fn send(pid: u32, signal: libc::c_int) {
-    if let Ok(pid) = libc::pid_t::try_from(pid)
-        && pid > 0
-    {
-        // SAFETY: it takes two numbers.
-        unsafe { libc::kill(pid, signal) };
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
+        let _ = kill_process(pid, signal);
     }
 }
 

@@ -11,7 +11,8 @@
 //!
 //! The experiments of `lab` and the tests (through `testbed`) use them.
 //!
-//! Never: touches another server or directory, listens beyond this machine, deletes anything: the directory is the
+//! Never: touches another server or directory, listens beyond this machine, gives a server of root's a network unless its
+//! settings name an address or a port, deletes anything: the directory is the
 //! caller's.
 
 mod child;

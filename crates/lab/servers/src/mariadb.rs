@@ -1,3 +1,4 @@
+use crate::user::Network;
 use crate::{Error, User, child, user};
 use std::fs::{self, File, Permissions};
 use std::io::Read;
@@ -37,6 +38,7 @@ pub struct Mariadb {
     programs: MariadbPrograms,
     home: PathBuf,
     data: PathBuf,
+    network: Network,
     superuser: String,
     log: File,
     child: Option<Child>,
@@ -93,12 +95,14 @@ impl Mariadb {
         let run = run.display();
         // The data directory is given at each launch: it may be moved. The log is standard error.
         let mut text = format!("[mysqld]\nsocket={run}/s.sock\npid-file={run}/pid\ntmpdir={run}\n");
-        if !lines.iter().any(|line| line.starts_with("port=")) {
+        let listens = lines.iter().any(|line| line.starts_with("port="));
+        let network = if listens { Network::OfThisProgram } else { Network::None };
+        if network == Network::None {
             text.push_str("skip-networking\n");
         }
         lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
         let (programs, home, data) = (programs.clone(), home.into(), data.into());
-        let server = Mariadb { programs, home, data, superuser, log, child: None };
+        let server = Mariadb { programs, home, data, network, superuser, log, child: None };
         let options = server.options();
         let readable = || fs::set_permissions(&options, Permissions::from_mode(0o644));
         fs::write(&options, text).and_then(|()| readable()).map_err(|source| Error::Io {
@@ -119,7 +123,7 @@ impl Mariadb {
     /// # Errors
     /// [`Error::NotReady`] with the end of its log.
     pub fn launch(&mut self) -> Result<(), Error> {
-        let mut command = self.programs.user.command("mariadbd");
+        let mut command = self.programs.user.command_in("mariadbd", self.network);
         command.args([self.defaults(), self.datadir()]);
         child::ends_with_thread(&mut command, libc::SIGKILL);
         let mut child = child::spawn(&mut command, &self.log)?;

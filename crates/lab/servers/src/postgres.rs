@@ -1,3 +1,4 @@
+use crate::user::Network;
 use crate::{Error, User, child, user};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -121,7 +122,8 @@ impl Postgres {
     /// # Errors
     /// [`Error::NotReady`] with the end of its log.
     pub fn launch(&mut self) -> Result<(), Error> {
-        let mut command = self.programs.user.command(self.programs.directory.join("postgres"));
+        let program = self.programs.directory.join("postgres");
+        let mut command = self.programs.user.command_in(program, network(&self.settings));
         command.arg("-D").arg(&self.data).arg("-k").arg(self.socket_directory());
         command.arg(format!("-p{}", self.port)).args(["-c", "listen_addresses="]);
         command.args(["-c", "unix_socket_permissions=0700"]);
@@ -206,6 +208,13 @@ impl Drop for Postgres {
     }
 }
 
+/// The network that a server needs to listen on the addresses in its settings.
+fn network(settings: &[String]) -> Network {
+    let mut addresses = settings.iter().filter_map(|setting| setting.strip_prefix("listen_addresses="));
+    // The last one counts.
+    if addresses.next_back().is_none_or(str::is_empty) { Network::None } else { Network::OfThisProgram }
+}
+
 fn socket_directory(home: &Path) -> PathBuf {
     home.join("run")
 }
@@ -239,6 +248,15 @@ mod tests {
         assert_eq!(pid_of(&format!("{lines}starting\n")), None);
         assert_eq!(pid_of(lines), None);
         assert_eq!(pid_of(""), None);
+    }
+
+    #[test]
+    fn only_a_server_that_listens_on_an_address_has_a_network() {
+        let network =
+            |settings: &[&str]| network(&settings.iter().map(|text| (*text).into()).collect::<Vec<_>>());
+        assert_eq!(network(&["autovacuum=off"]), Network::None);
+        assert_eq!(network(&["listen_addresses="]), Network::None);
+        assert_eq!(network(&["listen_addresses=127.0.0.1"]), Network::OfThisProgram);
     }
 
     #[test]

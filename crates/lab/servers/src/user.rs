@@ -1,4 +1,8 @@
 use crate::{Error, child};
+use rustix::process::{Gid, Uid, geteuid};
+use rustix::thread::{
+    UnshareFlags, set_no_new_privs, set_thread_gid, set_thread_groups, set_thread_uid, unshare_unsafe,
+};
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::io;
@@ -24,8 +28,7 @@ impl User {
     /// [`Error::NoUser`] if this is root and that user does not exist. A user that other programs run as too, such as
     /// "nobody", will not do: they could change the server's files.
     pub fn find(what: &'static str, user: &'static str) -> Result<User, Error> {
-        // SAFETY: geteuid(2) takes no arguments and cannot fail.
-        if unsafe { libc::geteuid() } != 0 {
+        if !geteuid().is_root() {
             return Ok(User(None));
         }
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -38,23 +41,17 @@ impl User {
     }
 
     /// A command that runs a program as that user with minimal privileges: without the groups, capabilities and environment
-    /// of this program, and unable to gain privileges.
+    /// of this program, unable to gain privileges, and without a network where this program is root.
     pub fn command(self, program: impl AsRef<OsStr>) -> Command {
+        self.command_in(program, Network::None)
+    }
+
+    pub(crate) fn command_in(self, program: impl AsRef<OsStr>, network: Network) -> Command {
         let mut command = Command::new(program);
         command.current_dir("/").env_clear().env("LC_ALL", "C");
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-        if let Some(Ids { user, group }) = self.0 {
-            command.uid(user).gid(group);
-        }
-        let without_new_privileges = || {
-            // SAFETY: prctl is a system call and takes no pointers here.
-            match unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
-        };
-        // SAFETY: what runs between fork and exec makes one system call and touches no memory of others.
-        unsafe { command.pre_exec(without_new_privileges) };
+        // SAFETY: what runs between fork and exec only makes system calls on its own process, and allocates nothing.
+        unsafe { command.pre_exec(move || give_up_privileges(self.0, network)) };
         command
     }
 
@@ -78,6 +75,32 @@ impl User {
         }
         Ok(())
     }
+}
+
+/// Which networks a server reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// None, not even that of the loopback device: its clients use its socket in the file system.
+    None,
+    /// All that this program reaches.
+    OfThisProgram,
+}
+
+/// Runs in the process of a server before it becomes the server. The user is set last: the steps before need root.
+fn give_up_privileges(ids: Option<Ids>, network: Network) -> io::Result<()> {
+    // When memory is out, the kernel ends an experiment's server before anything else. Fails only without /proc.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
+    if let Some(Ids { user, group }) = ids {
+        if network == Network::None {
+            // SAFETY: gives this process another network namespace, and shares its descriptors on. A container may refuse it;
+            // the server still listens on its socket alone, by its settings.
+            let _ = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
+        }
+        set_thread_groups(&[])?;
+        set_thread_gid(Gid::from_raw(group))?;
+        set_thread_uid(Uid::from_raw(user))?;
+    }
+    Ok(set_no_new_privs(true)?)
 }
 
 /// The name of the user that runs this program; servers authenticate it by this name.
@@ -107,10 +130,9 @@ mod tests {
 
     #[test]
     fn a_server_has_a_user_of_its_own_or_is_not_run_by_root() {
-        // SAFETY: geteuid(2) takes no arguments and cannot fail.
-        match unsafe { libc::geteuid() } {
-            0 => assert!(matches!(User::find("server", "no-such-user"), Err(Error::NoUser { .. }))),
-            _ => assert!(!User::find("server", "no-such-user").unwrap().is_other()),
+        match geteuid().is_root() {
+            true => assert!(matches!(User::find("server", "no-such-user"), Err(Error::NoUser { .. }))),
+            false => assert!(!User::find("server", "no-such-user").unwrap().is_other()),
         }
     }
 }

@@ -91,12 +91,64 @@ fn open_to_nobody(home: &Path) -> Vec<String> {
 
 fn has_least_privileges(pid: u32) {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    for line in ["NoNewPrivs:\t1", "CapEff:\t0000000000000000", "Groups:\t \n"] {
+    let sets = ["CapInh", "CapPrm", "CapEff", "CapAmb"].map(|set| format!("{set}:\t0000000000000000"));
+    for line in sets.iter().map(String::as_str).chain(["NoNewPrivs:\t1", "Groups:\t \n"]) {
         assert!(status.contains(line), "{line}: {status}");
     }
+    let first_to_end = fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+    assert_eq!(first_to_end.trim(), "1000", "where memory is out, the kernel ends it first");
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
     let environment = String::from_utf8_lossy(&environment);
     assert!(!environment.contains("CARGO"), "root's environment is not the server's: {environment}");
+}
+
+/// The sockets of a server's processes, as inode numbers.
+fn sockets(pids: &[u32]) -> Vec<String> {
+    let links = |pid: &u32| fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let target = |entry: fs::DirEntry| fs::read_link(entry.path()).ok()?.to_str().map(str::to_owned);
+    let inode = |link: String| Some(link.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned());
+    pids.iter().flat_map(links).filter_map(target).filter_map(inode).collect()
+}
+
+/// The sockets of a protocol in the network of a process, as their inode numbers; "tcp6".
+fn sockets_of(protocol: &str, pid: u32) -> Vec<String> {
+    let table = fs::read_to_string(format!("/proc/{pid}/net/{protocol}")).unwrap();
+    table.lines().skip(1).map(|line| line.split_whitespace().nth(9).unwrap().to_owned()).collect()
+}
+
+/// The server has no socket of a network, and where this machine allows it, none to have one in.
+fn has_no_network(pid: u32) {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let mut pids = vec![pid];
+    pids.extend(children.split_whitespace().map(|child| child.parse::<u32>().unwrap()));
+    let own = sockets(&pids);
+    assert!(!own.is_empty(), "its clients come through a socket");
+    for protocol in ["tcp", "tcp6", "udp", "udp6"] {
+        for network in [pid, std::process::id()] {
+            let found = sockets_of(protocol, network);
+            assert!(found.iter().all(|socket| !own.contains(socket)), "{protocol}: {found:?}");
+        }
+    }
+    if !Command::new("unshare").args(["--net", "true"]).status().unwrap().success() {
+        eprintln!("skipped: this machine gives no network namespace");
+        return;
+    }
+    let routes = fs::read_to_string(format!("/proc/{pid}/net/route")).unwrap();
+    assert_eq!(routes.lines().skip(1).count(), 0, "only the table's head: {routes}");
+    let devices = fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap();
+    let names = devices.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim);
+    assert!(names.clone().any(|name| name == "lo") && !names.clone().any(|name| name.starts_with('e')));
+    let reached = Command::new("nsenter")
+        .args([
+            format!("--net=/proc/{pid}/ns/net"),
+            "bash".into(),
+            "-c".into(),
+            "echo >/dev/tcp/127.0.0.1/1".into(),
+        ])
+        .output()
+        .unwrap();
+    let refused = String::from_utf8_lossy(&reached.stderr);
+    assert!(refused.contains("unreachable"), "even the loopback device is down: {refused}");
 }
 
 #[test]
@@ -117,6 +169,7 @@ fn only_the_user_of_this_program_logs_in_to_its_postgres() {
     assert_eq!(run_as(ROOT, &mut psql(&server, "SHOW listen_addresses")).as_deref(), Ok(""));
     assert_eq!(run_as(ROOT, &mut psql(&server, "SHOW unix_socket_permissions")).as_deref(), Ok("0700"));
     has_least_privileges(pid);
+    has_no_network(pid);
 }
 
 #[test]
@@ -134,6 +187,7 @@ fn only_the_user_of_this_program_logs_in_to_its_mariadb() {
     assert_eq!(open_to_nobody(&place.home), [] as [String; 0]);
     assert_eq!(run_as(ROOT, &mut mariadb(&server, "SELECT @@skip_networking")).as_deref(), Ok("1"));
     has_least_privileges(pid);
+    has_no_network(pid);
 }
 
 #[test]
