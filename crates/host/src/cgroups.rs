@@ -1,4 +1,4 @@
-//! Control groups, and the limits of block devices that they carry.
+//! Control groups, and the limits of block devices and of memory that they carry.
 //!
 //! ```text
 //! version 1   blkio.throttle.{read,write}_{iops,bps}_device of a group: acts on the tasks of that group only, so that two
@@ -36,7 +36,7 @@ fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &[u8]) -> Vec<Cap> 
             }
         }
     };
-    if let Some(mount) = blkio_v1(mounts) {
+    if let Some(mount) = controller_v1(mounts, "blkio") {
         let path = directories(mount, group(groups, Some("blkio")).unwrap_or(Path::new("/")));
         for (at, directory) in path.iter().enumerate() {
             let is_own = at == 0;
@@ -104,7 +104,7 @@ pub fn throttle_files(kind: CapKind) -> io::Result<Vec<ThrottleFile>> {
 
 fn throttle_files_below(mounts: &Mounts, kind: CapKind) -> Vec<ThrottleFile> {
     let mut files = Vec::new();
-    if let Some(mount) = blkio_v1(mounts) {
+    if let Some(mount) = controller_v1(mounts, "blkio") {
         for_each_group(&mount.point, DEPTH_MAX, &mut |group| {
             files.push(ThrottleFile::V1(group.join(names(kind).0)));
         });
@@ -130,8 +130,42 @@ fn for_each_group(group: &Path, depth: u32, visit: &mut dyn FnMut(&Path)) {
     below.for_each(|entry| for_each_group(&entry.path(), depth - 1, visit));
 }
 
-fn blkio_v1(mounts: &Mounts) -> Option<&Mount> {
-    mounts.iter().find(|mount| mount.filesystem == "cgroup" && mount.has_super_option("blkio"))
+/// Bytes that this process may still take before the limit of its control group, or of a group above, ends a process;
+/// `None` where no group has a limit. Memory of the page cache counts as free: the kernel takes it back.
+pub(crate) fn memory_left() -> Option<u64> {
+    memory_left_of(&Mounts::read().ok()?, &fs::read("/proc/self/cgroup").ok()?)
+}
+
+/// The names of the limit, the usage and the two lists of the page cache, which include the groups below.
+const MEMORY_V1: [&str; 4] =
+    ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"];
+const MEMORY_V2: [&str; 4] = ["memory.max", "memory.current", "inactive_file", "active_file"];
+
+fn memory_left_of(mounts: &Mounts, groups: &[u8]) -> Option<u64> {
+    let v1 = controller_v1(mounts, "memory").map(|mount| (mount, Some("memory"), MEMORY_V1));
+    let v2 = cgroup_v2(mounts).map(|mount| (mount, None, MEMORY_V2));
+    let left = [v1, v2].into_iter().flatten().filter_map(|(mount, controller, names)| {
+        let own = group(groups, controller)?;
+        directories(mount, own).iter().filter_map(|directory| memory_left_in(directory, names)).min()
+    });
+    left.min()
+}
+
+fn memory_left_in(directory: &Path, [limit, usage, inactive, active]: [&str; 4]) -> Option<u64> {
+    let number = |name: &str| read(&directory.join(name)).trim().parse::<u64>().ok();
+    // Without a limit: "max", or in version 1 a number beyond any memory.
+    let limit = number(limit).filter(|limit| *limit < i64::MAX as u64 / 2)?;
+    let statistics = read(&directory.join("memory.stat"));
+    let of_line = |line: &str| {
+        let (name, bytes) = line.split_once(' ')?;
+        [inactive, active].contains(&name).then(|| bytes.parse::<u64>().ok())?
+    };
+    let cache = statistics.lines().filter_map(of_line).fold(0, u64::saturating_add);
+    Some(limit.saturating_sub(number(usage)?.saturating_sub(cache)))
+}
+
+fn controller_v1<'m>(mounts: &'m Mounts, controller: &str) -> Option<&'m Mount> {
+    mounts.iter().find(|mount| mount.filesystem == "cgroup" && mount.has_super_option(controller))
 }
 
 fn cgroup_v2(mounts: &Mounts) -> Option<&Mount> {

@@ -34,6 +34,13 @@ pub fn memory_figures() -> HashMap<String, u64> {
     parse_memory_figures(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
 }
 
+/// Bytes that this process can take without swapping and without a kill by the limit of its control group; `None` where the
+/// kernel reports neither.
+pub fn available_memory_bytes() -> Option<u64> {
+    let of_machine = memory_figures().get("MemAvailable").copied();
+    of_machine.into_iter().chain(crate::cgroups::memory_left()).min()
+}
+
 fn parse_memory_figures(text: &str) -> HashMap<String, u64> {
     let figure = |line: &str| {
         let (name, rest) = line.split_once(':')?;

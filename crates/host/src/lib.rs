@@ -5,10 +5,10 @@
 //! block_devices   /sys/dev/block, /sys/block device_chain(number): partitions, loop, dm and md devices, disks
 //! in_use          mounts, /proc/swaps, sysfs device_uses(number), file_uses(file), processes_using(device)
 //! diskstats       /proc/diskstats            read_diskstats: the counters of each device
-//! cgroups         cgroup v1 and v2           caps_for(devices, pid), throttle_files(kind)
+//! cgroups         cgroup v1 and v2           caps_for(devices, pid), throttle_files(kind), limits of memory
 //! process         /proc/PID                  ProcessStat::read, ProcessIo, ProcessIdentity::is_alive, pids, children_of
 //! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
-//! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures
+//! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
 //! clock           clock_gettime(2)           unix_ns, monotonic_ns
 //! ```
 //!
@@ -41,7 +41,7 @@ pub use clock::{monotonic_ns, unix_ns};
 pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
 pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using};
-pub use kernel::{BOOT_ID, boot_id, hostname, memory_figures, release};
+pub use kernel::{BOOT_ID, available_memory_bytes, boot_id, hostname, memory_figures, release};
 pub use mounts::{MOUNTINFO, Mount, Mounts};
 pub use process::{
     ProcessIdentity, ProcessIo, ProcessStat, children_of, command_name, open_devices, pids, start_ticks,

@@ -68,6 +68,42 @@ fn v2_counts_along_the_path_and_v1_in_the_own_group_and_for_write_back() {
 }
 
 #[test]
+fn the_group_with_the_least_memory_left_counts_and_page_cache_is_not_in_use() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let place = directory.path().display();
+    let v1 = format!("1 0 0:1 / {place}/memory rw - cgroup cgroup rw,memory\n");
+    let v2 = format!("2 0 0:2 / {place}/unified rw - cgroup2 cgroup2 rw\n");
+    let left =
+        |mounts: &str, groups: &str| memory_left_of(&Mounts::parse(mounts.as_bytes()), groups.as_bytes());
+    assert_eq!(left(&v1, "4:memory:/own\n"), None, "no limit is set");
+    assert_eq!(left(&v1, "1:cpu:/own\n"), None, "it is in no group");
+
+    write("memory/memory.limit_in_bytes", "9223372036854771712\n");
+    write("memory/memory.usage_in_bytes", "1\n");
+    assert_eq!(left(&v1, "4:memory:/own\n"), None, "a number beyond any memory is no limit");
+    write("memory/own/memory.limit_in_bytes", "1000\n");
+    write("memory/own/memory.usage_in_bytes", "900\n");
+    assert_eq!(left(&v1, "4:memory:/own\n"), Some(100));
+    write("memory/own/memory.stat", "cache 9\ntotal_inactive_file 300\ntotal_active_file 50\n");
+    assert_eq!(left(&v1, "4:memory:/own\n"), Some(450));
+
+    write("unified/memory.stat", "");
+    write("unified/db/memory.max", "5000\n");
+    write("unified/db/memory.current", "4800\n");
+    write("unified/db/own/memory.max", "max\n");
+    write("unified/db/own/memory.current", "4000\n");
+    assert_eq!(left(&v2, "0::/db/own\n"), Some(200), "the limit of the group above");
+    write("unified/db/own/memory.max", "3000\n");
+    assert_eq!(left(&v2, "0::/db/own\n"), Some(0), "the limit was lowered below the usage");
+    assert_eq!(left(&(v1 + &v2), "4:memory:/own\n0::/db\n"), Some(200));
+}
+
+#[test]
 fn a_container_sees_the_part_of_the_tree_that_is_mounted() {
     let mount = |root: &str| {
         let line = format!("2 1 0:1 {root} /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");

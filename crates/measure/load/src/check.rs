@@ -218,20 +218,36 @@ pub fn check_resources(
     let block_bytes = jobs.iter().map(|job| job.workload.shape.block_bytes).max().unwrap_or(0);
     let verified = |job: &&Job<'_>| job.workload.verify.is_some() && job.workload.shape.writes();
     let ledgers = jobs.iter().filter(verified).map(ledger_bytes);
-    let content = jobs.iter().map(|job| match job.workload.content {
-        Content::Buffer { bytes, .. } => bytes,
-        _ => 0,
-    });
     let uses = [
         (MemoryUse::Outstanding { outstanding, block_bytes }, ordinary.iter().map(BufferPool::bytes).sum()),
         (MemoryUse::Ledger, ledgers.sum()),
-        // Sizes that a user chose freely: their sum may be beyond 64 bits.
-        (MemoryUse::Content, content.fold(0, u64::saturating_add)),
+        (MemoryUse::Content, content_bytes(jobs.iter().map(|job| job.workload))),
     ];
-    // Without swapping; unlimited where the kernel does not report it.
-    let available_bytes = host::memory_figures().get("MemAvailable").copied().unwrap_or(u64::MAX);
-    check_memory(&uses, available_bytes)?;
+    check_memory(&uses, available_bytes())?;
     check_huge_pages(&huge)
+}
+
+/// Refuses more content of writes than there is memory for. To be called before test files for these workloads, which run at
+/// the same time, are made.
+///
+/// # Errors
+/// [`LoadError::Memory`].
+pub fn check_content<'w>(workloads: impl Iterator<Item = &'w Workload>) -> Result<(), LoadError> {
+    check_memory(&[(MemoryUse::Content, content_bytes(workloads))], available_bytes())
+}
+
+fn content_bytes<'w>(workloads: impl Iterator<Item = &'w Workload>) -> u64 {
+    let bytes = workloads.map(|workload| match workload.content {
+        Content::Buffer { bytes, .. } => bytes,
+        _ => 0,
+    });
+    // Sizes that a user chose freely: their sum may be beyond 64 bits.
+    bytes.fold(0, u64::saturating_add)
+}
+
+/// Unlimited where the kernel reports nothing.
+fn available_bytes() -> u64 {
+    host::available_memory_bytes().unwrap_or(u64::MAX)
 }
 
 /// Refuses the first use of memory for which the others leave too little.

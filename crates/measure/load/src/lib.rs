@@ -46,6 +46,7 @@ mod thread_setup;
 mod verification;
 mod workers;
 
+pub use check::check_content;
 pub use error::{LoadError, MemoryUse};
 pub use io_buffers::HugePages;
 pub use job::{Affinity, Job, RunControl, RunOptions, THREADS_MAX};

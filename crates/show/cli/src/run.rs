@@ -161,6 +161,9 @@ impl Run<'_> {
     /// Opens the targets, runs phase after phase, answers, keeps the results and takes away what was made.
     pub fn conduct(&self, history: &mut History, out: &mut Output) -> Done {
         interrupt::install();
+        for phase in &self.plan.phases {
+            load::check_content(phase.workloads.iter().map(|placed| &placed.workload))?;
+        }
         let opened = targets::open(self.plan, self.traces, self.destroy, history, out)?;
         let (phases, failure) = self.run_phases(&opened, out);
         let (cut, facts) = (opened.cut(), opened.facts());

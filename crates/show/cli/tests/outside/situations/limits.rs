@@ -3,7 +3,8 @@
 use super::{Finished, headroom, nothing_left, test_files_on_record, text};
 use crate::programs::Headroom;
 use serde_json::Value;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn storage() -> tempfile::TempDir {
@@ -51,8 +52,8 @@ fn blocks_of_16_mib_and_files_of_one_block_are_measured() {
         assert_eq!(bytes, count.map(|count| count << 24));
     }
     let block = dir.path().join("one-block");
-    std::fs::write(&block, vec![7; 4096]).unwrap();
-    std::fs::File::open(&block).unwrap().sync_all().unwrap();
+    fs::write(&block, vec![7; 4096]).unwrap();
+    fs::File::open(&block).unwrap().sync_all().unwrap();
     let one = [
         "run",
         text(&block),
@@ -79,6 +80,57 @@ fn two_hundred_and_fifty_six_threads_all_run() {
     let said = headroom(&ours, &load(dir.path(), &flags));
     let result = result(&ours, dir.path(), &said);
     assert_eq!(result["threads"].as_array().unwrap().len(), 256);
+}
+
+/// A control group of version 1 or 2 with a limit of memory, which ends with the test.
+struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    /// `None`, after saying so, where this user cannot make one.
+    fn new(bytes: u64) -> Option<MemoryGroup> {
+        let places = [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+            ("/sys/fs/cgroup/unified", "memory.max"),
+        ];
+        for (root, limit) in places {
+            let group = MemoryGroup(Path::new(root).join(format!("headroom-test-{}", std::process::id())));
+            if fs::create_dir(&group.0).is_ok() && fs::write(group.0.join(limit), bytes.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        eprintln!("skipped: no control group with a limit of memory can be made");
+        None
+    }
+
+    fn run(&self, ours: &Headroom, arguments: &[&str]) -> Finished {
+        let command = ours.command(arguments);
+        let mut within = Command::new("sh");
+        within.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
+        within.arg(command.get_program()).args(command.get_args());
+        Finished::from_output(&within.output().unwrap())
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_buffer_beyond_the_limit_of_the_control_group_is_refused() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let Some(group) = MemoryGroup::new(256 << 20) else { return };
+    let file = dir.path().join("file");
+    let made = group.run(&ours, &["run", text(&file), "--create", "1M", "--duration", "100ms"]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let load = ["run", text(&file), "--writes", "50", "--duration", "100ms", "--buffer"];
+    group
+        .run(&ours, &[&load[..], &["300M"]].concat())
+        .refused(3, &["take their content from need 300 MiB of memory", "try: a smaller --buffer"]);
+    let within = group.run(&ours, &[&load[..], &["64M"]].concat());
+    assert_eq!(within.code, Some(0), "{}", within.stderr);
 }
 
 /// Under limits as an administrator sets them; without root's right to lock all the same.
@@ -133,6 +185,9 @@ fn a_buffer_of_content_larger_than_memory_is_refused_with_the_option_to_change()
         headroom(&ours, &["diskspd", "-d1", "-W0", "-w50", &format!("-Z{size}"), text(&file)])
             .refused(3, &["take their content from need", "of memory", "try: a smaller -Z"]);
     }
+    // Before a test file is made, for which there would be no space.
+    headroom(&ours, &["run", text(dir.path()), "--create", "1000T", "--writes", "50", "--buffer", "8T"])
+        .refused(3, &["take their content from need 8 TiB", "try: a smaller --buffer"]);
     let arguments = ["run", text(&file), "--writes", "50", "--buffer", "2G"];
     let Some(said) = limited(&ours, &["--as=2000000000"], &arguments) else { return };
     said.refused(3, &["cannot ", "try: a smaller --buffer"]);
