@@ -35,11 +35,16 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Whether that file, which may be removed meanwhile, is the one it is attached to.
+    /// Whether that file, which may be removed meanwhile, is the one it is attached to: by device and inode, and by name where
+    /// the file is removed or this user may not ask the device.
     pub fn is_attached_to(&self, file: &Path) -> bool {
         let backing = self.backing_file.as_os_str().as_bytes();
-        let file = file.as_os_str().as_bytes();
-        backing == file || backing.strip_suffix(b" (deleted)") == Some(file)
+        let name = file.as_os_str().as_bytes();
+        let is_removed = backing.strip_suffix(b" (deleted)") == Some(name);
+        match (LoopStatus::read(self), fs::metadata(file)) {
+            (Some(status), Ok(found)) => status.file == (found.dev(), found.ino()) || is_removed,
+            _ => backing == name || is_removed,
+        }
     }
 }
 

@@ -120,3 +120,21 @@ fn a_device_mounted_in_another_mount_namespace_is_not_removed() {
     drop(child.stdin.take());
     child.wait().unwrap();
 }
+
+#[test]
+fn a_loop_device_is_known_by_its_file_whatever_its_path() {
+    let _alone = one_at_a_time();
+    let Some(fixture) = Fixture::new() else { return };
+    let elsewhere = fixture.directory.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let mut bind = Command::new("mount");
+    bind.arg("--bind").arg(fixture.lun.file.parent().unwrap()).arg(&elsewhere);
+    assert!(bind.status().unwrap().success());
+    let is_attached = |file: &Path| host::loop_devices().iter().any(|device| device.is_attached_to(file));
+    let other_path = elsewhere.join(fixture.lun.file.file_name().unwrap());
+    let found = (is_attached(&fixture.lun.file), is_attached(&other_path));
+    assert!(Command::new("umount").arg(&elsewhere).status().unwrap().success());
+    assert_eq!(found, (true, true));
+    fs::write(fixture.directory.path().join("other"), "").unwrap();
+    assert!(!is_attached(&fixture.directory.path().join("other")));
+}
