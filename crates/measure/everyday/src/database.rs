@@ -100,14 +100,16 @@ pub fn open(path: &Path, vfs: Option<&str>) -> Result<Connection, Error> {
 }
 
 fn is_ours(path: &Path) -> rusqlite::Result<bool> {
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     Ok(id == APPLICATION_ID)
 }
 
+/// Through no link: the directory may be another user's, who may put one in the place of a name that was just checked.
 fn flags() -> OpenFlags {
-    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -151,6 +153,19 @@ mod tests {
             fs::remove_file(existing).unwrap();
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was put beside {name}");
         }
+    }
+
+    #[test]
+    fn no_link_that_took_the_name_is_followed() {
+        let dir = tempdir().unwrap();
+        let (precious, workspace) = (dir.path().join("precious.db"), dir.path().join("headroom.tmp"));
+        create_small(&precious).unwrap();
+        let before = fs::read(&precious).unwrap();
+        std::os::unix::fs::symlink(&precious, dir.path().join("everyday.db")).unwrap();
+        assert!(matches!(open(&dir.path().join("everyday.db"), None), Err(Error::NotOurs { .. })));
+        std::os::unix::fs::symlink(dir.path(), &workspace).unwrap();
+        assert!(matches!(open(&workspace.join("precious.db"), None), Err(Error::NotOurs { .. })));
+        assert_eq!(fs::read(&precious).unwrap(), before);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use crate::{StorageError, beneath};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -82,6 +82,16 @@ impl Workspace {
     /// A path in the workspace for a file or directory of the caller, removed with the workspace.
     pub fn entry(&self, name: &str) -> PathBuf {
         self.path.join(format!("{PREFIX}{name}"))
+    }
+
+    /// The same without symbolic links, for a program that opens the file by its path and follows none.
+    ///
+    /// # Errors
+    /// Without /proc.
+    pub fn real_entry(&self, name: &str) -> Result<PathBuf, StorageError> {
+        let directory = fs::read_link(format!("/proc/self/fd/{}", self.directory.as_raw_fd()));
+        let directory = directory.map_err(|error| StorageError::from_io("look at", &self.path, error))?;
+        Ok(directory.join(format!("{PREFIX}{name}")))
     }
 
     /// Lets other users traverse the directory, but not list it: a server of an experiment may run as another user, and

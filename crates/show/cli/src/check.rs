@@ -233,7 +233,7 @@ fn run_everyday(
         return Err(Failure::new("ended before the everyday workload: there is nothing to judge"));
     }
     let source = collect::sqlite::InProcess::new(everyday::counted_sqlite().map_err(failure)?);
-    let database = workspace.entry("everyday.db");
+    let database = workspace.real_entry("everyday.db")?;
     let mut preparing = |done: u64, total: u64| {
         out.progress(format_args!("making an everyday database, {} %", 100 * done / total.max(1)), None);
     };
