@@ -1,7 +1,7 @@
 use crate::Error;
+use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 /// A file that can be evicted from the operating system's page cache.
@@ -31,12 +31,8 @@ impl PageCache {
     /// # Errors
     /// The system refuses the advice.
     pub fn evict(&self) -> Result<(), Error> {
-        // SAFETY: the descriptor is open for as long as `self` lives, and the call takes no pointers.
-        let refused = unsafe { libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-        match refused {
-            0 => Ok(()),
-            errno => Err(self.error("evict from the page cache", io::Error::from_raw_os_error(errno))),
-        }
+        let evicted = fadvise(&self.file, 0, None, Advice::DontNeed);
+        evicted.map_err(|errno| self.error("evict from the page cache", errno.into()))
     }
 
     /// Writes dirty pages to the storage and syncs them.

@@ -156,10 +156,18 @@ impl LoopDevice {
 }
 
 fn configure(device: &File, file: &File) -> io::Result<()> {
-    // SAFETY: plain numbers, for all of which zero is a value.
-    let mut config: LoopConfig = unsafe { std::mem::zeroed() };
-    config.fd = file.as_raw_fd() as u32;
-    config.info.flags = LO_FLAGS_DIRECT_IO;
+    let info = LoopInfo {
+        ids: [0; 3],
+        offset: 0,
+        sizelimit: 0,
+        number: 0,
+        encrypt: [0; 2],
+        flags: LO_FLAGS_DIRECT_IO,
+        names: [[0; 64]; 2],
+        key: [0; 32],
+        init: [0; 2],
+    };
+    let config = LoopConfig { fd: file.as_raw_fd() as u32, block_size: 0, info, reserved: [0; 8] };
     // SAFETY: the kernel reads one loop_config during the call.
     match unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &config) } {
         0 => Ok(()),

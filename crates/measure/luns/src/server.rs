@@ -7,6 +7,8 @@ use fuser::{
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen,
     ReplyWrite, Request, Session, WriteFlags,
 };
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::configure_io_flusher_behavior;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,8 +23,6 @@ const ATTRIBUTES_VALID: Duration = Duration::from_secs(86_400);
 /// I/Os that the kernel has in flight at once. Its own default is 12, which would be the width of every LUN.
 const IN_FLIGHT_MAX: u16 = 8192;
 const WRITE_BYTES_MAX: u32 = 1 << 20;
-// include/uapi/linux/prctl.h
-const PR_SET_IO_FLUSHER: libc::c_int = 57;
 /// Threads that receive requests; another one answers them.
 const RECEIVERS: usize = 2;
 
@@ -61,11 +61,8 @@ pub fn serve(root: &Path, id: u32) -> Result<(), LunError> {
 
 /// Memory that this process needs must never wait for the disk that it serves (prctl(2), `PR_SET_IO_FLUSHER`).
 fn avoid_waiting_for_own_disk() {
-    // SAFETY: sets flags of this process, and touches none of its memory.
-    unsafe {
-        libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
-        libc::mlockall(libc::MCL_CURRENT);
-    }
+    let _ = configure_io_flusher_behavior(true);
+    let _ = mlockall(MlockAllFlags::CURRENT);
 }
 
 /// The lowest real-time priority: other processes must not make the disk slower. Some containers refuse it; latencies then

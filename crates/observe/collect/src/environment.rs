@@ -14,8 +14,7 @@ pub(crate) fn of_process(name: &str) -> Option<String> {
 
 /// The name of the user this process runs as.
 fn user_name() -> Option<String> {
-    // SAFETY: geteuid always succeeds and touches no memory of ours.
-    let id = unsafe { libc::geteuid() }.to_string();
+    let id = rustix::process::geteuid().as_raw().to_string();
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
     let mut of_id = users.lines().filter(|line| line.split(':').nth(2) == Some(&id));
     of_id.next()?.split(':').next().map(str::to_owned)

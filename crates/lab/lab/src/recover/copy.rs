@@ -14,9 +14,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     for_each_file(from, to, &mut |from, to| {
         let mut source = open_itself(from, libc::O_NONBLOCK).map_err(Error::io("open", from))?;
         let mut target = File::create_new(to).map_err(Error::io("make", to))?;
-        // SAFETY: both descriptors are open, and the call takes no pointers.
-        let shared = unsafe { libc::ioctl(target.as_raw_fd(), libc::FICLONE as _, source.as_raw_fd()) } == 0;
-        if !shared {
+        if rustix::fs::ioctl_ficlone(&target, &source).is_err() {
             io::copy(&mut source, &mut target).map_err(Error::io("copy", from))?;
         }
         target.sync_all().map_err(Error::io("sync", to))?;

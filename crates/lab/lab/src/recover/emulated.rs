@@ -4,10 +4,9 @@ use super::Context;
 use crate::Error;
 use experiments::EmulatedDisk;
 use luns::{DiskModel, LunSpec, Registry};
-use std::ffi::CString;
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -71,46 +70,25 @@ impl Mounted {
     fn new(device: &Path, place: &Path) -> Result<Mounted, Error> {
         let failed = Error::io("mount at", place);
         fs::create_dir(place).map_err(Error::io("make", place))?;
-        // SAFETY: changes the mount namespace of this thread alone, and takes no pointers.
-        called(unsafe { libc::unshare(libc::CLONE_NEWNS) }).map_err(&failed)?;
-        let none = std::ptr::null();
-        // SAFETY: the strings outlive the call; null pointers are allowed for source and data.
-        called(unsafe {
-            libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast())
-        })
-        .map_err(&failed)?;
-        let (from, to) = (text(device), text(place));
-        // SAFETY: as above.
-        called(unsafe {
-            libc::mount(from.as_ptr(), to.as_ptr(), c"ext4".as_ptr(), libc::MS_NOATIME, none.cast())
-        })
-        .map_err(&failed)?;
+        // SAFETY: gives this thread alone a mount namespace, and shares its descriptors on.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
+            .and_then(|()| mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE))
+            .and_then(|()| mount(device, place, "ext4", MountFlags::NOATIME, None))
+            .map_err(|errno| failed(errno.into()))?;
         Ok(Mounted { place: place.into(), is_mounted: true })
     }
 
     fn unmount(mut self) -> Result<(), Error> {
         self.is_mounted = false;
-        let place = text(&self.place);
-        // SAFETY: the text lives through the call.
-        called(unsafe { libc::umount2(place.as_ptr(), 0) }).map_err(Error::io("unmount", &self.place))
+        let failed = Error::io("unmount", &self.place);
+        unmount(&self.place, UnmountFlags::empty()).map_err(|errno| failed(errno.into()))
     }
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
         if self.is_mounted {
-            let place = text(&self.place);
-            // SAFETY: the text lives through the call.
-            unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) };
+            let _ = unmount(&self.place, UnmountFlags::DETACH);
         }
     }
-}
-
-fn called(returned: libc::c_int) -> io::Result<()> {
-    if returned == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn text(path: &Path) -> CString {
-    // A path that the kernel returned or accepted contains no zero byte.
-    CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
 }

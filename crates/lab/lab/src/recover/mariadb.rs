@@ -52,9 +52,7 @@ fn cache_bytes(work: &Work) -> u64 {
 }
 
 fn memory_bytes() -> u64 {
-    // SAFETY: both take a number and return one.
-    let (pages, bytes) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-    pages.max(0) as u64 * bytes.max(0) as u64
+    host::memory_figures().get("MemTotal").copied().unwrap_or(0)
 }
 
 impl Mariadb {

@@ -90,8 +90,7 @@ pub(super) fn configured(
     let object = cast.map_or_else(|| object.to_vec(), |number| casts::replace_placeholder(object, number));
     let casts = u8::from(cast.is_some());
     let direct = libc::O_DIRECT as u32;
-    // SAFETY: sysconf only reads.
-    let page_bytes = u32::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    let page_bytes = rustix::param::page_size() as u32;
     let filter_constants = trace.map(FilterConstants::new);
     let mut loader = EbpfLoader::new();
     for (name, address) in FUNCTIONS.iter().zip(&functions) {

@@ -137,33 +137,30 @@ pub(super) struct Name {
     pub bytes: [u8; NAME_BYTES],
 }
 
-// SAFETY: all of them are repr(C), of integers without padding (checked below), valid for any bytes.
-unsafe impl aya::Pod for FileId {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Key {}
-// SAFETY: as above.
-unsafe impl aya::Pod for CpuCounts {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Started {}
-// SAFETY: as above.
-unsafe impl aya::Pod for WantedFile {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Name {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Nested {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Seen {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Pending {}
-// SAFETY: as above.
-unsafe impl aya::Pod for AioKey {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Aio {}
+/// Makes repr(C) structs of integers the keys and values of the programs' tables. Their sizes in bytes, the sums of those of
+/// their fields, are checked: no struct has padding.
+macro_rules! plain_bytes {
+    ($($name:ty = $bytes:expr),* $(,)?) => {$(
+        const _: () = assert!(size_of::<$name>() == $bytes);
+        // SAFETY: repr(C), of integers, without padding by the assertion: any bytes are a value.
+        unsafe impl aya::Pod for $name {}
+    )*};
+}
+pub(super) use plain_bytes;
 
-const _: () = assert!(size_of::<Key>() == 32 && size_of::<FileId>() == 16);
-const _: () = assert!(size_of::<CpuCounts>() == 16 + 8 * HISTOGRAM_LEN && size_of::<Started>() == 24);
-const _: () = assert!(size_of::<Seen>() == 56 && size_of::<Pending>() == 16 && size_of::<Aio>() == 56);
-const _: () = assert!(size_of::<Name>() == 20 + NAME_BYTES && size_of::<WantedFile>() == 16);
+plain_bytes!(
+    FileId = 16,
+    Key = 32,
+    CpuCounts = 16 + 8 * HISTOGRAM_LEN,
+    Started = 24,
+    Nested = 16,
+    Seen = 56,
+    Pending = 16,
+    AioKey = 16,
+    Aio = 56,
+    WantedFile = 16,
+    Name = 20 + NAME_BYTES,
+);
 
 impl CpuCounts {
     pub const ZERO: CpuCounts = CpuCounts { bytes: 0, ns: 0, histogram: [0; HISTOGRAM_LEN] };

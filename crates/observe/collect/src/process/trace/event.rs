@@ -1,4 +1,4 @@
-use super::super::tables::{Aio, FileId, command_text, kind};
+use super::super::tables::{Aio, FileId, command_text, kind, plain_bytes};
 use filestats::{IoFlags, Served, TracedOp};
 
 /// `struct event` of bpf/tell.h.
@@ -40,13 +40,8 @@ pub(super) struct TracedIocb {
     rest: [u64; 7],
 }
 
-// SAFETY: of integers without padding (checked below), valid for any bytes.
-unsafe impl aya::Pod for TracedPending {}
-// SAFETY: as above.
-unsafe impl aya::Pod for TracedIocb {}
-
-const _: () = assert!(size_of::<Event>() == 88 && size_of::<TracedPending>() == 72);
-const _: () = assert!(size_of::<TracedIocb>() == 112);
+plain_bytes!(TracedPending = 72, TracedIocb = 112);
+const _: () = assert!(size_of::<Event>() == 88);
 
 /// `enum how` of bpf/tell.h.
 const BY_RING: u8 = 1;
