@@ -131,6 +131,13 @@ impl Block {
         if self.packed.len() != bytes_of(self.changes, &self.widths) {
             return Err(Broken("its length"));
         }
+        let captures: Vec<i64> = (0..self.changes).map(|n| self.capture(n)).collect();
+        let ends = [self.first_capture, self.last_capture].map(Some);
+        if [captures.first().copied(), captures.last().copied()] != ends
+            || !captures.is_sorted_by(|earlier, later| earlier < later)
+        {
+            return Err(Broken("its captures"));
+        }
         Ok(self)
     }
 
@@ -159,7 +166,8 @@ impl Block {
         }
         for (figure, over) in least.iter_mut().zip(over) {
             if let Figure::Known(value) = figure {
-                *value = value.checked_add(over).ok_or(Broken("its figures"))?;
+                let sum = value.checked_add(over).filter(|sum| i64::try_from(*sum).is_ok());
+                *value = sum.ok_or(Broken("its figures"))?;
             }
         }
         let (counters, size_bytes) = (counters(&least), least[FIGURES - 1]);
@@ -349,6 +357,37 @@ mod tests {
         assert_eq!(Block::pack(&[]), None);
     }
 
+    #[test]
+    fn a_block_whose_captures_are_not_in_order_is_refused() {
+        let block = |packed: [u8; 3], last_capture| {
+            let Change { counters, size_bytes, .. } = busy(1).remove(0);
+            let mut widths = [0; FIGURES + 1];
+            widths[0] = 8;
+            Block {
+                first_capture: 7,
+                last_capture,
+                changes: 3,
+                least: (counters, size_bytes),
+                units: [0; 2],
+                widths,
+                packed: packed.to_vec(),
+                latencies: None,
+            }
+        };
+        assert!(block([0, 5, 9], 16).checked().is_ok());
+        for wrong in [block([0, 5, 3], 10), block([0, 5, 5], 12), block([1, 5, 9], 16), block([0, 5, 9], 15)]
+        {
+            assert!(wrong.clone().checked().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_figure_that_is_no_number_of_sql_is_refused() {
+        let mut block = Block::pack(&busy(3)).unwrap();
+        block.least.0.read.count = i64::MAX as u64 - 48;
+        assert!(block.change(1).is_ok() && block.change(2).is_err());
+    }
+
     fn figure() -> impl Strategy<Value = u64> {
         prop_oneof![0_u64..4, 0_u64..1 << 20, Just(i64::MAX as u64), any::<u64>()]
     }
@@ -397,13 +436,24 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(
-            changes in 0_usize..70, widths in prop::array::uniform12(0_u32..60),
-            packed in prop::collection::vec(any::<u8>(), 0..400), units in any::<[u64; 2]>(), least in change(),
+        fn any_figures_are_read_or_refused(
+            figures in prop::collection::vec(any::<[u64; FIGURES]>(), 0..70),
+            widths in prop::array::uniform12(0_u32..60),
+            units in any::<[u64; 2]>(),
+            least in change(),
+            latencies in prop::option::of(prop::collection::vec(any::<u8>(), 0..400)),
         ) {
+            let mut widths = widths;
+            widths[0] = 7;
+            let (mut packed, mut next) = (Vec::new(), 0);
+            for (capture, figures) in (0..).zip(&figures) {
+                for (value, width) in [capture].iter().chain(figures).zip(widths) {
+                    push_bits(&mut packed, &mut next, *value, width);
+                }
+            }
+            let (changes, last_capture) = (figures.len(), 4 + figures.len() as i64);
             let least = (least.counters, least.size_bytes);
-            let latencies = Some(packed.clone());
-            let block = Block { first_capture: 5, last_capture: 9, changes, least, units, widths, packed, latencies };
+            let block = Block { first_capture: 5, last_capture, changes, least, units, widths, packed, latencies };
             if let Ok(block) = block.checked() {
                 (0..block.changes).for_each(|n| drop(block.change(n)));
                 let _ = block.latencies(block.changes);

@@ -101,13 +101,17 @@ impl History {
         })?;
         let no_matrix = || Error::NoMatrix { id: id.0, path: self.path.clone() };
         let (Json(matrix), spent_ns): (Json<Matrix>, u64) = found.ok_or_else(no_matrix)?;
+        // Before the points are listed: somebody may have changed the definition to one of any number of runs.
+        if matrix.point_count().saturating_mul(matrix.runs.repeats.into()) != rows.len() as u64 {
+            return Err(Error::ForeignMatrix { id: id.0, path: self.path.clone() });
+        }
         let points = matrix.points();
         let mut progress = Progress::new(&matrix);
         let known = |key: &RunKey, seed: u64| {
             key.repeat < matrix.runs.repeats
                 && points.get(key.point).is_some_and(|point| matrix.seed(*key, point) == seed)
         };
-        if rows.len() != matrix.order().len() || rows.iter().any(|(key, seed, _)| !known(key, *seed)) {
+        if rows.iter().any(|(key, seed, _)| !known(key, *seed)) {
             return Err(Error::ForeignMatrix { id: id.0, path: self.path.clone() });
         }
         rows.into_iter().for_each(|(key, _, state)| progress.set(key, state));
@@ -407,5 +411,14 @@ mod tests {
         );
         assert!(matches!(history.matrix(MatrixId(9)), Err(Error::NoMatrix { .. })));
         assert!(matches!(history.take_matrix(MatrixId(9), "me", NOBODY), Err(Error::NoMatrix { .. })));
+    }
+
+    #[test]
+    fn a_changed_definition_with_more_runs_than_memory_holds_is_refused() {
+        let (_dir, mut history) = history();
+        let id = history.start_matrix(&Matrix::default(), "me").unwrap();
+        let repeats = "UPDATE matrices SET definition = json_set(definition, '$.runs.repeats', 4294967295)";
+        assert_eq!(history.connection.execute(repeats, []).unwrap(), 1);
+        assert!(matches!(history.matrix(id), Err(Error::ForeignMatrix { .. })));
     }
 }

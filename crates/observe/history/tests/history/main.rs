@@ -1,6 +1,8 @@
 //! The file from outside: what is kept, packed, thinned, listed and read between.
 
 mod captures;
+mod damage;
+mod damaged;
 mod defects_of_others;
 mod guide;
 mod interrupted;
