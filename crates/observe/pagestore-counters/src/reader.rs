@@ -253,7 +253,8 @@ fn copy(file: &PublishedFile) -> Option<Mapping> {
 mod tests {
     use super::*;
     use crate::board::{Head, file_name};
-    use crate::{Opening, Publisher};
+    use crate::{Opening, Publisher, SlowCommit};
+    use proptest::prelude::*;
     use published::ProcessIdentity;
     use std::fs::{self, File};
     use std::os::unix::fs::{FileExt, chown};
@@ -383,5 +384,34 @@ mod tests {
         assert_eq!(reader.file_statistics().unwrap()[0].errors, u64::MAX);
         let _ =
             (reader.commit_times(), reader.log_state(Duration::ZERO), reader.owner().slot_offset(usize::MAX));
+    }
+
+    fn read_all(reader: &Reader) {
+        let _ = (reader.owner().open_for(), reader.owner().slot_offset(usize::MAX), reader.is_open());
+        let _ = (reader.counts(), reader.file_statistics());
+        let _ = reader.commit_times().map(|times| times.slow.iter().map(SlowCommit::whole_ns).max());
+        if let Some(state) = reader.log_state(Duration::ZERO) {
+            let _ = (state.age(), state.redo.bytes_to(state.next, reader.owner().opening.vlf_bytes));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_damaged_file_is_read_or_refused(
+            parts in prop::collection::vec((0..BOARD_BYTES, prop::collection::vec(any::<u8>(), 1..32)), 1..8),
+        ) {
+            let place = Place::new();
+            let path = place.copy();
+            let opened_before = place.open().unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            for (at, bytes) in parts {
+                let bytes = &bytes[..bytes.len().min(BOARD_BYTES - at)];
+                file.write_all_at(bytes, at as u64).unwrap();
+            }
+            read_all(&opened_before);
+            place.open().iter().for_each(read_all);
+        }
     }
 }

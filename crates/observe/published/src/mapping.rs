@@ -140,6 +140,16 @@ mod tests {
     unsafe impl Board for Two {}
 
     #[test]
+    fn private_memory_is_written_as_bytes_and_read_as_a_board() {
+        let mut copy = Mapping::private(4096).unwrap();
+        assert!(copy.path().is_none() && copy.as_board::<Two>().0[1].load(Ordering::Relaxed) == 0);
+        copy.bytes_mut()[8..16].copy_from_slice(&7_u64.to_ne_bytes());
+        assert_eq!(copy.as_board::<Two>().0[1].load(Ordering::Relaxed), 7);
+        copy.as_board::<Two>().0[1].fetch_add(1, Ordering::Relaxed);
+        assert_eq!(copy.bytes_mut()[8], u64::to_ne_bytes(8)[0]);
+    }
+
+    #[test]
     fn a_file_goes_with_its_creator_and_its_name_is_used_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.counters");
