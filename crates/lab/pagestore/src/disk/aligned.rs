@@ -96,8 +96,11 @@ impl HugePageBuffer {
         // A smaller buffer must not use a whole huge page, which some systems provide for any mapping that begins
         // at one.
         let advice = if len >= HUGE_PAGE_BYTES { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
-        // SAFETY: the range is within our mapping. If the kernel ignores the advice, the memory is as usable.
-        unsafe { libc::madvise(at.byte_add(start), mapped - HUGE_PAGE_BYTES, advice) };
+        // Miri knows no advice.
+        if !cfg!(miri) {
+            // SAFETY: the range is within our mapping. If the kernel ignores the advice, the memory is as usable.
+            unsafe { libc::madvise(at.byte_add(start), mapped - HUGE_PAGE_BYTES, advice) };
+        }
         Self { mapping, mapped, start, len }
     }
 
@@ -126,5 +129,27 @@ impl Drop for HugePageBuffer {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and nothing refers to it any more. Unmapping an existing mapping cannot fail.
         unsafe { libc::munmap(self.mapping.as_ptr(), self.mapped) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_zeros_at_an_aligned_address_and_is_written_to_its_end() {
+        for len in [1, ALIGNMENT, HUGE_PAGE_BYTES + 1] {
+            let mut buffer = HugePageBuffer::new(len);
+            assert!(
+                buffer.bytes().len() == len && buffer.bytes().iter().rev().take(9).all(|byte| *byte == 0)
+            );
+            assert!(buffer.bytes().as_ptr().addr().is_multiple_of(HUGE_PAGE_BYTES));
+            buffer.bytes_mut()[len - 1] = 7;
+            assert_eq!(buffer.bytes()[len - 1], 7);
+        }
+        let mut buffer = AlignedBuffer::new(ALIGNMENT);
+        buffer.extend(&[7; 9]);
+        buffer.extend_zeros(ALIGNMENT - 9);
+        assert!(is_aligned(buffer.bytes()) && buffer.bytes()[8..10] == [7, 0]);
     }
 }
