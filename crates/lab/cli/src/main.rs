@@ -1,70 +1,7 @@
-//! The `headroom-lab` binary, which `headroom lab` and `headroom log` run: argument parsing and wiring only. Each
-//! experiment is a file that reads from top to bottom: parse, do, render.
+//! The binary `headroom-lab`.
 
-mod lab;
-mod log;
-
-use clap::{Parser, Subcommand};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use terminal::{Done, FINE, Failure, Output, source_argument};
-
-/// Know what your storage can give, what your database asks of it, and how much room is left.
-#[derive(Parser)]
-#[command(name = "headroom", bin_name = "headroom", version, max_term_width = 100)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-    /// Keep and look up results in this file [default: headroom/history.db in the user's data directory]
-    #[arg(long, global = true, value_name = "FILE", display_order = 100)]
-    history: Option<PathBuf>,
-    /// Print JSON on stdout, documented in docs/json.md
-    #[arg(long, global = true, display_order = 101)]
-    json: bool,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Experiments: what commits ask of the log, crashes and recoveries, what a query moves
-    #[command(subcommand)]
-    Lab(lab::LabCommand),
-    /// Look into the log of a page store, a crashed one too
-    #[command(subcommand)]
-    Log(log::LogCommand),
-    /// What an emulated disk of `lab recover` starts
-    #[command(subcommand, hide = true)]
-    Luns(LunsCommand),
-}
-
-#[derive(Subcommand)]
-enum LunsCommand {
-    /// Serves a disk's file until it is unmounted, as `headroom luns serve` does
-    Serve { root: PathBuf, id: u32 },
-}
 
 fn main() -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| source_argument::exit(error));
-    let mut out = Output::new(arguments.json);
-    let done = match &arguments.command {
-        Command::Lab(command) => lab::run(command, arguments.history.as_deref(), &mut out),
-        Command::Log(command) => log::run(command, arguments.json, &mut out),
-        Command::Luns(LunsCommand::Serve { root, id }) => serve_disk(root, *id),
-    };
-    terminal::finish(done, out)
-}
-
-fn serve_disk(root: &Path, id: u32) -> Done {
-    luns::serve(root, id)?;
-    Ok(FINE)
-}
-
-/// A failure of an experiment.
-fn lab_failure(error: ::lab::Error) -> Failure {
-    let (facts, remedy) = (error.facts(), error.remedy());
-    Failure::from_parts(error, facts, remedy)
-}
-
-/// The SQLite that is linked in, with its I/Os counted.
-fn counted_sqlite() -> Result<&'static headroom_sqlite::Registry, Failure> {
-    everyday::counted_sqlite().map_err(|error| lab_failure(error.into()))
+    headroom_lab::main()
 }

@@ -1,6 +1,7 @@
 //! Headroom as its users meet it: the binary, run from outside, on real storage and a real database.
 
 mod analyze;
+mod arguments;
 mod chart;
 mod compare;
 mod diskspd;

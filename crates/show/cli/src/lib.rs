@@ -1,0 +1,155 @@
+//! The program `headroom`: argument parsing and wiring only. Each subcommand is a file that reads from top
+//! to bottom: parse, do, render. A library, so that tests see the tree of its arguments.
+
+mod analyze;
+mod capture;
+mod capture_script;
+mod chart;
+mod check;
+mod clean;
+mod compare;
+mod diskspd;
+mod doctor;
+mod extension;
+mod history;
+mod import;
+mod intervals;
+mod laboratory;
+mod layouts;
+mod luns;
+mod matrix;
+mod measure;
+mod progress_line;
+mod record;
+mod run;
+mod simulate;
+mod sweep;
+mod targets;
+mod trace;
+mod traces;
+mod watch;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use terminal::Output;
+
+/// Know what your storage can give, what your database asks of it, and how much room is left.
+#[derive(Parser)]
+#[command(name = "headroom", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Keep and look up results in this file [default: headroom/history.db in the user's data directory]
+    #[arg(long, global = true, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Print JSON on stdout, documented in docs/json.md
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  headroom check                          the storage here, by a workload of ours
+  headroom check /data --html r.html      another disk, as a page with charts
+  headroom check --source sqlite:shop.db  a live database, without any load
+  headroom measure /data                  only what the storage can give
+  headroom run --preset oltp /data        load as a database makes it
+  headroom history                        what was measured and said before
+
+Exit codes: 0 fine, 1 the answer is bad news, 2 wrong usage,
+3 it could not be done or nothing can be said, 130 ended by Ctrl-C
+(what was known by then is printed).";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Say whether storage or workload is the limit, with the numbers that prove it
+    Check(check::CheckArgs),
+    /// Measure what a directory, file or block device can give
+    Measure(measure::MeasureArgs),
+    /// Run a workload: by flags, a preset or a file
+    Run(Box<run::RunArgs>),
+    /// Say what a workload would get from storage that is not there, or from measured storage if it were changed
+    Simulate(simulate::SimulateArgs),
+    /// Find where a target or a layout saturates: load at rising outstanding I/Os
+    Sweep(sweep::SweepArgs),
+    /// Run every combination of lists of parameters; goes on where it was ended
+    Matrix(Box<matrix::MatrixArgs>),
+    /// Make disks to experiment on: block devices with exact limits, a latency and a width
+    Luns(luns::LunsArgs),
+    /// Say whether one result is faster or slower than another, beyond noise
+    Compare(compare::CompareArgs),
+    /// Keep the counters of a database's files at this instant
+    Capture(capture::CaptureArgs),
+    /// Say what each source needs, what is missing, and what grants it
+    Doctor(doctor::DoctorArgs),
+    /// Keep the counters of many sources in the history, for weeks
+    Record(record::RecordArgs),
+    /// Watch files, devices and waits live, or print them interval by interval
+    Watch(watch::WatchArgs),
+    /// Tell the I/Os of processes one by one: file, place, size, time; print, draw and keep them to be asked again
+    Trace(Box<trace::TraceArgs>),
+    /// Say what a stretch of the history shows: breaches, spikes, busy files, jobs, and what to look at next
+    Analyze(analyze::AnalyzeArgs),
+    /// Show what happened between two captures
+    Intervals(intervals::IntervalsArgs),
+    /// Draw runs as a picture or a page: load curves, heat maps, percentiles, the course, histograms
+    Chart(chart::ChartArgs),
+    /// List and show what was kept
+    History(history::HistoryArgs),
+    /// Print the script that keeps a server's counters in a table of its own, for import
+    CaptureScript(capture_script::CaptureScriptArgs),
+    /// Read results of diskspd and fio, and counter histories of SQL Server and PerfMon
+    Import(import::ImportArgs),
+    /// Tell how to make a SQLite program publish its counters
+    SqliteExtension,
+    /// Run diskspd command lines and XML profiles (-? lists the flags)
+    Diskspd(diskspd::DiskspdArgs),
+    /// Experiments: what commits ask of the log, crashes and recoveries, what a query moves
+    Lab(laboratory::Arguments),
+    /// Look into the log of a page store, a crashed one too
+    Log(laboratory::Arguments),
+    /// Remove what a killed headroom left in a directory
+    Clean(clean::CleanArgs),
+}
+
+/// Its subcommands and their arguments.
+pub fn arguments() -> clap::Command {
+    Arguments::command()
+}
+
+/// The program.
+pub fn main() -> ExitCode {
+    if laboratory::is_named(std::env::args_os().skip(1)) {
+        return terminal::finish(laboratory::run(), Output::new(false));
+    }
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| terminal::source_argument::exit(error));
+    let mut out = Output::new(arguments.json);
+    let history = arguments.history.as_deref();
+    let done = match &arguments.command {
+        Command::Check(args) => check::run(args, history, &mut out),
+        Command::Measure(args) => measure::run(args, history, &mut out),
+        Command::Run(args) => run::run(args, history, &mut out),
+        Command::Simulate(args) => simulate::run(args, history, &mut out),
+        Command::Matrix(args) => matrix::run(args, history, &mut out),
+        Command::Luns(args) => luns::run(args, &mut out),
+        Command::Sweep(args) => sweep::run(args, history, &mut out),
+        Command::Compare(args) => compare::run(args, history, &mut out),
+        Command::Capture(args) => capture::run(args, history, &mut out),
+        Command::CaptureScript(args) => capture_script::run(args, &mut out),
+        Command::Doctor(args) => doctor::run(args, &mut out),
+        Command::Record(args) => record::run(args, history, &mut out),
+        Command::Watch(args) => watch::run(args, arguments.json, &mut out),
+        Command::Trace(args) => trace::run(args, arguments.json, &mut out),
+        Command::Analyze(args) => analyze::run(args, history, &mut out),
+        Command::Intervals(args) => intervals::run(args, history, &mut out),
+        Command::Chart(args) => chart::run(args, history, &mut out),
+        Command::History(args) => history::run(args, history, &mut out),
+        Command::Import(args) => import::run(args, history, &mut out),
+        Command::SqliteExtension => extension::run(&mut out),
+        Command::Diskspd(args) => diskspd::run(args, history, &mut out),
+        Command::Lab(_) | Command::Log(_) => laboratory::run(),
+        Command::Clean(args) => clean::run(args, history, &mut out),
+    };
+    terminal::finish(done, out)
+}
