@@ -78,7 +78,7 @@ impl<'a> Steps<'a> {
         let left = self.pace.left_s(step, share, began.elapsed().as_secs_f64(), &later);
         let mut doing = name(*engine, kind);
         if share > 0.0 {
-            doing.push_str(&format!(", {:.0} %", share * 100.0));
+            doing.push_str(&format!(", {:.0} %", share.min(1.0) * 100.0));
         }
         doing.push_str(pace);
         let left = left.filter(|left| *left < 1e9).map(Duration::from_secs_f64);

@@ -9,7 +9,7 @@ use filestats::Figure;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Receives the share of a step that is done, 0 to 1.
+/// Receives the share of a step that is done, 0 to 1, or more where it did more than was planned.
 pub(super) type ReportStep<'a> = dyn FnMut(StepKind, f64) + 'a;
 
 /// The result of one recovery.
