@@ -182,7 +182,7 @@ fn z_draws_the_same_numbers_for_the_same_seed() {
     // A slow second has fewer of the same.
     let same = |one: &[(u64, bool)], other: &[(u64, bool)]| {
         let count = one.len().min(other.len());
-        assert!(count > 100, "only {count} I/Os");
+        assert!(count >= 20, "only {count} I/Os");
         one[..count] == other[..count]
     };
     let (seven, zero) = (drawn("-o1 -z7"), drawn("-o1 -z0"));
