@@ -44,10 +44,10 @@ impl Processors {
 
     /// `None` where the database's processes are not known.
     fn since(&self, earlier: &Processors) -> Option<ProcessorUse> {
-        // A process that has come since used all of its time since.
-        let used = self.own.iter().map(|(pid, now)| {
-            let then = earlier.own.get(pid).filter(|then| then.start_ticks == now.start_ticks);
-            now.cpu_ticks.saturating_sub(then.map_or(0, |then| then.cpu_ticks))
+        // A process that was not known then counts from now on: it may have worked for long before.
+        let used = self.own.iter().filter_map(|(pid, now)| {
+            let then = earlier.own.get(pid).filter(|then| then.start_ticks == now.start_ticks)?;
+            Some(now.cpu_ticks.saturating_sub(then.cpu_ticks))
         });
         let own = self.host.share_since(&earlier.host, used.sum()).filter(|_| !self.own.is_empty())?;
         let busy = self.host.busy_since(&earlier.host)?;

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! work grows x times           then                                                        in the range
-//! reads, page writes           x times as many                                             always
+//! reads, page writes           x times as many                                             low, plan, high
 //! bytes of log records         x times as many; the rest of a block is rewritten less often
 //! log writes                   F(x) = min(x F, 1 / L): one follows the other, and the      low: L of a storage at rest
 //!                              commits that arrive during one share the next one           plan: L at the knee
 //!                                                                                          high: none
-//! commits of one session       x times their time, where only one session can commit       always
+//! commits of one session       x times their time, where only one session can commit       low, plan, high
 //! processors                   x times those of the database, beside others                 low and plan
 //!
 //! headroom = the largest x at which no resource of the storage, no session and no processor is needed all of the time
@@ -26,9 +26,9 @@ use workload::Pattern;
 pub(crate) struct Headroom {
     /// The figure to plan with.
     pub plan: f64,
-    /// It is surely not less.
+    /// The low end of its range, for what must not fail.
     pub low: f64,
-    /// It is surely not more.
+    /// The high end of its range.
     pub high: f64,
     /// Why it is a range, or what else than the storage limits it.
     pub reason: Option<String>,
@@ -54,9 +54,9 @@ const LOG_WRITE_BYTES_MIN: f64 = 512.0;
 /// The largest write of a log whose time is measured.
 const LOG_WRITE_BYTES_FULL: f64 = 61_440.0;
 const MIB: f64 = 1024.0 * 1024.0;
-/// So rare is the I/O that stands for bytes alone.
+/// Seconds between the I/Os of a flow whose bytes alone count.
 const ONE_IO_SECONDS: f64 = 1e6;
-/// A range this narrow is one figure.
+/// A range whose ends differ by less needs no reason.
 const RANGE_WORTH_SAYING: f64 = 1.25;
 
 /// Today's flows, with the log's writes apart, which commits share.

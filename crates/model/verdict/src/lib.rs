@@ -100,10 +100,10 @@ pub struct Verdict {
     /// How many times today's demand can be carried: the figure to plan with. `None` where the verdict is
     /// [`VerdictKind::CannotSay`].
     pub headroom: Option<f64>,
-    /// It is surely not less.
+    /// The low end of its range, for what must not fail.
     #[serde(default)]
     pub headroom_low: Option<f64>,
-    /// It is surely not more.
+    /// The high end of its range.
     #[serde(default)]
     pub headroom_high: Option<f64>,
     /// Why it is a range, or what limits it where that is not the storage.
