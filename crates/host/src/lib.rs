@@ -7,6 +7,7 @@
 //! diskstats       /proc/diskstats            read_diskstats: the counters of each device
 //! cgroups         cgroup v1 and v2           caps_for(devices, pid), throttle_files(kind), limits of memory
 //! process         /proc/PID                  ProcessStat::read, ProcessIo, ProcessIdentity::is_alive, pids, children_of
+//! local_clients   /proc/PID/fd, net/tcp      the processes that are connected to a server
 //! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
 //! clock           clock_gettime(2)           unix_ns, monotonic_ns
@@ -27,6 +28,7 @@ mod diskstats;
 mod escape;
 mod in_use;
 mod kernel;
+mod local_clients;
 mod mounts;
 mod process;
 mod processors;
@@ -42,6 +44,7 @@ pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
 pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using};
 pub use kernel::{BOOT_ID, available_memory_bytes, boot_id, hostname, memory_figures, release};
+pub use local_clients::local_clients;
 pub use mounts::{MOUNTINFO, Mount, Mounts};
 pub use process::{
     ProcessIdentity, ProcessIo, ProcessStat, children_of, command_name, open_devices, pids, start_ticks,

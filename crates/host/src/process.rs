@@ -195,7 +195,7 @@ fn effective_user(status: &[u8]) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-fn numbers_in(directory: &Path) -> io::Result<Vec<u32>> {
+pub(crate) fn numbers_in(directory: &Path) -> io::Result<Vec<u32>> {
     let entries = fs::read_dir(directory)?.flatten();
     Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }

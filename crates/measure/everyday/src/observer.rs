@@ -5,7 +5,7 @@ use collect::diskstats::Disk;
 use filestats::{FileIdentity, FileKind, Rules, Snapshot, intervals};
 use history::History;
 use host::{ProcessStat, ProcessorTimes};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use storage::{StorageError, Target};
@@ -17,6 +17,7 @@ pub struct Observer<'a> {
     device: Option<Disk>,
     volumes: Volumes,
     neighbours: Option<Neighbours>,
+    clients: BTreeSet<u32>,
     /// Kept in memory until the end: writing them may be I/O on the storage that is observed.
     samples: Vec<Sample>,
     moments: Vec<Moment>,
@@ -30,29 +31,46 @@ struct Sample {
     label: Option<&'static str>,
 }
 
-/// Processor time at one instant: of the host, and of each process of the database.
+/// Processor time at one instant: of the host, of each process of the database, and of each that is connected to it.
 struct Processors {
     host: ProcessorTimes,
-    own: HashMap<u32, ProcessStat>,
+    own: ProcessStats,
+    clients: ProcessStats,
 }
 
+type ProcessStats = HashMap<u32, ProcessStat>;
+
+/// Samples after which the clients are looked for again: of a server with many sessions that takes a few milliseconds.
+const CLIENTS_SAMPLES: usize = 10;
+
 impl Processors {
-    fn read(pids: &[u32]) -> Option<Processors> {
-        let own = pids.iter().filter_map(|pid| Some((*pid, ProcessStat::read(*pid)?))).collect();
-        Some(Processors { host: ProcessorTimes::read().ok()?, own })
+    fn read(own: &[u32], clients: &BTreeSet<u32>) -> Option<Processors> {
+        let read = |pid: &u32| Some((*pid, ProcessStat::read(*pid)?));
+        let (own, clients) = (own.iter().filter_map(read), clients.iter().filter_map(read));
+        Some(Processors {
+            host: ProcessorTimes::read().ok()?,
+            own: own.collect(),
+            clients: clients.collect(),
+        })
     }
 
     /// `None` where the database's processes are not known.
     fn since(&self, earlier: &Processors) -> Option<ProcessorUse> {
-        // A process that was not known then counts from now on: it may have worked for long before.
-        let used = self.own.iter().filter_map(|(pid, now)| {
-            let then = earlier.own.get(pid).filter(|then| then.start_ticks == now.start_ticks)?;
-            Some(now.cpu_ticks.saturating_sub(then.cpu_ticks))
-        });
-        let own = self.host.share_since(&earlier.host, used.sum()).filter(|_| !self.own.is_empty())?;
+        let share = |now, then| self.host.share_since(&earlier.host, ticks_since(now, then));
+        let own = share(&self.own, &earlier.own).filter(|_| !self.own.is_empty())?;
+        let clients = share(&self.clients, &earlier.clients)?;
         let busy = self.host.busy_since(&earlier.host)?;
-        Some(ProcessorUse { own, others: (busy - own).max(0.0) })
+        Some(ProcessorUse { own, clients, others: (busy - own - clients).max(0.0) })
     }
+}
+
+/// Processor time of the processes that were known then. Others may have worked for long before.
+fn ticks_since(now: &ProcessStats, then: &ProcessStats) -> u64 {
+    let used = now.iter().filter_map(|(pid, now)| {
+        let then = then.get(pid).filter(|then| then.start_ticks == now.start_ticks)?;
+        Some(now.cpu_ticks.saturating_sub(then.cpu_ticks))
+    });
+    used.sum()
 }
 
 /// Which files lie on the observed device.
@@ -89,7 +107,15 @@ impl<'a> Observer<'a> {
         let device = device_number.and_then(|number| Disk::open(number).ok());
         let volumes = Volumes { device: device_number.map(str::to_owned), others: HashMap::new() };
         let neighbours = device_number.and_then(Neighbours::new);
-        Observer { source, device, volumes, neighbours, samples: Vec::new(), moments: Vec::new() }
+        Observer {
+            source,
+            device,
+            volumes,
+            neighbours,
+            clients: BTreeSet::new(),
+            samples: Vec::new(),
+            moments: Vec::new(),
+        }
     }
 
     /// Takes a sample and adds the moment since the last one.
@@ -102,7 +128,12 @@ impl<'a> Observer<'a> {
         if let Some(neighbours) = &mut self.neighbours {
             neighbours.sample();
         }
-        let processors = Processors::read(self.source.processes());
+        if self.samples.len().is_multiple_of(CLIENTS_SAMPLES) {
+            self.clients = host::local_clients(self.source.processes());
+            // It asks the server for its counters.
+            self.clients.remove(&std::process::id());
+        }
+        let processors = Processors::read(self.source.processes(), &self.clients);
         if let Some(last) = self.samples.last() {
             let devices = last.device.as_ref().zip(device.as_ref());
             let both = last.processors.as_ref().zip(processors.as_ref());

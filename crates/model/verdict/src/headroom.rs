@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! work grows x times           then                                                        in the range
-//! reads, page writes           x times as many                                             low, plan, high
+//! reads                        x times as many                                             low, plan, high
+//! page writes                  x times as many                                             low
+//!                              x times as many as pages were read or filled; more are      plan, high
+//!                              the same pages again, and those do not become more
 //! bytes of log records         x times as many; the rest of a block is rewritten less often
 //! log writes                   F(x) = min(x F, 1 / L): one follows the other, and the      low: L of a storage at rest
 //!                              commits that arrive during one share the next one           plan: L at the knee
 //!                                                                                          high: none
 //! commits of one session       x times their time, where only one session can commit       low, plan, high
-//! processors                   x times those of the database, beside others                 low and plan
+//! processors                   x times those of the database and of its clients on this    low and plan
+//!                              host, beside others
 //!
 //! headroom = the largest x at which no resource of the storage, no session and no processor is needed all of the time
 //! ```
@@ -42,11 +46,20 @@ const PAGE_BYTES: f64 = 8192.0;
 /// Device writes for one write of the log and its sync, at most: the log's own, a flush that a stacked device counts, and the
 /// file system's journal.
 const WRITES_PER_SYNC_MAX: f64 = 4.0;
+/// A page is written at most this often for each time that it was read or filled: InnoDB writes it to its doublewrite buffer
+/// too.
+const WRITES_PER_PAGE_MAX: f64 = 2.0;
 /// Outstanding I/Os at the knee where no curve has one.
 const KNEE_DEFAULT: f64 = 16.0;
+/// A database that needs all of the storage has at least this many I/Os outstanding beside that of its log, even where a cap
+/// puts the knee at one.
+const OUTSTANDING_MIN: f64 = 8.0;
 /// Processors need up to this many times less for each transaction when there are many: fewer wake-ups, warm caches, shared
 /// log writes. Measured for single-row commits of PostgreSQL: 5 (`scripts/bench headroom`).
 const PROCESSOR_ECONOMY: f64 = 6.0;
+/// Processors need up to this many times more for each transaction when all of them work, for switches between sessions
+/// and cold caches. Measured for batches of PostgreSQL: 1.4.
+const PROCESSOR_CONGESTION: f64 = 1.5;
 /// Part of the processors that the scheduler leaves to many sessions beside other programs that would take all of them.
 const FAIR_SHARE: f64 = 0.5;
 /// The smallest write of a log.
@@ -59,12 +72,18 @@ const ONE_IO_SECONDS: f64 = 1e6;
 /// A range whose ends differ by less needs no reason.
 const RANGE_WORTH_SAYING: f64 = 1.25;
 
+/// The largest factor that is searched for.
+const FACTOR_MAX: f64 = 1e9;
+
 /// Today's flows, with the log's writes apart, which commits share.
 struct Growth {
-    /// What grows with the work if few of the device's writes belong to the log.
-    rest_most: Vec<Flow>,
-    /// The same if many of them do, without the part of a block that each write of the log rewrites.
-    rest_least: Vec<Flow>,
+    /// What grows with the work if few of the device's writes belong to the log, and all page writes grow.
+    most: Vec<Flow>,
+    /// The same if many of them do, without the part of a block that each write of the log rewrites, and without the pages
+    /// that are written again and again.
+    least: Vec<Flow>,
+    /// Writes of those pages.
+    same_pages: Vec<Flow>,
     /// The device's writes for the log if many of them do, for each commit that waited.
     log_writes_each: f64,
     /// Bytes of the log a second, without rewritten parts of blocks.
@@ -89,36 +108,45 @@ impl Case<'_> {
     fn growth(&self) -> Option<Growth> {
         let (figures, all) = (&self.figures, self.figures.flows()?);
         let writes = *all.iter().find(|flow| flow.side == Side::Write && flow.per_second > 0.0)?;
+        let reads: Vec<Flow> = all.into_iter().filter(|flow| flow.side == Side::Read).collect();
         let commits = figures.commits;
         if commits.count == 0 || figures.elapsed_s <= 0.0 {
             return None;
         }
         let log_per_s = (commits.count as f64 / figures.elapsed_s).min(writes.per_second);
         let log_bytes_each = commits.average_bytes().known().unwrap_or(0.0);
-        let other_bytes = (writes.per_second * writes.bytes - log_per_s * log_bytes_each).max(0.0);
-        let most = (log_per_s * WRITES_PER_SYNC_MAX).min(writes.per_second - other_bytes / PAGE_BYTES);
-        let device_per_s = most.max(log_per_s);
+        let page_bytes = (writes.per_second * writes.bytes - log_per_s * log_bytes_each).max(0.0);
+        let log_ios_max = (log_per_s * WRITES_PER_SYNC_MAX).min(writes.per_second - page_bytes / PAGE_BYTES);
+        let log_ios = log_ios_max.max(log_per_s);
         let kept = match log_bytes_each {
             LOG_BLOCK_BYTES.. => log_bytes_each - LOG_BLOCK_BYTES + 1.0,
             bytes => bytes,
         };
-        let rest = |log_ios: f64, record_bytes_each: f64| {
-            let mut flows: Vec<Flow> = all.iter().filter(|flow| flow.side == Side::Read).copied().collect();
-            let left = writes.per_second - log_ios;
-            if left > 0.0 {
-                flows.push(Flow { per_second: left, bytes: other_bytes / left, ..writes });
-            }
-            // Their bytes alone: as one large I/O, whose own cost does not count.
-            let bytes = log_per_s * record_bytes_each * ONE_IO_SECONDS;
-            let pattern = Pattern::Sequential;
-            flows.push(Flow { side: Side::Write, pattern, per_second: 1.0 / ONE_IO_SECONDS, bytes });
-            flows
+        let records_per_s = log_per_s * kept;
+        // Pages that no read brought and no record filled were written before.
+        let brought = reads.iter().map(|flow| flow.per_second * flow.bytes).sum::<f64>() + records_per_s;
+        let fresh =
+            if page_bytes > 0.0 { (WRITES_PER_PAGE_MAX * brought / page_bytes).min(1.0) } else { 0.0 };
+        let page_writes = |ios: f64, part: f64| {
+            let (per_second, bytes) = (ios * part, page_bytes / ios.max(f64::MIN_POSITIVE));
+            (per_second > 0.0).then_some(Flow { per_second, bytes, ..writes })
         };
+        // Bytes of the log alone: as one large I/O, whose own cost does not count.
+        let log_bytes = |per_second: f64| Flow {
+            pattern: Pattern::Sequential,
+            per_second: 1.0 / ONE_IO_SECONDS,
+            bytes: per_second * ONE_IO_SECONDS,
+            ..writes
+        };
+        let growing =
+            |pages: Option<Flow>, log: Flow| reads.iter().copied().chain(pages).chain([log]).collect();
+        let (most, least) = (writes.per_second - log_per_s, writes.per_second - log_ios);
         Some(Growth {
-            rest_most: rest(log_per_s, log_bytes_each),
-            rest_least: rest(device_per_s, kept),
-            log_writes_each: device_per_s / log_per_s,
-            records_per_s: log_per_s * kept,
+            most: growing(page_writes(most, 1.0), log_bytes(log_per_s * log_bytes_each)),
+            least: growing(page_writes(least, fresh), log_bytes(records_per_s)),
+            same_pages: page_writes(least, 1.0 - fresh).into_iter().collect(),
+            log_writes_each: log_ios / log_per_s,
+            records_per_s,
             log_bytes_each,
         })
     }
@@ -136,19 +164,27 @@ impl Case<'_> {
             per_second: growth.log_writes_each * 1e9 / each_ns,
             bytes,
         };
-        let (most, least) = (used(&growth.rest_most)?, used(&growth.rest_least)?);
         // Full log writes of 60 KiB, one after the other.
         let records_per_s = growth.records_per_s;
         let full_ns = expected_commit_ns(capability, LOG_WRITE_BYTES_FULL).unwrap_or(each_ns);
         let full_writes = LOG_WRITE_BYTES_FULL * 1e9 / full_ns / records_per_s;
+        let most = used(&growth.most)?;
         let low = ((1.0 - used(&[log])?).max(0.0) / most).min(full_writes).max(now);
         let curve = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
-        let knee = curve.and_then(|curve| curve.knee.as_ref());
-        let outstanding = knee.map_or(KNEE_DEFAULT, |knee| knee.outstanding.max(1.0));
-        let plan = (outstanding / (outstanding + 1.0) / least).min(full_writes).max(low);
+        let knee = curve.and_then(|curve| curve.knee.as_ref()).map_or(KNEE_DEFAULT, |knee| knee.outstanding);
+        let outstanding = knee.max(OUTSTANDING_MIN);
+        let least = |share: f64| {
+            largest_factor(|factor| {
+                let grown =
+                    growth.least.iter().map(|flow| Flow { per_second: flow.per_second * factor, ..*flow });
+                let flows: Vec<Flow> = grown.chain(growth.same_pages.iter().copied()).collect();
+                used(&flows).is_none_or(|used| used <= share)
+            })
+        };
+        let plan = least(outstanding / (outstanding + 1.0)).min(full_writes).max(low);
         let fastest = capability.curves.iter().flat_map(|curve| &curve.points).map(|point| point.mib_per_s);
         let bandwidth = fastest.fold(0.0, f64::max) * MIB / records_per_s;
-        let high = (1.0 / least).min(bandwidth).max(plan);
+        let high = least(1.0).min(bandwidth).max(plan);
         if !high.is_finite() {
             return None;
         }
@@ -175,22 +211,43 @@ impl Case<'_> {
         }
     }
 
-    /// The database's processes need their part of the processors x times; others keep theirs.
+    /// The database's processes and its clients on this host need x times their part of the processors; others keep theirs.
     fn with_processors(&self, room: Headroom) -> Headroom {
         let Some(used) = self.observation.processors().filter(|used| used.own > 0.0) else { return room };
-        let strict = ((1.0 - used.others) / used.own).max(1.0);
-        let limit = strict.max(FAIR_SHARE / used.own);
-        let high = room.high.min(PROCESSOR_ECONOMY / used.own);
+        let grows = used.own + used.clients;
+        let strict = ((1.0 - used.others) / grows).max(1.0);
+        let limit = strict.max(FAIR_SHARE / grows);
+        let least = (strict / PROCESSOR_CONGESTION).max(1.0);
+        let high = room.high.min(PROCESSOR_ECONOMY / grows);
         if limit >= room.plan {
-            return Headroom { low: room.low.min(strict), high: high.max(room.plan), ..room };
+            return Headroom { low: room.low.min(least), high: high.max(room.plan), ..room };
         }
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let clients = match used.clients {
+            0.0 => String::new(),
+            clients => format!("its clients {}, ", percent(clients)),
+        };
         let reason = format!(
-            "the processors of this host run out first: the database uses {:.0} % of them, others {:.0} %, and the storage alone \
+            "the processors of this host run out first: the database uses {} of them, {clients}others {}, and the storage alone \
              would carry {:.0} x",
-            used.own * 100.0,
-            used.others * 100.0,
+            percent(used.own),
+            percent(used.others),
             room.plan
         );
-        Headroom { plan: limit, low: room.low.min(strict), high: high.max(limit), reason: Some(reason) }
+        Headroom { plan: limit, low: room.low.min(least), high: high.max(limit), reason: Some(reason) }
     }
+}
+
+/// The largest factor for which a condition holds that fails for all larger ones; infinite where it always holds.
+fn largest_factor(holds: impl Fn(f64) -> bool) -> f64 {
+    if holds(FACTOR_MAX) {
+        return f64::INFINITY;
+    }
+    let (mut yes, mut no) = (0.0, FACTOR_MAX);
+    // To one part in 2^52, whatever the size.
+    for _ in 0..f64::MANTISSA_DIGITS + FACTOR_MAX.log2() as u32 {
+        let middle = f64::midpoint(yes, no);
+        if holds(middle) { yes = middle } else { no = middle }
+    }
+    yes
 }

@@ -27,6 +27,9 @@ pub struct Moment {
 pub struct ProcessorUse {
     /// Used by the processes of the database.
     pub own: f64,
+    /// Used by programs of this host that are connected to it: theirs grows with its work.
+    #[serde(default)]
+    pub clients: f64,
     /// Used by all other processes.
     pub others: f64,
 }
@@ -141,7 +144,11 @@ impl Observation {
     pub(crate) fn processors(&self) -> Option<ProcessorUse> {
         let known: Vec<ProcessorUse> = self.moments.iter().filter_map(|moment| moment.processors).collect();
         let mean = |of: fn(&ProcessorUse) -> f64| known.iter().map(of).sum::<f64>() / known.len() as f64;
-        (!known.is_empty()).then(|| ProcessorUse { own: mean(|one| one.own), others: mean(|one| one.others) })
+        (!known.is_empty()).then(|| ProcessorUse {
+            own: mean(|one| one.own),
+            clients: mean(|one| one.clients),
+            others: mean(|one| one.others),
+        })
     }
 
     /// One row for each file over all its known moments; a file without any has the last reason.
