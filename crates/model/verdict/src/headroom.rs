@@ -46,9 +46,11 @@ const PAGE_BYTES: f64 = 8192.0;
 /// Device writes for one write of the log and its sync, at most: the log's own, a flush that a stacked device counts, and the
 /// file system's journal.
 const WRITES_PER_SYNC_MAX: f64 = 4.0;
-/// A page is written at most this often for each time that it was read or filled: InnoDB writes it to its doublewrite buffer
-/// too.
-const WRITES_PER_PAGE_MAX: f64 = 2.0;
+/// Bytes written for each byte of a page that was read or filled: once, or twice where a doublewrite buffer has them too. More
+/// are writes of the same pages again.
+const WRITES_PER_PAGE: f64 = 1.5;
+/// The same at least.
+const WRITES_PER_PAGE_MIN: f64 = 1.0;
 /// Outstanding I/Os at the knee where no curve has one.
 const KNEE_DEFAULT: f64 = 16.0;
 /// A database that needs all of the storage has at least this many I/Os outstanding beside that of its log, even where a cap
@@ -59,36 +61,51 @@ const OUTSTANDING_MIN: f64 = 8.0;
 const PROCESSOR_ECONOMY: f64 = 6.0;
 /// Processors need up to this many times more for each transaction when all of them work, for switches between sessions
 /// and cold caches. Measured for batches of PostgreSQL: 1.4.
-const PROCESSOR_CONGESTION: f64 = 1.5;
+const PROCESSOR_CONGESTION: f64 = 1.4;
+/// The same at most: to be on the safe side.
+const PROCESSOR_CONGESTION_MAX: f64 = 2.0;
 /// Part of the processors that the scheduler leaves to many sessions beside other programs that would take all of them.
 const FAIR_SHARE: f64 = 0.5;
 /// The smallest write of a log.
 const LOG_WRITE_BYTES_MIN: f64 = 512.0;
-/// The largest write of a log whose time is measured.
+/// The largest write of a log whose time is measured, and the largest of SQL Server.
 const LOG_WRITE_BYTES_FULL: f64 = 61_440.0;
+/// What PostgreSQL and InnoDB write at once where commits bring so much: their buffers hold 16 MiB by default.
+const LOG_WRITE_BYTES_LARGE: f64 = 1_048_576.0;
 const MIB: f64 = 1024.0 * 1024.0;
 /// Seconds between the I/Os of a flow whose bytes alone count.
 const ONE_IO_SECONDS: f64 = 1e6;
 /// A range whose ends differ by less needs no reason.
 const RANGE_WORTH_SAYING: f64 = 1.25;
-
 /// The largest factor that is searched for.
 const FACTOR_MAX: f64 = 1e9;
 
 /// Today's flows, with the log's writes apart, which commits share.
 struct Growth {
-    /// What grows with the work if few of the device's writes belong to the log, and all page writes grow.
-    most: Vec<Flow>,
-    /// The same if many of them do, without the part of a block that each write of the log rewrites, and without the pages
-    /// that are written again and again.
-    least: Vec<Flow>,
-    /// Writes of those pages.
-    same_pages: Vec<Flow>,
+    reads: Vec<Flow>,
+    /// Page writes if few of the device's writes belong to the log, and its bytes as one flow.
+    most: [Flow; 2],
+    /// The same if many of them do, without the part of a block that each write of the log rewrites.
+    least: [Flow; 2],
+    /// Bytes of pages that were read or that records filled, for each byte of pages that was written.
+    fresh: f64,
     /// The device's writes for the log if many of them do, for each commit that waited.
     log_writes_each: f64,
     /// Bytes of the log a second, without rewritten parts of blocks.
     records_per_s: f64,
     log_bytes_each: f64,
+}
+
+impl Growth {
+    /// All I/O but the log's when the work is `factor` times as much, if pages are written so often for each time that they
+    /// are read or filled, and otherwise stay as many.
+    fn grown(&self, factor: f64, writes_per_page: f64) -> Vec<Flow> {
+        let fresh = (self.fresh * writes_per_page).min(1.0);
+        let times = |flow: &Flow, factor: f64| Flow { per_second: flow.per_second * factor, ..*flow };
+        let [pages, log] = &self.least;
+        let reads = self.reads.iter().map(|flow| times(flow, factor));
+        reads.chain([times(pages, 1.0 + fresh * (factor - 1.0)), times(log, factor)]).collect()
+    }
 }
 
 impl Case<'_> {
@@ -123,28 +140,23 @@ impl Case<'_> {
             bytes => bytes,
         };
         let records_per_s = log_per_s * kept;
-        // Pages that no read brought and no record filled were written before.
         let brought = reads.iter().map(|flow| flow.per_second * flow.bytes).sum::<f64>() + records_per_s;
-        let fresh =
-            if page_bytes > 0.0 { (WRITES_PER_PAGE_MAX * brought / page_bytes).min(1.0) } else { 0.0 };
-        let page_writes = |ios: f64, part: f64| {
-            let (per_second, bytes) = (ios * part, page_bytes / ios.max(f64::MIN_POSITIVE));
-            (per_second > 0.0).then_some(Flow { per_second, bytes, ..writes })
+        let pages = |ios: f64| match ios {
+            0.0 => Flow { per_second: 0.0, bytes: PAGE_BYTES, ..writes },
+            ios => Flow { per_second: ios, bytes: page_bytes / ios, ..writes },
         };
         // Bytes of the log alone: as one large I/O, whose own cost does not count.
-        let log_bytes = |per_second: f64| Flow {
+        let log = |bytes_per_s: f64| Flow {
             pattern: Pattern::Sequential,
             per_second: 1.0 / ONE_IO_SECONDS,
-            bytes: per_second * ONE_IO_SECONDS,
+            bytes: bytes_per_s * ONE_IO_SECONDS,
             ..writes
         };
-        let growing =
-            |pages: Option<Flow>, log: Flow| reads.iter().copied().chain(pages).chain([log]).collect();
-        let (most, least) = (writes.per_second - log_per_s, writes.per_second - log_ios);
         Some(Growth {
-            most: growing(page_writes(most, 1.0), log_bytes(log_per_s * log_bytes_each)),
-            least: growing(page_writes(least, fresh), log_bytes(records_per_s)),
-            same_pages: page_writes(least, 1.0 - fresh).into_iter().collect(),
+            reads,
+            most: [pages(writes.per_second - log_per_s), log(log_per_s * log_bytes_each)],
+            least: [pages(writes.per_second - log_ios), log(records_per_s)],
+            fresh: brought / page_bytes.max(1.0),
             log_writes_each: log_ios / log_per_s,
             records_per_s,
             log_bytes_each,
@@ -164,27 +176,26 @@ impl Case<'_> {
             per_second: growth.log_writes_each * 1e9 / each_ns,
             bytes,
         };
-        // Full log writes of 60 KiB, one after the other.
-        let records_per_s = growth.records_per_s;
+        let fastest = capability.curves.iter().flat_map(|curve| &curve.points).map(|point| point.mib_per_s);
+        let bytes_per_s_max = fastest.fold(0.0, f64::max) * MIB;
+        // Full log writes, one after the other.
         let full_ns = expected_commit_ns(capability, LOG_WRITE_BYTES_FULL).unwrap_or(each_ns);
-        let full_writes = LOG_WRITE_BYTES_FULL * 1e9 / full_ns / records_per_s;
-        let most = used(&growth.most)?;
+        let large_ns = full_ns + (LOG_WRITE_BYTES_LARGE - LOG_WRITE_BYTES_FULL) / bytes_per_s_max * 1e9;
+        let full_writes = LOG_WRITE_BYTES_FULL * 1e9 / full_ns / growth.records_per_s;
+        let large_writes = LOG_WRITE_BYTES_LARGE * 1e9 / large_ns / growth.records_per_s;
+        let most: Vec<Flow> = growth.reads.iter().chain(&growth.most).copied().collect();
+        let most = used(&most)?;
         let low = ((1.0 - used(&[log])?).max(0.0) / most).min(full_writes).max(now);
         let curve = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
         let knee = curve.and_then(|curve| curve.knee.as_ref()).map_or(KNEE_DEFAULT, |knee| knee.outstanding);
         let outstanding = knee.max(OUTSTANDING_MIN);
-        let least = |share: f64| {
+        let until = |share: f64, writes_per_page: f64| {
             largest_factor(|factor| {
-                let grown =
-                    growth.least.iter().map(|flow| Flow { per_second: flow.per_second * factor, ..*flow });
-                let flows: Vec<Flow> = grown.chain(growth.same_pages.iter().copied()).collect();
-                used(&flows).is_none_or(|used| used <= share)
+                used(&growth.grown(factor, writes_per_page)).is_none_or(|used| used <= share)
             })
         };
-        let plan = least(outstanding / (outstanding + 1.0)).min(full_writes).max(low);
-        let fastest = capability.curves.iter().flat_map(|curve| &curve.points).map(|point| point.mib_per_s);
-        let bandwidth = fastest.fold(0.0, f64::max) * MIB / records_per_s;
-        let high = least(1.0).min(bandwidth).max(plan);
+        let plan = until(outstanding / (outstanding + 1.0), WRITES_PER_PAGE).min(large_writes).max(low);
+        let high = until(1.0, WRITES_PER_PAGE_MIN).min(bytes_per_s_max / growth.records_per_s).max(plan);
         if !high.is_finite() {
             return None;
         }
@@ -216,11 +227,13 @@ impl Case<'_> {
         let Some(used) = self.observation.processors().filter(|used| used.own > 0.0) else { return room };
         let grows = used.own + used.clients;
         let strict = ((1.0 - used.others) / grows).max(1.0);
-        let limit = strict.max(FAIR_SHARE / grows);
-        let least = (strict / PROCESSOR_CONGESTION).max(1.0);
+        let least = (strict / PROCESSOR_CONGESTION_MAX).max(1.0);
+        let limit = (strict / PROCESSOR_CONGESTION).max(FAIR_SHARE / grows).max(1.0);
         let high = room.high.min(PROCESSOR_ECONOMY / grows);
         if limit >= room.plan {
-            return Headroom { low: room.low.min(least), high: high.max(room.plan), ..room };
+            let may = || "the processors of this host may run out first".to_owned();
+            let reason = room.reason.or_else(|| (least * RANGE_WORTH_SAYING < room.plan).then(may));
+            return Headroom { low: room.low.min(least), high: high.max(room.plan), reason, ..room };
         }
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let clients = match used.clients {

@@ -31,7 +31,8 @@ fn commits_share_log_writes_as_they_become_many() {
     let (low, plan, high) = range(&verdict);
     // Log writes of 60 KiB take 3 ms: 15 commits of 4 KiB in each are 5,000 a second, 25 times as many as now, and each commit
     // by itself would be 40 times; the fastest curve has 62 MiB/s.
-    assert!((39.0..41.0).contains(&low) && (39.0..41.0).contains(&plan), "{low} {plan} {high}");
+    // Writes of 1 MiB have more of the bandwidth.
+    assert!((39.0..41.0).contains(&low) && low < plan && plan < high, "{low} {plan} {high}");
     assert!((75.0..85.0).contains(&high), "{high}");
     assert!(verdict.headroom_reason.unwrap().contains("commits share log writes"));
 }
@@ -72,8 +73,8 @@ fn processors_that_run_out_first_are_the_limit() {
     let load = Load { reads: 40, read_ns: 4 * MS, ..Load::default() };
     let verdict = verdict(&with_processors(steady(load), 0.25));
     let (low, plan, high) = range(&verdict);
-    // 80 % of them are there for the database, which uses 25 %, and perhaps half more for each transaction.
-    assert!((low - 3.2 / 1.5).abs() < 1e-9 && (plan - 3.2).abs() < 1e-9, "{low} {plan}");
+    // 80 % of them are there for the database, which uses 25 %, and 1.4 to 2 times that for each transaction when all work.
+    assert!((low - 3.2 / 2.0).abs() < 1e-9 && (plan - 3.2 / 1.4).abs() < 1e-9, "{low} {plan}");
     assert!((high - 24.0).abs() < 1e-9, "{high}");
     let reason = verdict.headroom_reason.unwrap();
     assert!(
@@ -88,7 +89,7 @@ fn clients_on_this_host_need_more_of_the_processors_with_the_work() {
     let used = ProcessorUse { own: 0.1, clients: 0.1, others: 0.2 };
     observation.moments.iter_mut().for_each(|moment| moment.processors = Some(used));
     let verdict = verdict(&observation);
-    assert!((verdict.headroom.unwrap() - 4.0).abs() < 1e-9, "{verdict:#?}");
+    assert!((verdict.headroom.unwrap() - 4.0 / 1.4).abs() < 1e-9, "{verdict:#?}");
     assert!(verdict.headroom_reason.unwrap().contains("its clients 10 %"));
 }
 
@@ -127,7 +128,7 @@ proptest! {
         if let Some(plan) = verdict.headroom {
             let (low, high) = (verdict.headroom_low.unwrap(), verdict.headroom_high.unwrap());
             prop_assert!(low > 0.0 && low <= plan && plan <= high && high.is_finite());
-            let processors = busy.map_or(f64::INFINITY, |busy| (0.8 / busy / 1.5).max(1.0));
+            let processors = busy.map_or(f64::INFINITY, |busy| (0.8 / busy / 2.0).max(1.0));
             let linear = (1.0 / verdict.utilisation.unwrap()).min(processors);
             prop_assert!(low >= linear * 0.999, "{low} of {linear}");
         }

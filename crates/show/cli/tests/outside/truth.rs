@@ -6,6 +6,7 @@
 //! databases: a slow disk whose capability is exactly known.
 
 mod engines;
+mod headroom;
 
 use crate::programs::Headroom;
 use engines::{Engine, Mariadb, Postgres, Sqlite};

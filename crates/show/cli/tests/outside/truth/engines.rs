@@ -187,13 +187,13 @@ impl Engine for Postgres {
 }
 
 /// Throws a file out of the page cache again and again, until dropped.
-struct Evicting {
+pub struct Evicting {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Evicting {
-    fn begin(file: &Path) -> Evicting {
+    pub fn begin(file: &Path) -> Evicting {
         let cache = PageCache::open(file).unwrap();
         cache.write_out().unwrap();
         let over = Arc::new(AtomicBool::new(false));
