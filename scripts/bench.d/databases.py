@@ -1,5 +1,5 @@
 """Disks, servers and loads for the benchmarks that run real databases as fast as they can."""
-import json, os, pwd, re, shutil, signal, subprocess, tempfile, time
+import itertools, json, os, pwd, re, shutil, signal, subprocess, tempfile, time
 from pathlib import Path
 
 ROWS = 2_000_000
@@ -77,7 +77,9 @@ while True:
     done += 1
     now = time.monotonic()
     if now - told >= 1:
-        print(f"tps: {done / (now - told):.2f}", flush=True)
+        # A line for each second, also of a transaction that waited for several.
+        for _ in range(int(now - told)):
+            print(f"tps: {done / (now - told):.2f}", flush=True)
         done, told = 0, now
 """
 
@@ -152,6 +154,8 @@ class Server:
     """A server in control groups of memory and of processor time."""
 
     memory_mib = 320
+    # More than memory has room for, or than can do anything at once, are not tried.
+    sessions_max = 96
 
     def __init__(self, home, disk):
         self.data = disk.mount / self.user
@@ -226,7 +230,7 @@ class Postgres(Server):
         super().__init__(home, disk)
         self.bin = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
         run("setpriv", "--reuid", self.user, "--regid", self.user, "--clear-groups", self.bin / "initdb", "-D", self.data, "-A", "trust", "-U", "bench")
-        settings = ["listen_addresses=", f"unix_socket_directories={self.socket}", "shared_buffers=32MB", "max_connections=80", "track_io_timing=on",
+        settings = ["listen_addresses=", f"unix_socket_directories={self.socket}", "shared_buffers=32MB", "max_connections=120", "track_io_timing=on",
                     "track_wal_io_timing=on", "autovacuum=off", "max_wal_size=1GB", "wal_init_zero=on", "min_wal_size=512MB"]
         self.start(f"{self.bin}/postgres -D {self.data} " + " ".join(f"-c {one}" for one in settings))
         self.source = f"postgres:host={self.socket} user=bench dbname=postgres"
@@ -246,6 +250,7 @@ class Mariadb(Server):
     name, user = "MariaDB", "mysql"
     # It bypasses the page cache; besides its buffer pool it takes 200 MiB.
     memory_mib = 512
+    sessions_max = 192
     FILL = [
         "CREATE DATABASE bench",
         "CREATE TABLE bench.items (id INT PRIMARY KEY, n INT, payload VARCHAR(600)) ENGINE=InnoDB",
@@ -258,7 +263,7 @@ class Mariadb(Server):
         file = f"{self.socket}/m.sock"
         run("mariadb-install-db", "--no-defaults", f"--datadir={self.data}", f"--user={self.user}", "--auth-root-authentication-method=normal", "--skip-test-db")
         settings = [f"--datadir={self.data}", f"--socket={file}", "--skip-networking", "--innodb-buffer-pool-size=128M", "--innodb-log-file-size=512M",
-                    "--performance-schema=ON", "--max-connections=200", "--innodb-flush-method=O_DIRECT", "--pid-file=" + f"{self.socket}/pid"]
+                    "--performance-schema=ON", "--max-connections=300", "--innodb-flush-method=O_DIRECT", "--pid-file=" + f"{self.socket}/pid"]
         self.start("/usr/sbin/mariadbd --no-defaults " + " ".join(settings))
         self.source = f"mysql://root@localhost/?socket={file}"
         self.driver = ["--db-driver=mysql", f"--mysql-socket={file}", "--mysql-user=root", "--mysql-db=bench"]
@@ -280,6 +285,7 @@ class Mariadb(Server):
 
 class Sqlite(Server):
     name, user = "SQLite", "root"
+    sessions_max = 16
 
     def __init__(self, home, disk, binary):
         super().__init__(home, disk)
@@ -315,6 +321,7 @@ db.commit()
 
 class Pagestore(Server):
     name, user = "pagestore", "root"
+    sessions_max = 384
 
     def __init__(self, home, disk, driver):
         super().__init__(home, disk)
@@ -363,7 +370,7 @@ class Load:
     def read(self):
         """Transactions a second, each second, of all processes together."""
         rates = [[float(rate) for rate in re.findall(r"tps: ([0-9.]+)", text)] for text in self.text()]
-        self.rates = [sum(seconds) for seconds in zip(*rates)]
+        self.rates = [sum(seconds) for seconds in itertools.zip_longest(*rates, fillvalue=0)]
         return self.rates
 
     def end(self):

@@ -21,6 +21,9 @@ use stream::random::{Random, below, exponential, seeded};
 const ITEM_BYTES: usize = 500;
 /// Items of one transaction while the store is filled.
 const ITEMS_AT_ONCE: u32 = 10_000;
+/// Every so many items one is read before the load begins, so that the inner pages of the tree are in memory: fewer items than
+/// one of these has below it.
+const WARM_UP_STRIDE: usize = 500;
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -128,6 +131,9 @@ fn run(directory: &Path, work: Work) -> Result<()> {
     let store = Store::open(directory, Options::default())?;
     let tables = store.read()?;
     let (items, events) = (tables.table("items")?, tables.table("events")?);
+    for id in (0..work.rows).step_by(WARM_UP_STRIDE) {
+        tables.get(items, &id.to_be_bytes())?;
+    }
     drop(tables);
     // Keys that rise from one run to the next.
     let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);

@@ -134,7 +134,9 @@ impl Case<'_> {
         let log_bytes_each = commits.average_bytes().known().unwrap_or(0.0);
         let page_bytes = (writes.per_second * writes.bytes - log_per_s * log_bytes_each).max(0.0);
         let log_ios_max = (log_per_s * WRITES_PER_SYNC_MAX).min(writes.per_second - page_bytes / PAGE_BYTES);
-        let log_ios = log_ios_max.max(log_per_s);
+        // Devices split large writes.
+        let split = (log_bytes_each / LOG_WRITE_BYTES_FULL).ceil().max(1.0);
+        let log_ios = log_ios_max.max(log_per_s * split).min(writes.per_second);
         let kept = match log_bytes_each {
             LOG_BLOCK_BYTES.. => log_bytes_each - LOG_BLOCK_BYTES + 1.0,
             bytes => bytes,

@@ -35,7 +35,7 @@ fn the_headroom_of_reads_and_of_commits_comes_true() {
     // No row is read from memory for long.
     let _evicting =
         Evicting::begin(&server.data_directory().join(server.sql("SELECT pg_relation_filepath('items')")));
-    let capped = |kind| disk.throttle(kind, IOS_A_SECOND);
+    let mut capped = |kind| disk.throttle(kind, IOS_A_SECOND);
     if !(capped(CapKind::ReadIops) && capped(CapKind::WriteIops)) {
         return;
     }
