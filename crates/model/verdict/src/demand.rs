@@ -97,6 +97,12 @@ pub(crate) fn reads(moments: &[Moment], floor_ns: Option<u64>) -> Reads {
     Reads { ops, waited_ns: waited_ns.saturating_add(known_ns) }
 }
 
+/// Bytes of pages that the database wrote, whether or not they have reached the device.
+pub(crate) fn page_bytes_written(moments: &[Moment]) -> u64 {
+    let data = files(moments).filter(|(file, _)| file.file.kind == FileKind::Data);
+    data.map(|(_, delta)| delta.counters.write.bytes).fold(0, u64::saturating_add)
+}
+
 fn untimed(ops: Ops) -> Ops {
     Ops { stall_ns: Figure::unknown(Reason::NotCounted), ..ops }
 }

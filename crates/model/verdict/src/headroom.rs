@@ -6,6 +6,7 @@
 //! page writes                  x times as many                                             low
 //!                              x times as many as pages were read or filled; more are      plan, high
 //!                              the same pages again, and those do not become more
+//!                              those that the page cache still holds are added             low, plan, high
 //! bytes of log records         x times as many; the rest of a block is rewritten less often
 //! log writes                   F(x) = min(x F, 1 / L): one follows the other, and the      low: L of a storage at rest
 //!                              commits that arrive during one share the next one           plan: L at the knee
@@ -21,6 +22,7 @@
 //! al. 1984). At the knee N I/Os are outstanding, and one of them is the log's: it gets 1 / (N + 1) of the operations.
 
 use crate::case::Case;
+use crate::demand::page_bytes_written;
 use crate::figures::{expected_commit_ns, utilisation};
 use capability::{Flow, Side};
 use workload::Pattern;
@@ -87,6 +89,8 @@ struct Growth {
     most: [Flow; 2],
     /// The same if many of them do, without the part of a block that each write of the log rewrites.
     least: [Flow; 2],
+    /// Page writes that the page cache still holds: what records of the log fill is written as pages too.
+    held_back: Flow,
     /// Bytes of pages that were read or that records filled, for each byte of pages that was written.
     fresh: f64,
     /// The device's writes for the log if many of them do, for each commit that waited.
@@ -104,7 +108,8 @@ impl Growth {
         let times = |flow: &Flow, factor: f64| Flow { per_second: flow.per_second * factor, ..*flow };
         let [pages, log] = &self.least;
         let reads = self.reads.iter().map(|flow| times(flow, factor));
-        reads.chain([times(pages, 1.0 + fresh * (factor - 1.0)), times(log, factor)]).collect()
+        let pages = times(pages, 1.0 + fresh * (factor - 1.0));
+        reads.chain([pages, times(&self.held_back, factor), times(log, factor)]).collect()
     }
 }
 
@@ -117,7 +122,7 @@ impl Case<'_> {
         let storage = if self.observation.commits_one_by_one {
             self.one_by_one(single)
         } else {
-            self.growth().and_then(|growth| self.shared_log(&growth, now)).unwrap_or(single)
+            self.growth().and_then(|growth| self.shared_log(&growth)).unwrap_or(single)
         };
         Some(self.with_processors(storage))
     }
@@ -142,6 +147,8 @@ impl Case<'_> {
             bytes => bytes,
         };
         let records_per_s = log_per_s * kept;
+        let written_per_s = page_bytes_written(&self.observation.moments) as f64 / figures.elapsed_s;
+        let held_back = (written_per_s.min(records_per_s) - page_bytes).max(0.0);
         let brought = reads.iter().map(|flow| flow.per_second * flow.bytes).sum::<f64>() + records_per_s;
         let pages = |ios: f64| match ios {
             0.0 => Flow { per_second: 0.0, bytes: PAGE_BYTES, ..writes },
@@ -158,6 +165,7 @@ impl Case<'_> {
             reads,
             most: [pages(writes.per_second - log_per_s), log(log_per_s * log_bytes_each)],
             least: [pages(writes.per_second - log_ios), log(records_per_s)],
+            held_back: Flow { per_second: held_back / PAGE_BYTES, bytes: PAGE_BYTES, ..writes },
             fresh: brought / page_bytes.max(1.0),
             log_writes_each: log_ios / log_per_s,
             records_per_s,
@@ -166,9 +174,11 @@ impl Case<'_> {
     }
 
     /// Commits of many sessions share the writes of the log.
-    fn shared_log(&self, growth: &Growth, now: f64) -> Option<Headroom> {
+    fn shared_log(&self, growth: &Growth) -> Option<Headroom> {
         let capability = self.capability?;
         let used = |flows: &[Flow]| utilisation(capability, flows).map(|used| used.value);
+        // If all of it grew alike.
+        let linear = 1.0 / used(&[self.figures.flows()?, vec![growth.held_back]].concat())?;
         let bytes = growth.log_bytes_each.max(LOG_WRITE_BYTES_MIN);
         // One after the other, at a storage at rest.
         let each_ns = expected_commit_ns(capability, bytes).or_else(|| self.figures.commit_ns())?;
@@ -185,9 +195,10 @@ impl Case<'_> {
         let large_ns = full_ns + (LOG_WRITE_BYTES_LARGE - LOG_WRITE_BYTES_FULL) / bytes_per_s_max * 1e9;
         let full_writes = LOG_WRITE_BYTES_FULL * 1e9 / full_ns / growth.records_per_s;
         let large_writes = LOG_WRITE_BYTES_LARGE * 1e9 / large_ns / growth.records_per_s;
-        let most: Vec<Flow> = growth.reads.iter().chain(&growth.most).copied().collect();
+        let most: Vec<Flow> =
+            growth.reads.iter().chain(&growth.most).chain([&growth.held_back]).copied().collect();
         let most = used(&most)?;
-        let low = ((1.0 - used(&[log])?).max(0.0) / most).min(full_writes).max(now);
+        let low = ((1.0 - used(&[log])?).max(0.0) / most).min(full_writes).max(linear);
         let curve = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
         let knee = curve.and_then(|curve| curve.knee.as_ref()).map_or(KNEE_DEFAULT, |knee| knee.outstanding);
         let outstanding = knee.max(OUTSTANDING_MIN);

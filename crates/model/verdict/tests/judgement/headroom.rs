@@ -1,6 +1,7 @@
 //! How many times today's work can be carried, of a disk of 4,000 reads or 8,000 writes a second.
 
 use crate::builder::*;
+use filestats::{FileKind, Interval, Ops};
 use proptest::prelude::*;
 use verdict::{Observation, ProcessorUse, Verdict, VerdictKind};
 use workload::{Cap, CapKind};
@@ -55,6 +56,29 @@ fn pages_that_are_written_again_and_again_do_not_become_more() {
     let (low, plan, high) = range(&verdict(&steady(load)));
     // No page was read, and records of 0.8 MiB a second fill few of the 6.4 MiB that are written.
     assert!((8.0..=10.1).contains(&low) && plan > 15.0 && high > 20.0, "{low} {plan} {high}");
+}
+
+#[test]
+fn pages_that_the_page_cache_still_holds_are_written_too() {
+    // Commits of 32 KiB of log, and nothing else at the device.
+    let load =
+        Load { commits: 200, sync_ns: 2 * MS, writeback: 600, writeback_ns: 2 * MS, ..Load::default() };
+    let with_pages = |pages: u64| {
+        let mut observation = steady(load);
+        for file in observation.moments.iter_mut().flat_map(|moment| &mut moment.files) {
+            let Interval::Known(delta) = &mut file.interval else { panic!() };
+            match file.file.kind {
+                FileKind::Log => delta.counters.write.bytes *= 8,
+                _ => delta.counters.write = Ops::timed(pages, pages * 8192, 0),
+            }
+        }
+        range(&verdict(&observation))
+    };
+    let (low, ..) = with_pages(0);
+    assert!((9.9..10.1).contains(&low), "{low}");
+    // 600 pages a second that records fill: 1,400 of 8,000 writes.
+    let (low, _, high) = with_pages(800);
+    assert!((5.6..5.8).contains(&low) && high < 14.0, "{low} {high}");
 }
 
 #[test]
