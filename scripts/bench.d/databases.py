@@ -34,7 +34,7 @@ local kinds = {
     for at = 1, 200 do rows[at] = "('" .. string.rep("x", 400) .. "')" end
     con:query("INSERT INTO events (payload) VALUES " .. table.concat(rows, ","))
   end,
-  scans = function() local at = id() con:query("SELECT SUM(LENGTH(payload)) FROM items WHERE id BETWEEN " .. at .. " AND " .. at + 9999) end,
+  scans = function() local at = id() con:query("SELECT SUM(LENGTH(payload)) FROM items WHERE id BETWEEN " .. at .. " AND " .. at + 2999) end,
   tens = function()
     con:query("BEGIN")
     for _ = 1, 10 do update() end
@@ -66,7 +66,7 @@ def together(count, bytes):
     for _ in range(count): db.execute("INSERT INTO events (payload) VALUES (?)", ("x" * bytes,))
     db.execute("COMMIT")
 do = {"points": read, "ranges": lambda: sum_of(200), "updates": update, "commits": insert, "batches": lambda: together(10, 100),
-      "load": lambda: together(200, 400), "scans": lambda: sum_of(10000),
+      "load": lambda: together(200, 400), "scans": lambda: sum_of(3000),
       "mix": lambda: update() if random.randint(1, 10) == 1 else read()}[kind]
 due, done, told = time.monotonic(), 0, time.monotonic()
 while True:

@@ -7,7 +7,7 @@
 //!
 //! | kind | a transaction |
 //! |---|---|
-//! | `points`, `ranges`, `scans` | reads 1, 200 or 10,000 items from a random one on |
+//! | `points`, `ranges`, `scans` | reads 1, 200 or 3,000 items from a random one on |
 //! | `updates` | changes a random item |
 //! | `commits`, `batches`, `load` | inserts 1 or 10 events of 100 bytes, or 200 of 400 |
 //! | `mix` | a read of one item, or each tenth time a change |
@@ -53,7 +53,7 @@ impl Kind {
         Some(match name {
             "points" => Kind::Read { items: 1 },
             "ranges" => Kind::Read { items: 200 },
-            "scans" => Kind::Read { items: 10_000 },
+            "scans" => Kind::Read { items: 3_000 },
             "updates" => Kind::Update,
             "commits" => Kind::Insert { events: 1, bytes: 100 },
             "batches" => Kind::Insert { events: 10, bytes: 100 },

@@ -28,6 +28,7 @@ struct Sample {
     files: Snapshot,
     device: Option<Snapshot>,
     processors: Option<Processors>,
+    commits: Option<u64>,
     label: Option<&'static str>,
 }
 
@@ -133,6 +134,7 @@ impl<'a> Observer<'a> {
             // It asks the server for its counters.
             self.clients.remove(&std::process::id());
         }
+        let commits = self.source.commits();
         let processors = Processors::read(self.source.processes(), &self.clients);
         if let Some(last) = self.samples.last() {
             let devices = last.device.as_ref().zip(device.as_ref());
@@ -146,9 +148,11 @@ impl<'a> Observer<'a> {
                 device: devices
                     .and_then(|(last, now)| intervals(last, now, Rules::default()).into_iter().next()),
                 processors: both.and_then(|(last, now)| now.since(last)),
+                // The counter begins again when the server restarts.
+                commits: last.commits.zip(commits).and_then(|(last, now)| now.checked_sub(last)),
             });
         }
-        self.samples.push(Sample { files, device, processors, label });
+        self.samples.push(Sample { files, device, processors, commits, label });
         Ok(())
     }
 

@@ -2,10 +2,11 @@
 
 use crate::Evidence;
 use crate::case::{Case, Wait};
-use crate::figures::expected_commit_ns;
+use crate::figures::{IOS_TO_COMPARE, expected_commit_ns};
 use workload::{Cap, CapKind, Unit};
 
 pub const DATABASE: &str = "the database's file statistics";
+pub const COMMITS: &str = "the database's count of commits, those that only read included";
 pub const DEVICE: &str = "the device's counters (/proc/diskstats)";
 pub const CAPABILITY: &str = "measured capability";
 pub const COMMITS_BY_DEVICE: &str = "the device's counters, since the database does not time its log";
@@ -85,6 +86,25 @@ impl Case<'_> {
         evidence
     }
 
+    /// How many transactions were committed, and how many of them a log write stood for.
+    fn commits_shared(&self) -> Vec<Evidence> {
+        let Some(per_s) = self.observation.commits_per_s().filter(|per_s| *per_s > 0.0) else {
+            return vec![];
+        };
+        let mut evidence =
+            vec![self.observed("transactions committed a second", per_s, Unit::PerSecond, COMMITS)];
+        if self.figures.commits.count >= IOS_TO_COMPARE {
+            let written = self.figures.commits.count as f64 / self.figures.elapsed_s;
+            evidence.push(self.observed(
+                "transactions for each write of the log",
+                per_s / written,
+                Unit::Times,
+                COMMITS,
+            ));
+        }
+        evidence
+    }
+
     /// The other programs of this host that used the storage.
     pub fn neighbours(&self) -> Vec<Evidence> {
         let all = self.observation.neighbours.iter();
@@ -108,6 +128,7 @@ impl Case<'_> {
                 self.observed("I/Os a second of the database", database.iops(), Unit::PerSecond, DATABASE),
             ]);
         }
+        evidence.extend(self.commits_shared());
         if let Some(device) = &self.figures.device {
             evidence.extend([
                 self.observed("I/Os a second at the device", device.iops(), Unit::PerSecond, DEVICE),

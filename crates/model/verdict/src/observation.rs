@@ -20,6 +20,9 @@ pub struct Moment {
     /// How busy this host's processors were, where the database runs here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<ProcessorUse>,
+    /// Transactions that the database committed, as it counts them: those that only read may be among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits: Option<u64>,
 }
 
 /// Shares of the processor time of a host, 0 to 1.
@@ -138,6 +141,14 @@ impl Observation {
         let mut elsewhere: Vec<Elsewhere> = elsewhere.collect();
         elsewhere.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.drive.cmp(&b.drive)));
         elsewhere
+    }
+
+    /// Transactions committed a second over the moments that know it.
+    pub(crate) fn commits_per_s(&self) -> Option<f64> {
+        let known = self.moments.iter().filter_map(|moment| moment.commits.zip(moment.database()));
+        let (commits, ns) =
+            known.fold((0_u64, 0_u64), |sum, (commits, delta)| (sum.0 + commits, sum.1 + delta.elapsed_ns));
+        (ns > 0).then(|| commits as f64 * 1e9 / ns as f64)
     }
 
     /// Mean use of the processors over the moments that know it.

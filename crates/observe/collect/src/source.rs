@@ -128,6 +128,11 @@ pub trait Source {
         false
     }
 
+    /// Transactions that it had committed since it started, at the last snapshot. Those that only read may be among them.
+    fn commits(&self) -> Option<u64> {
+        None
+    }
+
     /// The notes of the last snapshot that only say what the figures mean: nothing could be switched on, granted or
     /// repaired.
     fn remarks(&self) -> &[String] {

@@ -180,6 +180,7 @@ pub fn second(at: u64, load: &Load) -> Moment {
         elsewhere: vec![],
         device: Some(device),
         processors: None,
+        commits: None,
     }
 }
 

@@ -45,6 +45,7 @@ fn observed_of(seconds: u64, each: impl Fn(u64) -> (Vec<FileInterval>, FileInter
             elsewhere: vec![],
             device: Some(device),
             processors: None,
+            commits: None,
         }
     };
     Observation { moments: (0..seconds).map(moment).collect(), ..Observation::default() }

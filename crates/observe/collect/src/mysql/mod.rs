@@ -67,6 +67,7 @@ pub struct Mysql {
     resets: Resets,
     /// Of the last snapshot.
     remarks: Vec<String>,
+    commits: Option<u64>,
 }
 
 impl Mysql {
@@ -91,6 +92,7 @@ impl Mysql {
             processes: Vec::new(),
             resets: Resets::new(),
             remarks: Vec::new(),
+            commits: None,
         };
         mysql.keep_server(&session);
         mysql.session = Some(session);
@@ -133,6 +135,10 @@ impl Source for Mysql {
         &self.processes
     }
 
+    fn commits(&self) -> Option<u64> {
+        self.commits
+    }
+
     fn remarks(&self) -> &[String] {
         &self.remarks
     }
@@ -156,6 +162,7 @@ impl Source for Mysql {
         let mut notes = notes::notes(&statistics, &session.server, &session.user);
         self.login.notes().iter().for_each(|note| notes.add_lack(note));
         self.remarks = notes.remarks;
+        self.commits = statistics.status.get("handler_commit").copied();
         let snapshot = Snapshot {
             source: self.name.replacen(' ', ":", 1),
             taken_unix_ns: statistics.taken_unix_ns,

@@ -37,6 +37,8 @@ pub struct Live {
     directory: PathBuf,
     reader: Option<Reader>,
     processes: Vec<u32>,
+    /// Of the last snapshot.
+    commits: Option<u64>,
 }
 
 impl Live {
@@ -54,6 +56,7 @@ impl Live {
             directory,
             reader: Some(reader),
             processes,
+            commits: None,
         })
     }
 
@@ -97,6 +100,10 @@ impl Source for Live {
         Some(&self.directory)
     }
 
+    fn commits(&self) -> Option<u64> {
+        self.commits
+    }
+
     /// While no process has the store open, a snapshot is empty.
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let directory = self.directory.clone();
@@ -111,6 +118,7 @@ impl Source for Live {
             let instance = format!("pagestore pid {}{command}", process.pid);
             Some((instance, epoch, reader.file_statistics()?, reader.commit_times()?))
         });
+        self.commits = counters.as_ref().map(|(.., times)| times.commits());
         Ok(match counters {
             Some((instance, epoch, files, times)) => snapshot(&directory, instance, epoch, files, &times),
             None => empty(&directory),

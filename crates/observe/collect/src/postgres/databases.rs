@@ -10,9 +10,9 @@ pub(super) const READS: &str = "
     SELECT datid, datname, blks_read, blk_read_time, extract(epoch FROM stats_reset) AS reset
       FROM pg_stat_database";
 
-/// A temporary file is counted when it is deleted, with its size at that time.
-pub(super) const TEMP_FILES: &str = "
-    SELECT datid, datname, temp_bytes, extract(epoch FROM stats_reset) AS reset
+/// A temporary file is counted when it is deleted, with its size at that time. Commits of read-only transactions count too.
+pub(super) const TEMP_FILES_AND_COMMITS: &str = "
+    SELECT datid, datname, temp_bytes, xact_commit, extract(epoch FROM stats_reset) AS reset
       FROM pg_stat_database WHERE datname IS NOT NULL";
 
 /// Blocks read by a database's sessions. What they write is in the samples of the writers (up to 15).
@@ -30,6 +30,11 @@ pub(super) fn temp_files(row: &SimpleQueryRow, server: &Server, state: &ServerSt
     let write = untimed(bytes.div_ceil(server.block_bytes.max(1)), bytes);
     let subject = subject(row, "temp files", FileKind::Temp);
     Some(vec![server.sample(state, subject, Counters::without_syncs(UNCOUNTED, write))])
+}
+
+/// Transactions of all databases.
+pub(super) fn commits(rows: &[SimpleQueryRow]) -> Option<u64> {
+    rows.iter().map(|row| row.count("xact_commit")).sum()
 }
 
 /// A database that was dropped and created again has another number.

@@ -76,6 +76,7 @@ pub struct Postgres {
     names: Option<FileNames>,
     /// Of the last snapshot.
     remarks: Vec<String>,
+    commits: Option<u64>,
 }
 
 impl Postgres {
@@ -90,8 +91,16 @@ impl Postgres {
         let database = format!("{} {}", settings.place, settings.database);
         let worker = Worker::start(connection, settings)?;
         let data_directory = worker.request(Request::DataDirectory)?;
-        let (processes, names, remarks) = (Vec::new(), None, Vec::new());
-        Ok(Postgres { name, worker, processes, data_directory, database, names, remarks })
+        Ok(Postgres {
+            name,
+            worker,
+            processes: Vec::new(),
+            data_directory,
+            database,
+            names: None,
+            remarks: Vec::new(),
+            commits: None,
+        })
     }
 
     /// Publishes from now on which relations the cluster's files hold, if it runs on this machine: those of the connected
@@ -128,6 +137,10 @@ impl Source for Postgres {
         REPORTING_DELAY
     }
 
+    fn commits(&self) -> Option<u64> {
+        self.commits
+    }
+
     fn remarks(&self) -> &[String] {
         &self.remarks
     }
@@ -136,6 +149,7 @@ impl Source for Postgres {
         let reading = self.worker.request(Request::Snapshot)?;
         self.processes = reading.processes;
         self.remarks = reading.remarks;
+        self.commits = reading.commits;
         if self.data_directory != reading.data_directory {
             self.data_directory = reading.data_directory;
             self.publish_names();

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 pub(super) struct Reading {
     pub snapshot: Snapshot,
     pub remarks: Vec<String>,
+    pub commits: Option<u64>,
     pub processes: Vec<u32>,
     pub data_directory: Option<PathBuf>,
 }
@@ -61,17 +62,19 @@ impl Sampler {
     /// Reads all counters in one round trip.
     pub async fn snapshot(&mut self) -> Result<Reading, PostgresError> {
         let views: Vec<(&str, Reader)> = match self.server.version {
-            18.. => vec![(io::SINCE_18, io::samples), (databases::TEMP_FILES, databases::temp_files)],
+            18.. => {
+                vec![(io::SINCE_18, io::samples), (databases::TEMP_FILES_AND_COMMITS, databases::temp_files)]
+            }
             16..=17 => vec![
                 (io::SINCE_16, io::samples),
                 (background::WAL, background::wal),
-                (databases::TEMP_FILES, databases::temp_files),
+                (databases::TEMP_FILES_AND_COMMITS, databases::temp_files),
             ],
             _ => vec![
                 (databases::READS, databases::reads),
                 (background::WRITERS, background::writers),
                 (background::WAL, background::wal),
-                (databases::TEMP_FILES, databases::temp_files),
+                (databases::TEMP_FILES_AND_COMMITS, databases::temp_files),
             ],
         };
         let mut statements = vec![server::STATE_QUERY];
@@ -82,8 +85,11 @@ impl Sampler {
         let mut tables = self.session.query(&statements.join(";\n")).await?.into_iter();
         let mut state = ServerState::from_row(&self.server, tables.next().unwrap_or_default().first())?;
         (state.timing, state.gaps) = self.timing.snapshot(state.timing, taken_unix_ns);
-        let mut samples: Vec<Sample> = Vec::new();
-        for ((_, read), table) in views.iter().zip(tables.by_ref()) {
+        let (mut samples, mut commits) = (Vec::<Sample>::new(), None);
+        for ((statement, read), table) in views.iter().zip(tables.by_ref()) {
+            if *statement == databases::TEMP_FILES_AND_COMMITS {
+                commits = databases::commits(&table);
+            }
             samples.extend(table.iter().filter_map(|row| read(row, &self.server, &state)).flatten());
         }
         self.local.fill_in_drives(&mut samples);
@@ -103,6 +109,7 @@ impl Sampler {
                 notes: notes.texts,
             },
             remarks: notes.remarks,
+            commits,
             processes: self.local.processes(),
             data_directory: self.local.data_directory(),
         })

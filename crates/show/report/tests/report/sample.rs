@@ -217,6 +217,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
             elsewhere: vec![],
             device: None,
             processors: None,
+            commits: None,
         };
     };
     let checkpoint = ops(load.commits / 40.0, 8192, load.device_write_ns);
@@ -239,6 +240,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
         elsewhere: vec![],
         device: Some(device),
         processors: None,
+        commits: None,
     }
 }
 

@@ -46,6 +46,8 @@ fn the_headroom_of_reads_and_of_commits_comes_true() {
     // All I/O would have to grow alike for that.
     let linear = 1.0 / commits["utilisation"].as_f64().unwrap();
     assert!(commits["headroom"].as_f64().unwrap() > 1.5 * linear, "{linear}: {commits:#}");
+    let shared = evidence(&commits, "transactions for each write of the log");
+    assert!((0.8..4.0).contains(&shared), "{shared}: {commits:#}");
     assert!(commits["headroom_reason"].is_string() && reads["headroom_high"].is_number());
 }
 
@@ -85,6 +87,8 @@ fn compare(server: &PostgresServer, headroom: &Headroom, row: &Row) -> Value {
     end(running);
     server.sql("CHECKPOINT");
     let truth = transactions_a_second(bench(6, &[])) / f64::from(row.paced);
+    let committed = evidence(&answer, "transactions committed a second") / f64::from(row.paced);
+    assert!((0.8..1.25).contains(&committed), "{committed} of those that were paced: {answer:#}");
     let figure = |name: &str| answer[name].as_f64().unwrap_or_else(|| panic!("no {name}: {answer:#}"));
     let (low, plan, high) = (figure("headroom_low"), figure("headroom"), figure("headroom_high"));
     println!("{}: {plan:.1} ({low:.1} to {high:.1}), in truth {truth:.1}", row.script);
@@ -92,6 +96,13 @@ fn compare(server: &PostgresServer, headroom: &Headroom, row: &Row) -> Value {
     assert!(low <= truth * 1.3 && high >= truth * 0.75, "{truth} in truth: {answer:#}");
     assert!(plan <= truth * row.times_too_high_max, "{truth} in truth: {answer:#}");
     answer
+}
+
+fn evidence(answer: &Value, what: &str) -> f64 {
+    let all = answer["evidence"].as_array().unwrap();
+    let fact =
+        all.iter().find(|fact| fact["what"] == what).unwrap_or_else(|| panic!("no {what}: {answer:#}"));
+    fact["value"].as_f64().unwrap()
 }
 
 fn end(mut child: Child) {
