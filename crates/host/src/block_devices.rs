@@ -5,6 +5,7 @@ mod loop_status;
 
 use crate::{DeviceNumber, Mounts};
 pub(crate) use loop_status::LoopStatus;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -168,6 +169,18 @@ impl BlockDevices {
         let below = self.directory(number).map(|directory| entries(&directory)).unwrap_or_default();
         let partitions = below.iter().filter(|path| is_partition(path));
         std::iter::once(number).chain(partitions.filter_map(|path| read_device_number(path))).collect()
+    }
+
+    /// All members of the mounted btrfs that the device is one of; `None` if it is of none.
+    pub fn btrfs_members(&self, device: DeviceNumber) -> Option<BTreeSet<DeviceNumber>> {
+        let file_systems = entries(&self.sysfs.join("fs/btrfs")).into_iter();
+        let mut members = file_systems.map(|directory| {
+            entries(&directory.join("devices"))
+                .iter()
+                .filter_map(|member| read_device_number(member))
+                .collect()
+        });
+        members.find(|members: &BTreeSet<DeviceNumber>| members.contains(&device))
     }
 
     pub fn loop_devices(&self) -> Vec<LoopDevice> {

@@ -31,6 +31,11 @@ impl DeviceNumber {
         metadata.file_type().is_block_device().then(|| DeviceNumber::from_dev(metadata.rdev()))
     }
 
+    /// From the kernel's own `dev_t`.
+    pub fn from_kernel_form(dev: u32) -> DeviceNumber {
+        DeviceNumber { major: dev >> 20, minor: dev & ((1 << 20) - 1) }
+    }
+
     /// The kernel's own `dev_t`, with 20 bits of minor; `None` where the number does not fit.
     pub fn kernel_form(self) -> Option<u32> {
         (self.major < 1 << 12 && self.minor < 1 << 20).then_some(self.major << 20 | self.minor)

@@ -6,6 +6,7 @@
 //! in_use          mounts, /proc/swaps, sysfs device_uses(number), file_uses(file), processes_using(device)
 //! diskstats       /proc/diskstats            read_diskstats: the counters of each device
 //! cgroups         cgroup v1 and v2           caps_for(devices, pid), throttle_files(kind), limits of memory
+//! open_devices    /proc/PID/fdinfo, mountinfo  open_devices(pid): where the files lie that a process has open
 //! process         /proc/PID                  ProcessStat::read, ProcessIo, ProcessIdentity::is_alive, pids, children_of
 //! local_clients   /proc/PID/fd, net/tcp      the processes that are connected to a server
 //! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
@@ -30,6 +31,7 @@ mod in_use;
 mod kernel;
 mod local_clients;
 mod mounts;
+mod open_devices;
 mod process;
 mod processors;
 mod swaps;
@@ -46,8 +48,9 @@ pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using}
 pub use kernel::{BOOT_ID, available_memory_bytes, boot_id, hostname, memory_figures, release};
 pub use local_clients::local_clients;
 pub use mounts::{MOUNTINFO, Mount, Mounts};
+pub use open_devices::open_devices;
 pub use process::{
-    ProcessIdentity, ProcessIo, ProcessStat, children_of, command_name, open_devices, pids, start_ticks,
+    ProcessIdentity, ProcessIo, ProcessStat, children_of, command_name, pids, program_of, start_ticks,
     threads_of, user_of,
 };
 pub use processors::ProcessorTimes;

@@ -90,6 +90,11 @@ impl Mounts {
         self.mount_of(path).map(|mount| mount.point.as_path())
     }
 
+    /// The mount that the kernel numbers so, as in `mnt_id` of /proc/PID/fdinfo.
+    pub(crate) fn with_id(&self, id: u64) -> Option<&Mount> {
+        self.0.iter().find(|mount| mount.id == id)
+    }
+
     /// Where the device is mounted first.
     pub fn point_of_device(&self, number: DeviceNumber) -> Option<&Path> {
         self.0.iter().find(|mount| mount.number == number).map(|mount| mount.point.as_path())
@@ -119,6 +124,14 @@ impl Mount {
             return Some(self.number);
         }
         self.source.is_absolute().then(|| DeviceNumber::for_block_device(&self.source)).flatten()
+    }
+
+    /// The absolute directories that an overlay lies on, the writable one among them. A name with an escaped ":" is not found.
+    pub(crate) fn overlay_layers(&self) -> impl Iterator<Item = &Path> {
+        let options = self.super_options.split(',').filter_map(|option| option.split_once('='));
+        let layers =
+            options.filter(|(name, _)| ["upperdir", "lowerdir", "lowerdir+", "datadir+"].contains(name));
+        layers.flat_map(|(_, paths)| paths.split(':')).map(Path::new).filter(|path| path.is_absolute())
     }
 
     /// Whether the file system has that option.

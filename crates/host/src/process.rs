@@ -1,11 +1,10 @@
 //! Which processes run: a pid alone may belong to another process later.
 
-use crate::{DeviceNumber, boot_id};
-use std::collections::BTreeSet;
+use crate::boot_id;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// One process, distinct from every later one with its pid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,7 +98,7 @@ impl ProcessStat {
 }
 
 /// Bytes that a process had storage read and write for it, since it started (proc_pid_io(5)). What it writes to the page cache
-/// counts when it writes it, not when the kernel does.
+/// counts when it writes it, not when the kernel does. What an ended child did is added to its parent's when that waits for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessIo {
     /// Read from storage.
@@ -124,26 +123,28 @@ impl ProcessIo {
         Some(ProcessIo { read_bytes: count("read_bytes")?, write_bytes })
     }
 
-    /// Both.
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(self, other: ProcessIo) -> ProcessIo {
+        ProcessIo {
+            read_bytes: self.read_bytes.saturating_add(other.read_bytes),
+            write_bytes: self.write_bytes.saturating_add(other.write_bytes),
+        }
+    }
+
+    /// What is more than in `other`, 0 where it is less.
+    #[must_use]
+    pub fn minus(self, other: ProcessIo) -> ProcessIo {
+        ProcessIo {
+            read_bytes: self.read_bytes.saturating_sub(other.read_bytes),
+            write_bytes: self.write_bytes.saturating_sub(other.write_bytes),
+        }
+    }
+
+    /// Bytes read and written.
     pub fn bytes(self) -> u64 {
         self.read_bytes.saturating_add(self.write_bytes)
     }
-}
-
-/// The block devices that a process has open, or on which files lie that it has open. File systems with device numbers of
-/// their own, such as btrfs, are not seen.
-pub fn open_devices(pid: u32) -> BTreeSet<DeviceNumber> {
-    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let devices = files.filter_map(|file| {
-        let metadata = fs::metadata(file.path()).ok()?;
-        let number = match metadata.file_type() {
-            kind if kind.is_block_device() => metadata.rdev(),
-            kind if kind.is_file() || kind.is_dir() => metadata.dev(),
-            _ => return None,
-        };
-        Some(DeviceNumber::from_dev(number))
-    });
-    devices.filter(|device| device.major != 0).collect()
 }
 
 /// When the process that has this pid now started, in clock ticks since boot; `None` where none runs.
@@ -181,6 +182,12 @@ pub fn threads_of(pid: u32) -> io::Result<Vec<ProcessStat>> {
 pub fn command_name(pid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+/// The program that a process runs, " (deleted)" behind it once it is replaced; `None` where there is no such process, or it
+/// is another user's and this process is not root. The file itself is not looked at: its file system may not answer.
+pub fn program_of(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
 /// The user that a process runs as (its effective one); `None` where there is no such process.
@@ -229,9 +236,6 @@ mod tests {
         io::Write::write_all(&mut file, &[7; 1 << 20]).unwrap();
         let after = ProcessIo::read(std::process::id()).unwrap();
         assert!(after.write_bytes >= before.write_bytes + (1 << 20), "{before:?} {after:?}");
-        let number = file.metadata().unwrap().dev();
-        let device = DeviceNumber::from_dev(number);
-        assert!(device.major == 0 || open_devices(std::process::id()).contains(&device));
     }
 
     #[test]

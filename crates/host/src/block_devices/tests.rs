@@ -68,6 +68,20 @@ fn a_cycle_ends_and_an_unknown_device_is_no_chain() {
 }
 
 #[test]
+fn all_members_of_a_btrfs_are_found_by_one_of_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let sysfs = mirror(directory.path());
+    let members = directory.path().join("fs/btrfs/8a4f/devices");
+    fs::create_dir_all(&members).unwrap();
+    for name in ["sda", "nvme0n1"] {
+        symlink(directory.path().join("devices").join(name), members.join(name)).unwrap();
+    }
+    let (one, other) = (DeviceNumber { major: 8, minor: 0 }, DeviceNumber { major: 259, minor: 0 });
+    assert_eq!(sysfs.btrfs_members(other), Some([one, other].into()));
+    assert_eq!(sysfs.btrfs_members(DeviceNumber { major: 9, minor: 0 }), None);
+}
+
+#[test]
 fn the_holder_of_a_partition_holds_the_disk() {
     let directory = tempfile::tempdir().unwrap();
     let sysfs = mirror(directory.path());
