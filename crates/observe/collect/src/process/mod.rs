@@ -14,6 +14,7 @@
 //!     names.rs     (device, inode) -> full name      classify.rs  name -> purpose of the file
 //!     cgroup.rs    the id of a control group
 //!     target.rs    the ids of files and processes
+//! bpf/users.bpf.o ─> users.rs   no source: the I/Os that each process queues on each disk
 //! ```
 //!
 //! Layers are separate samples, which are never added up: `pid 812 (postgres)` has the requests of the process,
@@ -48,11 +49,13 @@ mod tables;
 mod target;
 pub mod trace;
 mod unseen;
+mod users;
 
 pub use argument::KIND;
 pub use error::OpenError;
 pub use samples::Layer;
 pub use selection::Selection;
+pub use users::{DeviceUsers, Queued, UserOfDevice};
 
 use crate::diskstats;
 use crate::error::SourceError;

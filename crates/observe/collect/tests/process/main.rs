@@ -377,7 +377,7 @@ fn the_committed_objects_match_the_committed_source() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let compiled = Command::new(bpf.join("../scripts/bpf")).arg(directory.path()).status().unwrap();
     assert!(compiled.success());
-    for object in ["process.bpf.o", "trace.bpf.o"] {
+    for object in ["process.bpf.o", "trace.bpf.o", "users.bpf.o"] {
         let [made, committed] = [directory.path(), &bpf].map(|at| fs::read(at.join(object)).unwrap());
         assert!(made == committed, "{object}: run scripts/bpf");
     }
