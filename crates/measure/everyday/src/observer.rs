@@ -127,7 +127,7 @@ impl<'a> Observer<'a> {
         let files = self.source.snapshot()?;
         let device = self.device.as_mut().and_then(|device| device.snapshot().ok());
         if let Some(neighbours) = &mut self.neighbours {
-            neighbours.sample();
+            neighbours.sample(self.source.processes());
         }
         if self.samples.len().is_multiple_of(CLIENTS_SAMPLES) {
             self.clients = host::local_clients(self.source.processes());
@@ -220,7 +220,7 @@ impl<'a> Observer<'a> {
             commits_one_by_one: self.source.commits_one_by_one(),
             neighbours: self
                 .neighbours
-                .as_ref()
+                .as_mut()
                 .map_or_else(Vec::new, |it| it.found(self.source.processes())),
         })
     }

@@ -2,10 +2,11 @@
 
 use crate::figures::expected_commit_ns;
 use crate::thresholds::{
-    CAP_REACHED, COMMIT_RATIO_DEGRADED, NEIGHBOUR_SHARE, OUTSTANDING_IDLE, RATIO_DEGRADED,
+    CAP_REACHED, COMMIT_RATIO_DEGRADED, NEIGHBOUR_SHARE, NEIGHBOUR_TAKES_MIN, OUTSTANDING_IDLE,
+    RATIO_DEGRADED,
 };
-use crate::{Figures, Moment, Neighbour, Observation};
-use capability::{Binding, Capability};
+use crate::{Cause, Figures, Moment, Neighbour, Observation, VerdictKind};
+use capability::{Binding, Capability, Curve, Point};
 use filestats::{IoClass, ServiceLevel};
 use workload::{Cap, CapKind};
 
@@ -94,9 +95,44 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Another program of this host that does much of the I/O.
-    pub fn busy_neighbour(&self) -> Option<&Neighbour> {
-        self.observation.neighbours.first().filter(|one| one.share >= NEIGHBOUR_SHARE)
+    /// Another program of this host that does much of what runs out first.
+    pub fn busy_neighbour(&self, binding: Binding) -> Option<&Neighbour> {
+        let mut all = self.observation.neighbours.iter();
+        all.find(|one| one.part_of(Some(binding)) >= NEIGHBOUR_SHARE)
+    }
+
+    /// Another program of this host that does much of the I/O, and enough of it to slow this storage as it was measured: on
+    /// a disk that fails, the few I/Os of another program may be most.
+    pub fn slowing_neighbour(&self) -> Option<&Neighbour> {
+        // Of the workload that the storage carries least of: whether the other program reads or writes is not known.
+        let curves = || self.capability.iter().flat_map(|known| &known.curves).filter(|it| it.knee.is_some());
+        let most =
+            |curve: &Curve, figure: fn(&Point) -> f64| curve.points.iter().map(figure).fold(0.0, f64::max);
+        let least = |figure: fn(&Point) -> f64| {
+            curves().map(|curve| most(curve, figure)).fold(f64::INFINITY, f64::min)
+        };
+        let (iops, mib_per_s) = (least(|point| point.iops), least(|point| point.mib_per_s));
+        let seconds = self.figures.elapsed_s.max(f64::MIN_POSITIVE);
+        let takes = |one: &&Neighbour| {
+            one.operations.unwrap_or(0) as f64 / seconds >= NEIGHBOUR_TAKES_MIN * iops
+                || one.bytes as f64 / f64::from(1 << 20) / seconds >= NEIGHBOUR_TAKES_MIN * mib_per_s
+        };
+        self.observation.neighbours.iter().filter(|one| one.does_much()).find(takes)
+    }
+
+    /// Where the cause of a verdict lies, beside the database and its storage.
+    pub fn cause(&self, kind: VerdictKind) -> Option<Cause> {
+        let neighbour = match kind {
+            VerdictKind::StorageDegraded => self.slowing_neighbour(),
+            VerdictKind::DemandExceedsCapability | VerdictKind::Burst => {
+                self.busy_neighbour(self.figures.utilisation?.binding)
+            }
+            _ => None,
+        };
+        match neighbour {
+            Some(_) => Some(Cause::AnotherProgram),
+            None => (kind == VerdictKind::StorageDegraded).then_some(Cause::Below),
+        }
     }
 
     /// The cap that was there at the measurement and limits what runs out first.
@@ -118,16 +154,22 @@ impl<'a> Case<'a> {
         capped(first).or_else(|| capped(second))
     }
 
-    /// A cap that was not there (or was higher) at the measurement and is reached now, with the rate.
+    /// A cap that was not there (or was higher) at the measurement and is reached now, with the rate: the device's without
+    /// what other programs are known to have done, which the cap of a control group does not hold.
     pub fn cap_reached(&self) -> Option<(&Cap, f64)> {
         let device = self.figures.device.as_ref()?;
         let seconds = device.elapsed_s();
         let (read, write) = (device.counters.read, device.counters.write);
+        let counted = self.observation.neighbours.iter().filter(|one| one.device.is_none());
+        let (of_ios, of_bytes) = counted
+            .filter_map(|one| Some((one.operations_share?, one.share)))
+            .fold((0.0, 0.0), |(ios, bytes), (more_ios, more_bytes)| (ios + more_ios, bytes + more_bytes));
+        let own = |all: u64, others: f64| all as f64 / seconds * (1.0 - others).max(0.0);
         let rate = |cap: &Cap| match cap.kind {
-            CapKind::ReadIops => read.count as f64 / seconds,
-            CapKind::WriteIops => write.count as f64 / seconds,
-            CapKind::ReadBytes => read.bytes as f64 / seconds,
-            CapKind::WriteBytes => write.bytes as f64 / seconds,
+            CapKind::ReadIops => own(read.count, of_ios),
+            CapKind::WriteIops => own(write.count, of_ios),
+            CapKind::ReadBytes => own(read.bytes, of_bytes),
+            CapKind::WriteBytes => own(write.bytes, of_bytes),
         };
         let caps = self.observation.caps.iter().filter(|cap| !self.capped_when_measured(cap));
         caps.map(|cap| (cap, rate(cap))).find(|(cap, rate)| *rate >= CAP_REACHED * cap.per_second as f64)

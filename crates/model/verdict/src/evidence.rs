@@ -13,6 +13,7 @@ pub const COMMITS_BY_DEVICE: &str = "the device's counters, since the database d
 pub const READS_BY_DEVICE: &str =
     "the device's counters, since the database does not time its reads to their end";
 pub const PROCESSES: &str = "the processes' bytes (/proc/PID/io)";
+pub const QUEUED: &str = "the processes' I/Os, counted in the kernel (BPF)";
 pub const BOTH: &str = "the database or the device, the larger of both";
 pub const MODEL: &str = "device rates x measured cost model";
 
@@ -108,11 +109,16 @@ impl Case<'_> {
     /// The other programs of this host that used the storage.
     pub fn neighbours(&self) -> Vec<Evidence> {
         let all = self.observation.neighbours.iter();
-        all.map(|one| {
-            let what = format!("part of this host's I/O on this storage that {one} did");
-            self.observed(&what, one.share, Unit::Share, PROCESSES)
-        })
-        .collect()
+        let facts = all.flat_map(|one| match one.operations_share {
+            None => {
+                vec![(format!("part of the bytes on this device that {one} moved"), one.share, PROCESSES)]
+            }
+            Some(operations) => vec![
+                (format!("part of this device's I/Os that {one} did"), operations, QUEUED),
+                (format!("part of its bytes that {one} moved"), one.share, QUEUED),
+            ],
+        });
+        facts.map(|(what, value, source)| self.observed(&what, value, Unit::Share, source)).collect()
     }
 
     pub fn commits_source(&self) -> &'static str {

@@ -57,6 +57,16 @@ pub enum VerdictKind {
     CannotSay,
 }
 
+/// What is to blame, where it is neither the database nor the storage as it was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// Another program on this host, which is named.
+    AnotherProgram,
+    /// What is below the database and of no program on this host: the disk, its path, other hosts.
+    Below,
+}
+
 /// How far to trust a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -89,6 +99,9 @@ pub struct Evidence {
 pub struct Verdict {
     /// The state that was found.
     pub verdict: VerdictKind,
+    /// What is to blame beside the database and the storage as it was measured, where anything is.
+    #[serde(default)]
+    pub cause: Option<Cause>,
     /// In one sentence.
     pub summary: String,
     /// How far to trust it.

@@ -1,5 +1,6 @@
 use crate::demand::is_of_database;
-use crate::thresholds::LATE_SPANS;
+use crate::thresholds::{LATE_SPANS, NEIGHBOUR_SHARE};
+use capability::Binding;
 use filestats::{Delta, Figure, FileInterval, Interval, Ops, Reason};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -55,7 +56,8 @@ pub struct Observation {
     /// One session at a time can commit, as in SQLite.
     #[serde(default)]
     pub commits_one_by_one: bool,
-    /// Other programs of this host that used the same storage, the largest first.
+    /// Other programs of this host that used the same storage: those that do much first, and of these those on the database's
+    /// own device; then the largest.
     #[serde(default)]
     pub neighbours: Vec<Neighbour>,
 }
@@ -67,10 +69,57 @@ pub struct Neighbour {
     pub pid: u32,
     /// The name of its program.
     pub command: String,
-    /// Bytes that it read and wrote.
+    /// Where its part is that of a disk on which the database's device lies: the disk, "sda".
+    #[serde(default)]
+    pub device: Option<String>,
+    /// Bytes that it read and wrote, its own children of the same program included.
     pub bytes: u64,
-    /// Its part of the bytes of all processes on this storage, 0 to 1.
+    /// Its part of the device's bytes, 0 to 1; of the bytes of all processes with files there where its I/Os were not
+    /// counted.
     pub share: f64,
+    /// I/Os of it on the device while they were counted; `None` where that is not permitted.
+    #[serde(default)]
+    pub operations: Option<u64>,
+    /// Its part of the device's I/Os, 0 to 1.
+    #[serde(default)]
+    pub operations_share: Option<f64>,
+}
+
+/// Parts that differ by less are one figure.
+const SHARES_AGREE: f64 = 0.1;
+
+impl Neighbour {
+    /// Its part of what runs out first; the larger part where that is not known.
+    pub fn part_of(&self, binding: Option<Binding>) -> f64 {
+        let operations = self.operations_share.unwrap_or(self.share);
+        match binding {
+            Some(Binding::Operations | Binding::ReadOperations | Binding::WriteOperations) => operations,
+            Some(Binding::Bandwidth | Binding::ReadBandwidth | Binding::WriteBandwidth) => self.share,
+            None => self.share.max(operations),
+        }
+    }
+
+    /// Whether it may be the cause of what the database waits for.
+    pub fn does_much(&self) -> bool {
+        self.part_of(None) >= NEIGHBOUR_SHARE
+    }
+
+    /// "this device" of the database, or the name of the one below.
+    pub(crate) fn device_name(&self) -> &str {
+        self.device.as_deref().unwrap_or("this device")
+    }
+
+    /// "fio (pid 812) does 71 % of this device's I/O".
+    pub(crate) fn sentence(&self) -> String {
+        let (device, percent) = (self.device_name(), self.share * 100.0);
+        match self.operations_share {
+            Some(operations) if (operations - self.share).abs() >= SHARES_AGREE => {
+                let operations = operations * 100.0;
+                format!("{self} does {operations:.0} % of {device}'s I/Os and {percent:.0} % of its bytes")
+            }
+            _ => format!("{self} does {percent:.0} % of {device}'s I/O"),
+        }
+    }
 }
 
 impl fmt::Display for Neighbour {

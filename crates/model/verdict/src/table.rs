@@ -17,7 +17,7 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | throttled | a cap set since the measurement is reached, latency 2 x the curve's |
 /// | nobody waits | the device is over the service level, the database keeps it and waits under 10 % |
 /// | demand exceeds capability | U at the knee (0.9), or N beyond it and U over 0.7; latency under 3 x the curve's |
-/// | storage degraded | latency 3 x what the curve expects at that N and size, at the device too; U may be anything |
+/// | storage degraded | latency 3 x what the curve expects at that N and size, at the device too; U may be anything. The cause is another program on this host that does much of the I/O, else below |
 /// | not storage | the database's latency 3 x the curve's, the device's own agrees with it |
 /// | burst | U low on average, at the knee in some seconds |
 /// | serialized | N about 1 second for second, U low: the time goes into waiting for one I/O at a time |
@@ -49,6 +49,7 @@ pub fn judge(
     let headroom = case.headroom().filter(|_| kind != VerdictKind::CannotSay);
     Verdict {
         verdict: kind,
+        cause: case.cause(kind),
         summary: grounds.summary,
         confidence,
         doubts,

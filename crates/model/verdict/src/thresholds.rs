@@ -37,6 +37,9 @@ pub const BURST_SHARE_MAX: f64 = 0.5;
 pub const COMMIT_RATIO_DEGRADED: f64 = 5.0;
 /// A neighbour with this part of the I/O is taken for the cause.
 pub const NEIGHBOUR_SHARE: f64 = 0.3;
+/// What takes a smaller part of the highest rate that was measured, of the workload that is carried least, is not what slows
+/// the storage.
+pub const NEIGHBOUR_TAKES_MIN: f64 = 0.1;
 /// A cap is reached at this share of it.
 pub const CAP_REACHED: f64 = 0.85;
 /// Data this many times as large as the measured region meets other caches and longer seeks.

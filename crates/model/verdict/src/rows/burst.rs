@@ -3,11 +3,13 @@
 use crate::Evidence;
 use crate::case::Case;
 use crate::evidence::{DEVICE, Grounds, MODEL};
+use crate::rows::saturated_or_degraded::give_way;
 use crate::thresholds::{BURST_SHARE_MAX, UTILISATION_AT_KNEE, UTILISATION_NEAR};
 use workload::Unit;
 
 pub(crate) fn burst(case: &Case) -> Option<Grounds> {
-    let mean = case.figures.utilisation?.value;
+    let utilisation = case.figures.utilisation?;
+    let mean = utilisation.value;
     let over: Vec<&(u64, f64)> =
         case.utilisations.iter().filter(|(_, u)| *u >= UTILISATION_AT_KNEE).collect();
     let share = over.len() as f64 / case.utilisations.len().max(1) as f64;
@@ -21,14 +23,20 @@ pub(crate) fn burst(case: &Case) -> Option<Grounds> {
         case.utilisation_fact(mean),
     ];
     evidence.extend(case.latency());
+    evidence.extend(case.neighbours());
+    let summary = format!(
+        "{:.0} % of the storage is used on average, but {} of {} moments were over the knee (up to {:.0} %)",
+        mean * 100.0,
+        over.len(),
+        case.utilisations.len(),
+        highest * 100.0
+    );
+    if let Some(other) = case.busy_neighbour(utilisation.binding) {
+        let summary = format!("{summary}; {}", other.sentence());
+        return Some(Grounds { summary, evidence, next_step: give_way(other) });
+    }
     Some(Grounds {
-        summary: format!(
-            "{:.0} % of the storage is used on average, but {} of {} moments were over the knee (up to {:.0} %)",
-            mean * 100.0,
-            over.len(),
-            case.utilisations.len(),
-            highest * 100.0
-        ),
+        summary,
         evidence,
         next_step:
             "find what runs at those moments (checkpoint, index rebuild, backup) and spread it out, pace \

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The curve's latency at that N includes the queue: storage that is only saturated is not slower than its curve.
-//! Storage that is degraded may be at the knee as well; that is a doubt beside the verdict.
+//! Storage that is degraded may be at the knee as well; that is a doubt beside the verdict. In both, another program on this
+//! host that does much of the I/O is the cause: only what is not of this host is below.
 
 use crate::Neighbour;
 use crate::case::{Case, Wait};
@@ -41,39 +42,35 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
         format!(" (the limit is a cap that was there when it was measured: {cap})")
     });
     evidence.extend(case.neighbours());
-    let neighbour = case.busy_neighbour();
-    let summary = match neighbour {
-        None => format!(
-            "the workload asks {:.0} % of what this storage gives, bound by {}{limit}",
-            utilisation.value * 100.0,
-            utilisation.binding
-        ),
-        Some(other) => format!(
-            "{:.0} % of what this storage gives is asked for, bound by {}{limit}; {:.0} % of that I/O is another program's \
-             on this host, {other}",
-            utilisation.value * 100.0,
-            utilisation.binding,
-            other.share * 100.0
-        ),
-    };
-    if let Some(other) = neighbour {
+    let asked = utilisation.value * 100.0;
+    let binding = utilisation.binding;
+    if let Some(other) = case.busy_neighbour(binding) {
+        let summary = format!(
+            "{}: {asked:.0} % of what this storage gives is asked for, bound by {binding}{limit}; {}",
+            ANOTHER_PROGRAM,
+            other.sentence()
+        );
         return Some(Grounds { summary, evidence, next_step: give_way(other) });
     }
+    let summary =
+        format!("the workload asks {asked:.0} % of what this storage gives, bound by {binding}{limit}");
     Some(Grounds {
         summary,
         evidence,
         next_step: format!(
-            "ask for less (more memory for caching, missing indexes, less data read) or give more {}: \
-             faster or striped storage; tuning latency alone will not help",
-            utilisation.binding
+            "ask for less (more memory for caching, missing indexes, less data read) or give more {binding}: \
+             faster or striped storage; tuning latency alone will not help"
         ),
     })
 }
 
-fn give_way(other: &Neighbour) -> String {
+const ANOTHER_PROGRAM: &str = "another program on this host uses the storage";
+
+pub(crate) fn give_way(other: &Neighbour) -> String {
     format!(
-        "have {other} give way: at another time, on other storage, or slower (its control group's io.max, its own rate \
-         limit); then check again"
+        "{}: have it give way, at another time, on other storage, or slower (its control group's io.max, its own rate \
+         limit); then check again",
+        other.sentence()
     )
 }
 
@@ -93,19 +90,16 @@ pub(crate) fn storage_degraded(case: &Case) -> Option<Grounds> {
         "{} take {:.1} x what this storage gave at the same load when it was measured",
         wait.what, wait.times
     );
-    if let Some(other) = case.busy_neighbour() {
-        let summary = format!(
-            "{slower}: another program on this host, {other}, does {:.0} % of the I/O on it",
-            other.share * 100.0
-        );
+    if let Some(other) = case.slowing_neighbour() {
+        let summary = format!("{ANOTHER_PROGRAM}: {}; {slower}", other.sentence());
         return Some(Grounds { summary, evidence, next_step: give_way(other) });
     }
     Some(Grounds {
         summary: slower,
         evidence,
         next_step:
-            "look below the database: a failing or rebuilding disk, a busy neighbour, a changed volume \
-                    or path; measure again at a quiet time to confirm"
+            "look below the database: a failing or rebuilding disk, another host on the same storage, a changed \
+                    volume or path; measure again at a quiet time to confirm"
                 .into(),
     })
 }

@@ -1,6 +1,6 @@
 use crate::builder::*;
 use filestats::{Figure, FileKind, Interval, Reason, ServiceLevel};
-use verdict::{Confidence, Neighbour, Observation, VerdictKind, judge};
+use verdict::{Cause, Confidence, Neighbour, Observation, VerdictKind, judge};
 use workload::{Cap, CapKind};
 
 #[test]
@@ -65,6 +65,11 @@ fn a_new_cap_that_is_reached_throttles_and_an_old_one_is_part_of_the_storage() {
     let new = verdict(&observation);
     assert_eq!(new.verdict, VerdictKind::Throttled, "{new:#?}");
     assert!(new.next_step.contains("blkio cgroup /"));
+
+    observation.neighbours = vec![rsync(0.9, Some(0.9))];
+    let beside = verdict(&observation);
+    assert_ne!(beside.verdict, VerdictKind::Throttled, "the cap is of the database's group: {beside:#?}");
+    observation.neighbours.clear();
 
     let mut capped = disk();
     capped.target.caps = vec![Cap { per_second: 4_000, ..cap.clone() }];
@@ -258,38 +263,73 @@ fn every_number_has_a_source_and_a_time() {
     }
 }
 
+fn rsync(share: f64, operations_share: Option<f64>) -> Neighbour {
+    let operations = operations_share.map(|_| 5_000);
+    let (command, device) = ("rsync".into(), None);
+    Neighbour { pid: 812, command, device, bytes: 1 << 30, share, operations, operations_share }
+}
+
+fn beside(load: Load, other: Neighbour) -> verdict::Verdict {
+    verdict(&Observation { neighbours: vec![other], ..steady(load) })
+}
+
+fn slow() -> Load {
+    Load { reads: 800, read_ns: 80 * MS, ..Load::default() }
+}
+
+fn past_the_knee() -> Load {
+    Load { reads: 3_990, read_ns: 16 * MS, ..Load::default() }
+}
+
 #[test]
 fn a_program_of_this_host_that_takes_the_storage_is_the_cause_that_is_named() {
-    let slow = Load { reads: 800, read_ns: 80 * MS, ..Load::default() };
-    let beside = |share: f64| {
-        let other = Neighbour { pid: 812, command: "rsync".into(), bytes: 1 << 30, share };
-        verdict(&Observation { neighbours: vec![other], ..steady(slow) })
-    };
-    let busy = beside(0.71);
-    assert_eq!(busy.verdict, VerdictKind::StorageDegraded);
-    assert!(busy.summary.contains("rsync (pid 812), does 71 %"), "{}", busy.summary);
+    let busy = beside(slow(), rsync(0.71, None));
+    assert_eq!((busy.verdict, busy.cause), (VerdictKind::StorageDegraded, Some(Cause::AnotherProgram)));
+    let does = "rsync (pid 812) does 71 % of this device's I/O";
+    assert!(busy.summary.starts_with("another program on this host"), "{}", busy.summary);
+    assert!(busy.summary.contains(does), "{}", busy.summary);
+    assert!(busy.next_step.contains(does) && !busy.next_step.contains("below"), "{}", busy.next_step);
     assert!(
-        busy.next_step.contains("rsync (pid 812)") && !busy.next_step.contains("below"),
-        "{}",
-        busy.next_step
+        (value(&busy, "part of the bytes on this device that rsync (pid 812) moved") - 0.71).abs() < 1e-9
     );
-    assert!(
-        (value(&busy, "part of this host's I/O on this storage that rsync (pid 812) did") - 0.71).abs()
-            < 1e-9
-    );
-    let small = beside(0.1);
+
+    let below = beside(slow(), Neighbour { device: Some("sda".into()), ..rsync(0.71, None) });
+    assert!(below.summary.contains("rsync (pid 812) does 71 % of sda's I/O"), "{}", below.summary);
+
+    // On a disk that answers hardly anything, a few I/Os are much of it.
+    let few = Neighbour { bytes: 1 << 20, operations: Some(100), ..rsync(0.8, Some(0.8)) };
+    assert_eq!(beside(slow(), few).cause, Some(Cause::Below));
+
+    let small = beside(slow(), rsync(0.1, Some(0.1)));
+    assert_eq!((small.verdict, small.cause), (VerdictKind::StorageDegraded, Some(Cause::Below)));
     assert!(
         small.next_step.contains("below the database") && !small.summary.contains("rsync"),
         "{}",
         small.summary
     );
 
-    let past = Load { reads: 3_990, read_ns: 16 * MS, ..Load::default() };
-    let other = Neighbour { pid: 812, command: "rsync".into(), bytes: 1 << 30, share: 0.5 };
-    let saturated = verdict(&Observation { neighbours: vec![other], ..steady(past) });
+    let saturated = beside(past_the_knee(), rsync(0.5, Some(0.5)));
     assert_eq!(saturated.verdict, VerdictKind::DemandExceedsCapability);
+    assert_eq!(saturated.cause, Some(Cause::AnotherProgram));
     assert!(
-        saturated.summary.contains("50 % of that I/O") && saturated.next_step.contains("give way"),
+        saturated.summary.contains("does 50 % of this device's I/O")
+            && saturated.next_step.contains("give way"),
         "{saturated:#?}"
     );
+}
+
+#[test]
+fn where_operations_run_out_the_share_of_operations_decides() {
+    // The load past the knee is bound by operations. A backup in large I/Os has nearly all of the bytes and none of those.
+    let backup = beside(past_the_knee(), rsync(0.9, Some(0.03)));
+    assert_eq!((backup.verdict, backup.cause), (VerdictKind::DemandExceedsCapability, None));
+    assert!(!backup.summary.contains("rsync"), "{}", backup.summary);
+    let many_small = beside(past_the_knee(), rsync(0.06, Some(0.8)));
+    assert_eq!(many_small.cause, Some(Cause::AnotherProgram));
+    assert!(
+        many_small.summary.contains("rsync (pid 812) does 80 % of this device's I/Os and 6 % of its bytes"),
+        "{}",
+        many_small.summary
+    );
+    assert!((value(&many_small, "part of this device's I/Os that rsync (pid 812) did") - 0.8).abs() < 1e-9);
 }

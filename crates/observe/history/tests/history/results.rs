@@ -125,6 +125,7 @@ fn run() -> RunResult {
 fn verdict() -> Verdict {
     Verdict {
         verdict: VerdictKind::DemandExceedsCapability,
+        cause: Some(verdict::Cause::AnotherProgram),
         summary: "the database asks for 1.2 times what the storage gives".into(),
         confidence: Confidence::Medium,
         doubts: vec!["only 900 I/Os were seen".into()],

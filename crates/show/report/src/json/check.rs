@@ -30,6 +30,7 @@ pub fn check(check: &Check) -> Value {
         "target_path": check.target,
         "verdict": verdict.verdict,
         "confidence": verdict.confidence,
+        "cause": verdict.cause,
         "summary": verdict.summary,
         "doubts": verdict.doubts,
         "utilisation": verdict.utilisation,

@@ -62,8 +62,16 @@ fn full_check() -> report::Check {
     check.verdict.doubts = vec!["the storage was measured 40 days ago".into()];
     let cap = Cap { kind: CapKind::ReadIops, per_second: 10, device: "7:0".into(), origin: "io.max".into() };
     check.observation.caps = vec![cap.clone()];
-    check.observation.neighbours =
-        vec![verdict::Neighbour { pid: 812, command: "rsync".into(), bytes: 5 << 20, share: 0.06 }];
+    check.verdict.cause = Some(verdict::Cause::AnotherProgram);
+    check.observation.neighbours = vec![verdict::Neighbour {
+        pid: 812,
+        command: "rsync".into(),
+        device: Some("sda".into()),
+        bytes: 5 << 20,
+        share: 0.06,
+        operations: Some(70),
+        operations_share: Some(0.02),
+    }];
     let remedy =
         |latency_ns| Remedy { what: "3 such disks striped".into(), carries: 2.9, latency_ns, enough: true };
     check.advice = Some(Advice { remedies: vec![remedy(Some(1e6)), remedy(None)], error: Some(0.07) });

@@ -1,0 +1,158 @@
+use host::{DeviceNumber, ProcessIo, ProcessStat, open_devices, program_of};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+/// A process, distinct from a later one of its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessKey {
+    /// In ticks since boot. First, so that parents come before their children.
+    pub start_ticks: u64,
+    pub pid: u32,
+}
+
+/// A process, and what it has moved.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    pub key: ProcessKey,
+    pub command: String,
+    /// The first of its ancestors in a row that run the same program, or itself.
+    pub leader: ProcessKey,
+    /// Where it has files: the disk of the database.
+    pub place: Option<DeviceNumber>,
+    parent: u32,
+    program: Option<PathBuf>,
+    /// At the first sample; 0 where it started later.
+    first: ProcessIo,
+    last: ProcessIo,
+    /// What its ended children had done: the kernel adds that to its own.
+    inherited: ProcessIo,
+    /// Moved until the mark.
+    marked: ProcessIo,
+}
+
+impl Process {
+    /// What it has moved since the first sample.
+    pub fn io(&self) -> ProcessIo {
+        self.last.minus(self.first).minus(self.inherited)
+    }
+
+    /// It may have been seen before it became another program.
+    fn look_again(&mut self) {
+        let program = program_of(self.key.pid);
+        if program.is_some() && program != self.program {
+            self.command = host::command_name(self.key.pid).unwrap_or_default();
+            (self.program, self.leader) = (program, self.key);
+        }
+    }
+
+    /// What it has moved since the mark.
+    pub fn io_since_mark(&self) -> ProcessIo {
+        self.io().minus(self.marked)
+    }
+}
+
+/// The processes that run, and those that moved much and ended.
+#[derive(Debug, Default)]
+pub struct Processes {
+    all: HashMap<ProcessKey, Process>,
+    /// By number.
+    running: HashMap<u32, ProcessKey>,
+    /// When the last process started that the first sample saw; `None` before it.
+    newest_start: Option<u64>,
+}
+
+/// What moved less than this is not looked at more closely, and is forgotten when it ends.
+const BYTES_MIN: u64 = 1 << 20;
+
+impl Processes {
+    /// Reads the figures of all processes that this user may see.
+    pub fn sample(&mut self) {
+        let mut new = Vec::new();
+        let mut seen = HashSet::new();
+        for pid in host::pids().unwrap_or_default() {
+            let Some((stat, io)) = ProcessStat::read(pid).zip(ProcessIo::read(pid)) else { continue };
+            let key = ProcessKey { pid, start_ticks: stat.start_ticks };
+            seen.insert(key);
+            let process = self.all.entry(key).or_insert_with(|| {
+                new.push(key);
+                let is_younger = self.newest_start.is_some_and(|newest| key.start_ticks > newest);
+                let first = if is_younger { ProcessIo::default() } else { io };
+                let (command, program) = (host::command_name(pid).unwrap_or_default(), program_of(pid));
+                Process { key, command, program, first, leader: key, ..Process::default() }
+            });
+            (process.parent, process.last) = (stat.parent, io);
+        }
+        self.forget_ended(&seen);
+        self.running.extend(new.iter().map(|key| (key.pid, *key)));
+        new.sort_unstable();
+        self.newest_start = self.newest_start.or(new.last().map(|key| key.start_ticks));
+        new.into_iter().for_each(|key| self.join_family(key));
+    }
+
+    fn forget_ended(&mut self, seen: &HashSet<ProcessKey>) {
+        let ended: Vec<ProcessKey> =
+            self.running.values().filter(|key| !seen.contains(key)).copied().collect();
+        for key in ended {
+            self.running.remove(&key.pid);
+            let Some(process) = self.all.get(&key) else { continue };
+            let (parent, total, moved) = (process.parent, process.last, process.io().bytes());
+            let parent = self.running.get(&parent).and_then(|parent| self.all.get_mut(parent));
+            if let Some(parent) = parent {
+                parent.inherited = parent.inherited.plus(total);
+            }
+            if moved < BYTES_MIN {
+                self.all.remove(&key);
+            }
+        }
+    }
+
+    fn join_family(&mut self, key: ProcessKey) {
+        let process = self.get(key);
+        let parent = self.running.get(&process.parent).and_then(|parent| self.all.get(parent));
+        let leader = parent.filter(|parent| parent.program.is_some() && parent.program == process.program);
+        if let (Some(leader), Some(process)) = (leader.map(|parent| parent.leader), self.all.get_mut(&key)) {
+            process.leader = leader;
+        }
+    }
+
+    /// Finds where the processes that moved something have their files, as far as `shared_with` says that it matters.
+    pub fn find_places(
+        &mut self,
+        is_wanted: impl Fn(&Process) -> bool,
+        mut shared_with: impl FnMut(DeviceNumber) -> Option<DeviceNumber>,
+    ) {
+        for process in self.all.values_mut() {
+            if process.place.is_none() && process.io().bytes() >= BYTES_MIN && is_wanted(process) {
+                process.place = open_devices(process.key.pid).into_iter().find_map(&mut shared_with);
+                process.look_again();
+            }
+        }
+    }
+
+    /// Whether any process has files on the storage.
+    pub fn any_place(&self) -> bool {
+        self.all.values().any(|process| process.place.is_some())
+    }
+
+    /// Begins to count again, beside what is counted since the first sample.
+    pub fn mark(&mut self) {
+        self.all.values_mut().for_each(|process| process.marked = process.io());
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Process> {
+        self.all.values()
+    }
+
+    /// The process; one without figures where it is not known any more.
+    pub fn get(&self, key: ProcessKey) -> Process {
+        let unknown =
+            || Process { key, leader: key, command: "a program that has ended".into(), ..Process::default() };
+        self.all.get(&key).cloned().unwrap_or_else(unknown)
+    }
+
+    /// The process that has that number, or had it last.
+    pub fn with_pid(&self, pid: u32) -> Option<&Process> {
+        let known = || self.all.keys().filter(|key| key.pid == pid).max();
+        self.all.get(self.running.get(&pid).or_else(known)?)
+    }
+}
