@@ -109,6 +109,13 @@ pub struct Running {
     child: Child,
 }
 
+impl Running {
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();

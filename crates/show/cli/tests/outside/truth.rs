@@ -7,6 +7,7 @@
 
 mod engines;
 mod headroom;
+mod neighbours;
 
 use crate::programs::Headroom;
 use engines::{Engine, Mariadb, Postgres, Sqlite};
