@@ -212,8 +212,7 @@ impl Case<'_> {
         if !high.is_finite() {
             return None;
         }
-        let reason = (high > low * RANGE_WORTH_SAYING)
-            .then(|| "commits share log writes as they become many".to_owned());
+        let reason = (high > low * RANGE_WORTH_SAYING).then(|| "many commits share a log write".to_owned());
         Some(Headroom { plan, low, high, reason })
     }
 
@@ -244,7 +243,7 @@ impl Case<'_> {
         let limit = (strict / PROCESSOR_CONGESTION).max(FAIR_SHARE / grows).max(1.0);
         let high = room.high.min(PROCESSOR_ECONOMY / grows);
         if limit >= room.plan {
-            let may = || "the processors of this host may run out first".to_owned();
+            let may = || "the processors may run out first".to_owned();
             let reason = room.reason.or_else(|| (least * RANGE_WORTH_SAYING < room.plan).then(may));
             return Headroom { low: room.low.min(least), high: high.max(room.plan), reason, ..room };
         }
@@ -254,7 +253,7 @@ impl Case<'_> {
             clients => format!("its clients {}, ", percent(clients)),
         };
         let reason = format!(
-            "the processors of this host run out first: the database uses {} of them, {clients}others {}, and the storage alone \
+            "the processors run out first: the database uses {} of them, {clients}others {}, and the storage alone \
              would carry {:.0} x",
             percent(used.own),
             percent(used.others),

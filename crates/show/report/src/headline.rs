@@ -55,7 +55,7 @@ fn headroom(check: &Check, figures: &Figures) -> Headline {
     headline("headroom", known, check, figures)
 }
 
-/// "7.4 to 60 x: commits share log writes as they become many".
+/// "7.4 to 60 x: many commits share a log write".
 fn headroom_note(verdict: &Verdict) -> String {
     let Some(reason) = &verdict.headroom_reason else {
         return "today's demand is what it could carry".into();

@@ -35,7 +35,7 @@ fn commits_share_log_writes_as_they_become_many() {
     // Writes of 1 MiB have more of the bandwidth.
     assert!((39.0..41.0).contains(&low) && low < plan && plan < high, "{low} {plan} {high}");
     assert!((75.0..85.0).contains(&high), "{high}");
-    assert!(verdict.headroom_reason.unwrap().contains("commits share log writes"));
+    assert!(verdict.headroom_reason.unwrap().contains("commits share a log write"));
 }
 
 #[test]
