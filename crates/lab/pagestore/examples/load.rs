@@ -32,7 +32,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         [directory, "fill", rows] => fill(Path::new(directory), rows.parse()?)?,
         [directory, kind, rows, sessions, per_second] => {
             let (rows, sessions) = (rows.parse()?, sessions.parse()?);
-            let kind = Kind::from_name(kind).ok_or("there is no such kind")?;
+            let kind = Transaction::from_name(kind).ok_or("there is no such kind")?;
             run(Path::new(directory), Work { kind, rows, sessions, per_second: per_second.parse()? })?;
         }
         _ => return Err("usage: load DIR fill ROWS | load DIR KIND ROWS SESSIONS PER_SECOND".into()),
@@ -41,24 +41,24 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum Transaction {
     Read { items: u32 },
     Update,
     Insert { events: u32, bytes: usize },
     Mix,
 }
 
-impl Kind {
-    fn from_name(name: &str) -> Option<Kind> {
+impl Transaction {
+    fn from_name(name: &str) -> Option<Transaction> {
         Some(match name {
-            "points" => Kind::Read { items: 1 },
-            "ranges" => Kind::Read { items: 200 },
-            "scans" => Kind::Read { items: 3_000 },
-            "updates" => Kind::Update,
-            "commits" => Kind::Insert { events: 1, bytes: 100 },
-            "batches" => Kind::Insert { events: 10, bytes: 100 },
-            "load" => Kind::Insert { events: 200, bytes: 400 },
-            "mix" => Kind::Mix,
+            "points" => Transaction::Read { items: 1 },
+            "ranges" => Transaction::Read { items: 200 },
+            "scans" => Transaction::Read { items: 3_000 },
+            "updates" => Transaction::Update,
+            "commits" => Transaction::Insert { events: 1, bytes: 100 },
+            "batches" => Transaction::Insert { events: 10, bytes: 100 },
+            "load" => Transaction::Insert { events: 200, bytes: 400 },
+            "mix" => Transaction::Mix,
             _ => return None,
         })
     }
@@ -66,7 +66,7 @@ impl Kind {
 
 #[derive(Clone, Copy)]
 struct Work {
-    kind: Kind,
+    kind: Transaction,
     rows: u32,
     sessions: u32,
     /// Transactions of all sessions together; 0: as many as possible.
@@ -101,14 +101,14 @@ impl Session<'_> {
     fn transact(&mut self) -> Result<()> {
         let id = below(&mut self.random, u64::from(self.work.rows)) as u32;
         match self.work.kind {
-            Kind::Read { items } => self.read(id, items),
-            Kind::Mix if below(&mut self.random, 10) > 0 => self.read(id, 1),
-            Kind::Update | Kind::Mix => {
+            Transaction::Read { items } => self.read(id, items),
+            Transaction::Mix if below(&mut self.random, 10) > 0 => self.read(id, 1),
+            Transaction::Update | Transaction::Mix => {
                 let mut row = [b'x'; ITEM_BYTES];
                 row[..4].copy_from_slice(&(below(&mut self.random, u64::MAX) as u32).to_be_bytes());
                 self.store.transact(Durability::Full, |tx| tx.put(self.items, &id.to_be_bytes(), &row))
             }
-            Kind::Insert { events, bytes } => {
+            Transaction::Insert { events, bytes } => {
                 let row = vec![b'x'; bytes];
                 self.store.transact(Durability::Full, |tx| {
                     (0..events).try_for_each(|_| {
