@@ -23,8 +23,8 @@ struct Row {
     times_too_high_max: f64,
 }
 
-const READS: Row = Row { script: "read", text: READ, paced: 150, times_too_high_max: 1.4 };
-const COMMITS: Row = Row { script: "commit", text: COMMIT, paced: 60, times_too_high_max: 2.0 };
+const READS: Row = Row { script: "read", text: READ, paced: 150, times_too_high_max: 1.5 };
+const COMMITS: Row = Row { script: "commit", text: COMMIT, paced: 60, times_too_high_max: 4.0 };
 
 #[test]
 fn the_headroom_of_reads_and_of_commits_comes_true() {
@@ -40,7 +40,7 @@ fn the_headroom_of_reads_and_of_commits_comes_true() {
         return;
     }
     let headroom = Headroom::new();
-    headroom.measure(disk.mount_point());
+    headroom.json(&["measure", "--quick", "--size", "128M", disk.mount_point().to_str().unwrap()]);
     let reads = compare(&server, &headroom, &READS);
     let commits = compare(&server, &headroom, &COMMITS);
     // All I/O would have to grow alike for that.
@@ -83,10 +83,10 @@ fn compare(server: &PostgresServer, headroom: &Headroom, row: &Row) -> Value {
     server.sql("CHECKPOINT");
     let running = bench(30, &[format!("--rate={}", row.paced)]);
     let source = format!("postgres:{}", server.connection());
-    let answer = headroom.json(&["check", "--source", &source, "--duration", "9s"]);
+    let answer = headroom.json(&["check", "--source", &source, "--duration", "7s"]);
     end(running);
     server.sql("CHECKPOINT");
-    let truth = transactions_a_second(bench(6, &[])) / f64::from(row.paced);
+    let truth = transactions_a_second(bench(5, &[])) / f64::from(row.paced);
     let committed = evidence(&answer, "transactions committed a second") / f64::from(row.paced);
     assert!((0.8..1.25).contains(&committed), "{committed} of those that were paced: {answer:#}");
     let figure = |name: &str| answer[name].as_f64().unwrap_or_else(|| panic!("no {name}: {answer:#}"));
