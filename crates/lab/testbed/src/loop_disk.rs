@@ -30,6 +30,11 @@ impl LoopDisk {
         LoopDisk::create(Some(directory), bytes)
     }
 
+    /// A device in memory: no other I/O of the machine slows it down.
+    pub fn new_in_memory(bytes: u64) -> Option<LoopDisk> {
+        LoopDisk::create(Some(Path::new("/dev/shm")), bytes)
+    }
+
     fn create(directory: Option<&Path>, bytes: u64) -> Option<LoopDisk> {
         if !may_set_up() {
             return None;
@@ -37,11 +42,13 @@ impl LoopDisk {
         let (scratch, alive) = scratch().expect("a directory for the disk");
         let mut image = scratch.join("disk.img");
         if let Some(directory) = directory {
-            let nested = directory.join("nested.img");
+            let name = scratch.file_name().expect("a name").to_string_lossy();
+            let nested = directory.join(format!("{name}.img"));
             std::os::unix::fs::symlink(&nested, &image).expect("a link to the image");
             image = nested;
         }
-        File::create(&image).and_then(|image| image.set_len(bytes)).expect("an image of that size");
+        // Not through a link that another user left under that name.
+        File::create_new(&image).and_then(|image| image.set_len(bytes)).expect("an image of that size");
         let device = LoopDevice::attach(&image).unwrap_or_else(|error| {
             clean(&scratch);
             panic!("no loop device: {error}");

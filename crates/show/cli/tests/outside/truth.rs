@@ -8,6 +8,7 @@
 mod engines;
 mod headroom;
 mod neighbours;
+mod untimed_log;
 
 use crate::programs::Headroom;
 use engines::{Engine, Mariadb, Postgres, Sqlite};
