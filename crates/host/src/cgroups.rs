@@ -60,6 +60,79 @@ fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &[u8]) -> Vec<Cap> 
     caps
 }
 
+/// What a limit has counted since its group exists: operations or bytes, as [`Cap::kind`] says. It counts what is submitted, before
+/// the block layer merges it, and a flush as a write: that, not what a device's counters have, is held against the limit.
+///
+/// # Errors
+/// If the group is gone, its name is not UTF-8, or it counts nothing of that device.
+pub fn cap_counted(cap: &Cap) -> io::Result<u64> {
+    let (file, name) = counting_file(Path::new(&cap.origin), cap.kind);
+    let text = fs::read_to_string(&file)?;
+    let counted = match name {
+        CounterName::V1(direction) => parse_counted_v1(&text, &cap.device, direction),
+        CounterName::V2(key) => parse_counted_v2(&text, &cap.device, key),
+    };
+    counted.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, format!("{} has no {}", file.display(), cap.device))
+    })
+}
+
+/// What stands beside the device: the second word of "254:0 Write 4711", or a key of "254:0 rbytes=8192 ... wios=0 ...".
+enum CounterName {
+    V1(&'static str),
+    V2(&'static str),
+}
+
+/// The file in which the group of a limit counts.
+fn counting_file(origin: &Path, kind: CapKind) -> (PathBuf, CounterName) {
+    if origin.file_name().is_some_and(|name| name == "io.max") {
+        let key = match kind {
+            CapKind::ReadIops => "rios",
+            CapKind::WriteIops => "wios",
+            CapKind::ReadBytes => "rbytes",
+            CapKind::WriteBytes => "wbytes",
+        };
+        return (origin.with_file_name("io.stat"), CounterName::V2(key));
+    }
+    let (name, direction) = match kind {
+        CapKind::ReadIops => ("blkio.throttle.io_serviced", "Read"),
+        CapKind::WriteIops => ("blkio.throttle.io_serviced", "Write"),
+        CapKind::ReadBytes => ("blkio.throttle.io_service_bytes", "Read"),
+        CapKind::WriteBytes => ("blkio.throttle.io_service_bytes", "Write"),
+    };
+    (origin.with_file_name(name), CounterName::V1(direction))
+}
+
+fn parse_counted_v1(text: &str, device: &str, direction: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let is_wanted = words.next() == Some(device) && words.next() == Some(direction);
+        is_wanted.then(|| words.next()?.parse().ok())?
+    })
+}
+
+fn parse_counted_v2(text: &str, device: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(device)?.strip_prefix(' '))?;
+    let pairs = line.split_ascii_whitespace().filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, _)| *name == key).find_map(|(_, value)| value.parse().ok())
+}
+
+/// The directory of a process's own group of version 2.
+///
+/// # Errors
+/// If there is no hierarchy of version 2, the process is gone, or in the root group.
+pub(crate) fn own_group_v2(pid: u32) -> io::Result<PathBuf> {
+    let groups = fs::read(format!("/proc/{pid}/cgroup"))?;
+    own_group_v2_of(&Mounts::read()?, &groups)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no control group of its own"))
+}
+
+fn own_group_v2_of(mounts: &Mounts, groups: &[u8]) -> Option<PathBuf> {
+    let mount = cgroup_v2(mounts)?;
+    let mut directories = directories(mount, group(groups, None)?);
+    (directories.len() > 1).then(|| directories.swap_remove(0))
+}
+
 /// A file of a control group that limits block devices.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThrottleFile {

@@ -5,10 +5,11 @@
 //! block_devices   /sys/dev/block, /sys/block device_chain(number): partitions, loop, dm and md devices, disks
 //! in_use          mounts, /proc/swaps, sysfs device_uses(number), file_uses(file), processes_using(device)
 //! diskstats       /proc/diskstats            read_diskstats: the counters of each device
-//! cgroups         cgroup v1 and v2           caps_for(devices, pid), throttle_files(kind), limits of memory
+//! cgroups         cgroup v1 and v2           caps_for(devices, pid), cap_counted(cap), throttle_files(kind), memory
 //! open_devices    /proc/PID/fdinfo, mountinfo  open_devices(pid): where the files lie that a process has open
 //! process         /proc/PID                  ProcessStat::read, ProcessIo, ProcessIdentity::is_alive, pids, children_of
 //! local_clients   /proc/PID/fd, net/tcp      the processes that are connected to a server
+//! pressure        /proc/pressure/io          io_stalled_us: how long tasks waited for I/O, of the host and of a control group
 //! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
 //! clock           clock_gettime(2)           unix_ns, monotonic_ns
@@ -32,6 +33,7 @@ mod kernel;
 mod local_clients;
 mod mounts;
 mod open_devices;
+mod pressure;
 mod process;
 mod processors;
 mod swaps;
@@ -40,7 +42,7 @@ pub use block_devices::{
     LoopDevice, attribute_directory, device_chain, device_name, device_sequence, device_size_bytes,
     is_read_only, loop_devices, loop_uses_direct_io, queue_attribute,
 };
-pub use cgroups::{ThrottleFile, caps_for, throttle_files};
+pub use cgroups::{ThrottleFile, cap_counted, caps_for, throttle_files};
 pub use clock::{monotonic_ns, unix_ns};
 pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
@@ -49,6 +51,7 @@ pub use kernel::{BOOT_ID, available_memory_bytes, boot_id, hostname, memory_figu
 pub use local_clients::local_clients;
 pub use mounts::{MOUNTINFO, Mount, Mounts};
 pub use open_devices::open_devices;
+pub use pressure::{PRESSURE, io_stalled_us, io_stalled_us_of_group};
 pub use process::{
     ProcessIdentity, ProcessIo, ProcessStat, children_of, command_name, pids, program_of, start_ticks,
     threads_of, user_of,

@@ -68,6 +68,38 @@ fn v2_counts_along_the_path_and_v1_in_the_own_group_and_for_write_back() {
 }
 
 #[test]
+fn a_limit_counts_beside_where_it_is_set() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    write(
+        "blkio.throttle.io_serviced",
+        "254:0 Read 5\n7:0 Read 1\n7:0 Write 802\n7:0 Sync 803\n7:0 Total 803\nTotal 9\n",
+    );
+    write("blkio.throttle.io_service_bytes", "7:0 Read 4096\n7:0 Write 8192\n");
+    write("io.stat", "7:01 rbytes=1 wios=1\n7:0 rbytes=81 wbytes=82 rios=83 wios=84 dbytes=0 dios=0\n");
+    let counted = |file: &str, kind: CapKind, device: &str| {
+        let origin = directory.path().join(file).display().to_string();
+        cap_counted(&Cap { kind, per_second: 800, device: device.into(), origin }).ok()
+    };
+    assert_eq!(counted("blkio.throttle.write_iops_device", CapKind::WriteIops, "7:0"), Some(802));
+    assert_eq!(counted("blkio.throttle.read_iops_device", CapKind::ReadIops, "254:0"), Some(5));
+    assert_eq!(counted("blkio.throttle.write_bps_device", CapKind::WriteBytes, "7:0"), Some(8192));
+    assert_eq!(counted("io.max", CapKind::WriteIops, "7:0"), Some(84));
+    assert_eq!(counted("io.max", CapKind::ReadBytes, "7:0"), Some(81));
+    assert_eq!(counted("io.max", CapKind::ReadBytes, "8:0"), None, "another device");
+    assert_eq!(counted("gone/io.max", CapKind::ReadBytes, "7:0"), None);
+}
+
+#[test]
+fn a_process_in_the_root_group_has_no_group_of_its_own() {
+    let mounts = mounts(Path::new("/g"));
+    let own = |groups: &str| own_group_v2_of(&mounts, groups.as_bytes());
+    assert_eq!(own("7:blkio:/db\n0::/system.slice/db\n"), Some("/g/unified/system.slice/db".into()));
+    assert_eq!(own("7:blkio:/db\n0::/\n"), None);
+    assert_eq!(own("7:blkio:/db\n"), None);
+}
+
+#[test]
 fn the_group_with_the_least_memory_left_counts_and_page_cache_is_not_in_use() {
     let directory = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {

@@ -29,6 +29,8 @@ mod counted;
 pub mod database;
 mod error;
 mod experiment;
+mod kernel;
+mod log_watch;
 mod neighbours;
 mod observer;
 mod page_cache;

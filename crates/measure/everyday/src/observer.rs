@@ -1,4 +1,6 @@
 use crate::Error;
+use crate::kernel::{Kernel, KernelCounters};
+use crate::log_watch::LogWatch;
 use crate::neighbours::Neighbours;
 use collect::Source;
 use collect::diskstats::Disk;
@@ -18,6 +20,10 @@ pub struct Observer<'a> {
     volumes: Volumes,
     neighbours: Option<Neighbours>,
     clients: BTreeSet<u32>,
+    kernel: Kernel,
+    log: LogWatch,
+    /// Of the last sample.
+    last_of_kernel: Option<OfKernel>,
     /// Kept in memory until the end: writing them may be I/O on the storage that is observed.
     samples: Vec<Sample>,
     moments: Vec<Moment>,
@@ -30,6 +36,13 @@ struct Sample {
     processors: Option<Processors>,
     commits: Option<u64>,
     label: Option<&'static str>,
+}
+
+/// What the kernel counted at the time of a sample.
+struct OfKernel {
+    counters: KernelCounters,
+    /// The log, where the database does not time it.
+    log: Option<Snapshot>,
 }
 
 /// Processor time at one instant: of the host, of each process of the database, and of each that is connected to it.
@@ -108,12 +121,16 @@ impl<'a> Observer<'a> {
         let device = device_number.and_then(|number| Disk::open(number).ok());
         let volumes = Volumes { device: device_number.map(str::to_owned), others: HashMap::new() };
         let neighbours = device_number.and_then(Neighbours::new);
+        let (kernel, log) = (Kernel::new(device_number), LogWatch::default());
         Observer {
             source,
             device,
             volumes,
             neighbours,
             clients: BTreeSet::new(),
+            kernel,
+            log,
+            last_of_kernel: None,
             samples: Vec::new(),
             moments: Vec::new(),
         }
@@ -124,7 +141,16 @@ impl<'a> Observer<'a> {
     /// # Errors
     /// The source cannot be read.
     pub fn sample(&mut self, label: Option<&'static str>) -> Result<(), Error> {
-        let files = self.source.snapshot()?;
+        let mut files = self.source.snapshot()?;
+        if self.samples.is_empty() {
+            self.log = LogWatch::begin(&files, self.source.processes());
+            if self.log.is_watching() {
+                // Both begin at the same time.
+                files = self.source.snapshot()?;
+            }
+        }
+        let log = self.log.snapshot();
+        let of_kernel = OfKernel { counters: self.kernel.read(self.source.processes()), log };
         let device = self.device.as_mut().and_then(|device| device.snapshot().ok());
         if let Some(neighbours) = &mut self.neighbours {
             neighbours.sample(self.source.processes());
@@ -136,10 +162,11 @@ impl<'a> Observer<'a> {
         }
         let commits = self.source.commits();
         let processors = Processors::read(self.source.processes(), &self.clients);
-        if let Some(last) = self.samples.last() {
+        if let Some((last, last_of_kernel)) = self.samples.last().zip(self.last_of_kernel.as_ref()) {
             let devices = last.device.as_ref().zip(device.as_ref());
             let both = last.processors.as_ref().zip(processors.as_ref());
             let all = intervals(&last.files, &files, Rules::default());
+            let all = self.log.replace(all, last_of_kernel.log.as_ref().zip(of_kernel.log.as_ref()));
             let (elsewhere, here) = all.into_iter().partition(|file| self.volumes.is_other(&file.file));
             self.moments.push(Moment {
                 ended_unix_ns: files.taken_unix_ns,
@@ -150,8 +177,11 @@ impl<'a> Observer<'a> {
                 processors: both.and_then(|(last, now)| now.since(last)),
                 // The counter begins again when the server restarts.
                 commits: last.commits.zip(commits).and_then(|(last, now)| now.checked_sub(last)),
+                pressure: of_kernel.counters.pressure_since(&last_of_kernel.counters),
+                caps: of_kernel.counters.caps_since(&last_of_kernel.counters),
             });
         }
+        self.last_of_kernel = Some(of_kernel);
         self.samples.push(Sample { files, device, processors, commits, label });
         Ok(())
     }
@@ -217,6 +247,7 @@ impl<'a> Observer<'a> {
             reporting_delay_ns: u64::try_from(self.source.reporting_delay().as_nanos()).unwrap_or(u64::MAX),
             notes: last.map(|sample| sample.files.notes.clone()).unwrap_or_default(),
             data_bytes: last.and_then(|sample| data_bytes(&sample.files, &mut self.volumes)),
+            log_timing: self.log.timing(),
             commits_one_by_one: self.source.commits_one_by_one(),
             neighbours: self
                 .neighbours

@@ -1,6 +1,7 @@
 //! What the rows of the table test: the figures of an observation, and what follows from several of them.
 
 use crate::figures::expected_commit_ns;
+use crate::pressure::was_measured_under;
 use crate::thresholds::{
     CAP_REACHED, COMMIT_RATIO_DEGRADED, NEIGHBOUR_SHARE, NEIGHBOUR_TAKES_MIN, OUTSTANDING_IDLE,
     RATIO_DEGRADED,
@@ -88,11 +89,7 @@ impl<'a> Case<'a> {
     }
 
     pub fn capped_when_measured(&self, cap: &Cap) -> bool {
-        self.capability.is_some_and(|capability| {
-            capability.target.caps.iter().any(|then| {
-                then.kind == cap.kind && then.device == cap.device && then.per_second <= cap.per_second
-            })
-        })
+        self.capability.is_some_and(|capability| was_measured_under(capability, cap))
     }
 
     /// Another program of this host that does much of what runs out first.
@@ -154,25 +151,35 @@ impl<'a> Case<'a> {
         capped(first).or_else(|| capped(second))
     }
 
-    /// A cap that was not there (or was higher) at the measurement and is reached now, with the rate: the device's without
-    /// what other programs are known to have done, which the cap of a control group does not hold.
-    pub fn cap_reached(&self) -> Option<(&Cap, f64)> {
+    /// A cap that was not there (or was higher) at the measurement and is reached now, with the rate and whether the
+    /// cap itself counted that: before I/Os are merged into the device's requests. Where it does not count, the device's rate
+    /// without what other programs are known to have done, which the cap of a control group does not hold.
+    pub fn cap_reached(&self) -> Option<(&Cap, f64, bool)> {
+        let counted = |cap: &Cap| {
+            let used = self.figures.caps.iter().find(|used| used.cap == *cap)?;
+            Some((used.per_second(), true))
+        };
+        let rate = |cap: &Cap| counted(cap).or_else(|| Some((self.own_rate_at_device(cap.kind)?, false)));
+        let caps = self.observation.caps.iter().filter(|cap| !self.capped_when_measured(cap));
+        let mut rates = caps.filter_map(|cap| rate(cap).map(|(rate, by_cap)| (cap, rate, by_cap)));
+        rates.find(|(cap, rate, _)| *rate >= CAP_REACHED * cap.per_second as f64)
+    }
+
+    /// Operations or bytes a second of the device, without those of other programs that are known.
+    fn own_rate_at_device(&self, kind: CapKind) -> Option<f64> {
         let device = self.figures.device.as_ref()?;
-        let seconds = device.elapsed_s();
         let (read, write) = (device.counters.read, device.counters.write);
-        let counted = self.observation.neighbours.iter().filter(|one| one.device.is_none());
-        let (of_ios, of_bytes) = counted
+        let others = self.observation.neighbours.iter().filter(|one| one.device.is_none());
+        let (of_ios, of_bytes) = others
             .filter_map(|one| Some((one.operations_share?, one.share)))
             .fold((0.0, 0.0), |(ios, bytes), (more_ios, more_bytes)| (ios + more_ios, bytes + more_bytes));
-        let own = |all: u64, others: f64| all as f64 / seconds * (1.0 - others).max(0.0);
-        let rate = |cap: &Cap| match cap.kind {
+        let own = |all: u64, others: f64| all as f64 / device.elapsed_s() * (1.0 - others).max(0.0);
+        Some(match kind {
             CapKind::ReadIops => own(read.count, of_ios),
             CapKind::WriteIops => own(write.count, of_ios),
             CapKind::ReadBytes => own(read.bytes, of_bytes),
             CapKind::WriteBytes => own(write.bytes, of_bytes),
-        };
-        let caps = self.observation.caps.iter().filter(|cap| !self.capped_when_measured(cap));
-        caps.map(|cap| (cap, rate(cap))).find(|(cap, rate)| *rate >= CAP_REACHED * cap.per_second as f64)
+        })
     }
 
     /// How many of the observed commits fit into one of 60 KiB, what that gains, and its time.

@@ -5,7 +5,7 @@ use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{
     CAPABILITY_DAYS_MAX, ELSEWHERE_SHARE_MIN, FOREIGN_IOPS_MAX, LARGER_DATA, RATIO_DEGRADED, UTILISATION_NEAR,
 };
-use crate::{Confidence, VerdictKind};
+use crate::{Confidence, LogTiming, VerdictKind};
 use capability::{Capability, KneeReason};
 use statistics::IOS_MIN;
 
@@ -47,9 +47,11 @@ fn doubts_of_observation(case: &Case) -> Vec<String> {
         doubts.push("the device below is not visible, so that others' I/O is not known".into());
     }
     if figures.commits_by_device && figures.commits.count >= IOS_TO_COMPARE {
-        doubts.push(
-            "the database does not time its log: the device's writes and flushes stand for commits".into(),
-        );
+        let stand = "the database does not time its log: the device's writes and flushes stand for commits";
+        doubts.push(match &case.observation.log_timing {
+            LogTiming::Untimed { why } => format!("{stand} ({why})"),
+            LogTiming::Database | LogTiming::Kernel => stand.into(),
+        });
     }
     if figures.reads_by_device && figures.storage_reads.count >= IOS_TO_COMPARE {
         doubts.push("the database does not time its reads to their end: the device's stand for them".into());
@@ -96,6 +98,23 @@ fn doubts_of_verdict(case: &Case, kind: VerdictKind) -> Vec<String> {
         let (what, times) = (wait.what, wait.times);
         doubts
             .push(format!("{what} take {times:.1} x what the curve expects (hardly anybody waits for them)"));
+    }
+    if matches!(kind, VerdictKind::Healthy | VerdictKind::NobodyWaits)
+        && let Some(stall) = case.unexplained_stall()
+    {
+        let device = stall.device * 100.0;
+        doubts.push(format!(
+            "{stall}, and no layer below accounts for it: no device of this host was busy for more than {device:.0} %"
+        ));
+    }
+    if kind == VerdictKind::NotStorage
+        && let Some(stall) = case.stall_above_devices()
+    {
+        let device = stall.device * 100.0;
+        doubts.push(format!(
+            "{stall}, and no device of this host was busy for more than {device:.0} %: the wait is in the kernel's I/O above \
+             the device, as for a throttle (io.max, io.latency, io.cost), and not in the database"
+        ));
     }
     if kind == VerdictKind::StorageDegraded
         && figures.utilisation.is_some_and(|u| u.value >= UTILISATION_NEAR)

@@ -1,8 +1,8 @@
 //! The numbers that prove a verdict, each with its source and time.
 
-use crate::Evidence;
 use crate::case::{Case, Wait};
 use crate::figures::{IOS_TO_COMPARE, expected_commit_ns};
+use crate::{Evidence, LogTiming};
 use workload::{Cap, CapKind, Unit};
 
 pub const DATABASE: &str = "the database's file statistics";
@@ -10,6 +10,9 @@ pub const COMMITS: &str = "the database's count of commits, those that only read
 pub const DEVICE: &str = "the device's counters (/proc/diskstats)";
 pub const CAPABILITY: &str = "measured capability";
 pub const COMMITS_BY_DEVICE: &str = "the device's counters, since the database does not time its log";
+pub const COMMITS_BY_KERNEL: &str =
+    "the kernel's times of the server's own log writes and syncs, since the database does not time its log";
+pub const COUNTED_BY_CAP: &str = "the cap's own count, over what it allows";
 pub const READS_BY_DEVICE: &str =
     "the device's counters, since the database does not time its reads to their end";
 pub const PROCESSES: &str = "the processes' bytes (/proc/PID/io)";
@@ -49,7 +52,9 @@ impl Case<'_> {
     }
 
     pub fn utilisation_fact(&self, value: f64) -> Evidence {
-        self.observed("utilisation", value, Unit::Share, MODEL)
+        let cap = self.figures.storage_caps.iter().find(|used| used.share() == value);
+        let source = cap.map_or(MODEL, |_| COUNTED_BY_CAP);
+        self.observed("utilisation", value, Unit::Share, source)
     }
 
     pub fn knee(&self) -> Vec<Evidence> {
@@ -122,7 +127,11 @@ impl Case<'_> {
     }
 
     pub fn commits_source(&self) -> &'static str {
-        if self.figures.commits_by_device { COMMITS_BY_DEVICE } else { DATABASE }
+        match self.observation.log_timing {
+            _ if self.figures.commits_by_device => COMMITS_BY_DEVICE,
+            LogTiming::Kernel => COMMITS_BY_KERNEL,
+            LogTiming::Database | LogTiming::Untimed { .. } => DATABASE,
+        }
     }
 
     pub fn volume(&self) -> Vec<Evidence> {

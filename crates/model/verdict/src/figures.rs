@@ -1,9 +1,10 @@
-use crate::Moment;
 use crate::demand::{self, Untimed};
+use crate::pressure::{caps_used, was_measured_under};
+use crate::{CapUse, Moment};
 use capability::{Capability, Curve, Flow, Side, Utilisation};
 use filestats::{Delta, Ops};
 use serde::{Deserialize, Serialize};
-use workload::{Pattern, Shape};
+use workload::{CapKind, Pattern, Shape};
 
 /// I/Os this large on average are taken for a sequential stream: databases read at random in pages, the
 /// kernel's read-ahead and bulk writers go from 128 KiB up.
@@ -56,6 +57,10 @@ pub struct Figures {
     pub outstanding: f64,
     /// I/Os that the database could time, and does not because its timing is off.
     pub(crate) untimed: Untimed,
+    /// What the limits on the database's processes counted.
+    pub(crate) caps: Vec<CapUse>,
+    /// Those of them under which the storage was measured: they are part of what it gives.
+    pub(crate) storage_caps: Vec<CapUse>,
     /// Utilisation; `None` without capability or without I/O.
     pub utilisation: Option<Utilisation>,
     /// The demand of reads on the curve; `None` where nearly no read reached storage.
@@ -91,6 +96,8 @@ impl Figures {
             reads_by_device: false,
             outstanding: demand::outstanding(moments, &reads, &commits, elapsed_ns),
             untimed: demand::untimed_by_choice(moments),
+            caps: caps_used(moments),
+            storage_caps: Vec::new(),
             utilisation: None,
             reads_place: None,
             device_read_ratio: None,
@@ -100,6 +107,8 @@ impl Figures {
             device: demand::device(moments),
         };
         if let Some(capability) = capability {
+            let measured = figures.caps.iter().filter(|used| was_measured_under(capability, &used.cap));
+            figures.storage_caps = measured.cloned().collect();
             let loads: Vec<MomentLoad> =
                 moments.iter().filter_map(|moment| MomentLoad::in_moment(moment, floor_ns)).collect();
             figures.place(capability, &loads);
@@ -109,6 +118,12 @@ impl Figures {
 
     fn place(&mut self, capability: &Capability, loads: &[MomentLoad]) {
         self.utilisation = self.flows().and_then(|flows| utilisation(capability, &flows));
+        // What a limit counts is exact, the model is fitted.
+        self.utilisation = self.utilisation.map(|fitted| {
+            let caps = self.storage_caps.iter();
+            let counted = caps.map(|used| Utilisation { value: used.share(), binding: used.binding() });
+            counted.fold(fitted, |most, next| if next.value > most.value { next } else { most })
+        });
         let reads = self.storage_reads;
         let own_ns = reads.latency_ns().known();
         let device_ns = self.device.as_ref().and_then(|device| device.read_latency_ns().known());
@@ -156,16 +171,24 @@ impl Figures {
     }
 
     /// What reached the storage, as flows for the cost model: the device's own counts where known (they
-    /// include everybody), else the database's.
+    /// include everybody), else the database's. A limit under which the storage was measured counts more: before I/Os are
+    /// merged, and flushes too.
     pub(crate) fn flows(&self) -> Option<Vec<Flow>> {
         let delta = self.device.as_ref().or(self.database.as_ref())?;
         let reads = if self.device.is_some() { delta.counters.read } else { self.storage_reads };
+        let counted = |ops: Ops, kind: CapKind| {
+            let used = self.storage_caps.iter().find(|used| used.cap.kind == kind);
+            let count = used.map_or(0, |used| (used.per_second() * delta.elapsed_s()) as u64);
+            Ops { count: ops.count.max(count), ..ops }
+        };
         let flow = |ops: Ops, side| {
             let bytes = ops.average_bytes().known()?;
             let pattern = if bytes >= SEQUENTIAL_BYTES_MIN { Pattern::Sequential } else { Pattern::Random };
             Some(Flow { side, pattern, per_second: delta.per_second(&ops), bytes })
         };
-        let flows = [flow(reads, Side::Read), flow(delta.counters.write, Side::Write)];
+        let reads = counted(reads, CapKind::ReadIops);
+        let writes = counted(delta.counters.write, CapKind::WriteIops);
+        let flows = [flow(reads, Side::Read), flow(writes, Side::Write)];
         Some(flows.into_iter().flatten().collect())
     }
 

@@ -20,12 +20,15 @@ mod evidence;
 mod figures;
 mod headroom;
 mod observation;
+mod pressure;
 mod rows;
+mod stall;
 mod table;
 mod thresholds;
 
 pub use figures::{Figures, Place};
-pub use observation::{Elsewhere, Moment, Neighbour, Observation, ProcessorUse};
+pub use observation::{Elsewhere, LogTiming, Moment, Neighbour, Observation, ProcessorUse};
+pub use pressure::{CapUse, Pressure};
 pub use table::judge;
 
 use capability::Binding;

@@ -1,5 +1,6 @@
 use crate::demand::is_of_database;
 use crate::thresholds::{LATE_SPANS, NEIGHBOUR_SHARE};
+use crate::{CapUse, Pressure};
 use capability::Binding;
 use filestats::{Delta, Figure, FileInterval, Interval, Ops, Reason};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,12 @@ pub struct Moment {
     /// Transactions that the database committed, as it counts them: those that only read may be among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<u64>,
+    /// How long tasks were stalled on I/O.
+    #[serde(default)]
+    pub pressure: Pressure,
+    /// What the limits in force on the database's processes counted.
+    #[serde(default)]
+    pub caps: Vec<CapUse>,
 }
 
 /// Shares of the processor time of a host, 0 to 1.
@@ -60,6 +67,25 @@ pub struct Observation {
     /// own device; then the largest.
     #[serde(default)]
     pub neighbours: Vec<Neighbour>,
+    /// Who timed the writes and syncs of the database's log.
+    #[serde(default)]
+    pub log_timing: LogTiming,
+}
+
+/// Who timed the writes and syncs of a database's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum LogTiming {
+    /// The database, where anybody did.
+    #[default]
+    Database,
+    /// The kernel: the database does not, and its processes were watched beside it.
+    Kernel,
+    /// No program.
+    Untimed {
+        /// Why its processes were not watched, with what would allow it.
+        why: String,
+    },
 }
 
 /// A program that used the storage beside the database.

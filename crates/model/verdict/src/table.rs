@@ -19,18 +19,22 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | demand exceeds capability | U at the knee (0.9), or N beyond it and U over 0.7; latency under 3 x the curve's |
 /// | storage degraded | latency 3 x what the curve expects at that N and size, at the device too; U may be anything. The cause is another program on this host that does much of the I/O, else below |
 /// | not storage | the database's latency 3 x the curve's, the device's own agrees with it |
+/// | serialized | the log is written and synced one after the other over 80 % of the time, U below the knee |
 /// | burst | U low on average, at the knee in some seconds |
 /// | serialized | N about 1 second for second, U low: the time goes into waiting for one I/O at a time |
+/// | cannot say | tasks are stalled on I/O over half of the time, no layer accounts for it, and the log is not timed |
 /// | healthy | none of these |
-const TABLE: [(VerdictKind, Row); 9] = [
+const TABLE: [(VerdictKind, Row); 11] = [
     (VerdictKind::CannotSay, cannot_say::cannot_say),
     (VerdictKind::Throttled, throttled::throttled),
     (VerdictKind::NobodyWaits, nobody_waits::nobody_waits),
     (VerdictKind::DemandExceedsCapability, demand_exceeds_capability),
     (VerdictKind::StorageDegraded, storage_degraded),
     (VerdictKind::NotStorage, not_storage),
+    (VerdictKind::Serialized, serialized::busy_log),
     (VerdictKind::Burst, burst::burst),
     (VerdictKind::Serialized, serialized::serialized),
+    (VerdictKind::CannotSay, cannot_say::unexplained_stall),
     (VerdictKind::Healthy, healthy::healthy),
 ];
 
@@ -43,6 +47,10 @@ pub fn judge(
     let case = Case::new(observation, capability, service_level);
     let found = TABLE.iter().find_map(|(kind, row)| Some((*kind, row(&case)?)));
     let (kind, mut grounds) = found.expect("the last row of the table always holds");
+    // What a limit counted belongs beside the first number: how much of it is used.
+    let second = grounds.evidence.len().min(1);
+    grounds.evidence.splice(second..second, case.cap_facts());
+    grounds.evidence.extend(case.stall_facts());
     grounds.evidence.extend(case.volume());
     let (confidence, doubts) = confidence(&case, kind);
     let utilisation = case.figures.utilisation;

@@ -21,6 +21,9 @@ pub const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.2;
 pub const SERIAL_COMMITS_MIN: f64 = 0.5;
 /// N of one moment of a session whose mean is in [`SERIAL_OUTSTANDING`]. With many sessions some moments lie outside.
 pub const SERIAL_MOMENT: std::ops::Range<f64> = 0.35..1.5;
+/// Share of the time in which the log is written or synced, one after the other, from which it is what commits wait for, however many
+/// sessions share each write. More than one at a time is not one log.
+pub const LOG_BUSY: std::ops::Range<f64> = 0.8..1.2;
 /// Share of moments with N in [`SERIAL_MOMENT`] from which the load is serialized.
 pub const SERIAL_SHARE_MIN: f64 = 0.8;
 /// Moments of a source that reports late are judged in stretches of this many times its lag: at their ends a session's I/O
@@ -28,6 +31,11 @@ pub const SERIAL_SHARE_MIN: f64 = 0.8;
 pub const LATE_SPANS: u64 = 4;
 /// I/Os without a time, though the database could time them, that leave latency unknown: a larger share than this.
 pub const UNTIMED_SHARE_MAX: f64 = 0.1;
+/// Tasks that are stalled on I/O for this share of the time wait too long to be left without an explanation. Busy processors make
+/// the kernel's figure smaller, never larger.
+pub const STALLED_MIN: f64 = 0.5;
+/// A layer that is busy for this part of the time in which tasks are stalled accounts for it.
+pub const EXPLAINED_MIN: f64 = 0.5;
 /// No session waits for storage: less than a tenth of one session's time goes into I/O.
 pub const OUTSTANDING_IDLE: f64 = 0.1;
 /// Seconds over the knee that make a burst rather than the everyday state.

@@ -1,5 +1,6 @@
 //! Too little is known, or the capability no longer holds.
 
+use crate::LogTiming;
 use crate::case::Case;
 use crate::evidence::Grounds;
 use crate::thresholds::{COVERAGE_MIN, IOS_FROM_MEMORY_MIN, UNTIMED_SHARE_MAX};
@@ -46,7 +47,7 @@ pub(crate) fn cannot_say(case: &Case) -> Option<Grounds> {
         let share = untimed.count as f64 / untimed.total as f64 * 100.0;
         return grounds(
             format!("the database does not time {share:.0} % of its I/Os, so that latency is unknown"),
-            &timing_advice(&case.observation.notes),
+            &untimed_advice(case),
         );
     }
     if case.capability.is_none() {
@@ -62,6 +63,33 @@ pub(crate) fn cannot_say(case: &Case) -> Option<Grounds> {
         );
     }
     None
+}
+
+/// Tasks wait for I/O, and the counters that would show it are not kept: the answer would be a guess.
+pub(crate) fn unexplained_stall(case: &Case) -> Option<Grounds> {
+    let stall = case.untimed_stall()?;
+    let next_step = match &case.observation.log_timing {
+        LogTiming::Untimed { why } => format!("have the log's writes and syncs timed: {why}"),
+        LogTiming::Database | LogTiming::Kernel => timing_advice(&case.observation.notes),
+    };
+    Some(Grounds {
+        summary: format!(
+            "{stall}, and no layer below accounts for it: the database does not time all of its I/O, and no device was \
+             busy for more than {:.0} %",
+            stall.device * 100.0
+        ),
+        evidence: case.latency(),
+        next_step,
+    })
+}
+
+/// The advice of the source, and why its processes were not watched instead.
+fn untimed_advice(case: &Case) -> String {
+    let advice = timing_advice(&case.observation.notes);
+    match &case.observation.log_timing {
+        LogTiming::Untimed { why } => format!("{advice} (its log was not watched from outside: {why})"),
+        LogTiming::Database | LogTiming::Kernel => advice,
+    }
 }
 
 /// The advice of the source itself names the statement that switches timing on.

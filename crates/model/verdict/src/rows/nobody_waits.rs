@@ -21,7 +21,8 @@ pub(crate) fn nobody_waits(case: &Case) -> Option<Grounds> {
     let (what, _, latency_ns) = over?;
     let reads_kept = figures.read_ns().is_none_or(|ns| case.service_level.kept(IoClass::Read, ns));
     let commits_kept = figures.commit_ns().is_none_or(|ns| case.service_level.kept(IoClass::LogWrite, ns));
-    if figures.outstanding >= OUTSTANDING_IDLE || !reads_kept || !commits_kept {
+    let unseen = case.untimed_stall().is_some();
+    if figures.outstanding >= OUTSTANDING_IDLE || !reads_kept || !commits_kept || unseen {
         return None;
     }
     let evidence = vec![

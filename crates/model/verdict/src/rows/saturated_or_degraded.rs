@@ -21,6 +21,13 @@ fn slow_wait(case: &Case) -> Option<Wait> {
     case.noticed_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)
 }
 
+/// The device is as fast as ever, and a limit under which the storage was measured is nearly used up: the time is that of the queue
+/// before the limit.
+fn waits_for_cap(case: &Case, wait: &Wait) -> bool {
+    let near = case.figures.storage_caps.iter().any(|used| used.share() >= UTILISATION_NEAR);
+    near && wait.device_ratio.is_none_or(|ratio| ratio < RATIO_DEGRADED)
+}
+
 pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
     let figures = &case.figures;
     let utilisation = figures.utilisation?;
@@ -29,9 +36,10 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
             case.capability.and_then(|it| it.curve(&place.curve)).and_then(|curve| curve.knee.as_ref());
         knee.is_some_and(|knee| place.outstanding >= knee.low.max(1.0))
     });
-    let over =
-        utilisation.value >= UTILISATION_AT_KNEE || (beyond_knee && utilisation.value >= UTILISATION_NEAR);
-    if !over || slow_wait(case).is_some() {
+    let slow = slow_wait(case);
+    let queues = slow.as_ref().is_some_and(|wait| waits_for_cap(case, wait));
+    let near = utilisation.value >= UTILISATION_NEAR && (beyond_knee || queues);
+    if !(utilisation.value >= UTILISATION_AT_KNEE || near) || slow.is_some() && !queues {
         return None;
     }
     let mut evidence = vec![case.utilisation_fact(utilisation.value)];

@@ -3,8 +3,10 @@
 use crate::Evidence;
 use crate::case::Case;
 use crate::evidence::{CAPABILITY, DATABASE, Grounds};
+use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{
-    SERIAL_COMMITS_MIN, SERIAL_MOMENT, SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UTILISATION_LOW,
+    LOG_BUSY, SERIAL_COMMITS_MIN, SERIAL_MOMENT, SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UTILISATION_AT_KNEE,
+    UTILISATION_LOW,
 };
 use workload::{Unit, format_ns};
 
@@ -30,6 +32,37 @@ pub(crate) fn serialized(case: &Case) -> Option<Grounds> {
         if by_commits { serialized_commits(case, &mut evidence)? } else { serialized_reads(case) };
     evidence.extend(case.latency());
     Some(Grounds { summary, evidence, next_step })
+}
+
+/// The log is written and synced one after the other all of the time, while the storage could do more: other sessions than one wait
+/// for it too, or the log alone asks for much of the storage.
+pub(crate) fn busy_log(case: &Case) -> Option<Grounds> {
+    let figures = &case.figures;
+    let (busy, used) = (figures.commit_share(), figures.utilisation?.value);
+    let is_single = used < UTILISATION_LOW && figures.outstanding < SERIAL_OUTSTANDING.end;
+    let is_timed = !figures.commits_by_device && figures.commits.count >= IOS_TO_COMPARE;
+    if !is_timed || is_single || used >= UTILISATION_AT_KNEE || !LOG_BUSY.contains(&busy) {
+        return None;
+    }
+    let source = case.commits_source();
+    let mut evidence = vec![
+        case.observed("time in which the log was written or synced", busy, Unit::Share, source),
+        case.utilisation_fact(used),
+    ];
+    evidence.extend(case.latency());
+    let per_second = figures.commits.count as f64 / figures.elapsed_s;
+    Some(Grounds {
+        summary: format!(
+            "the log is written and synced one after the other {:.0} % of the time, {per_second:.0} times a second, while \
+             {:.0} % of the storage is asked for",
+            busy * 100.0,
+            used * 100.0
+        ),
+        evidence,
+        next_step: "batch several changes into one transaction, so that there is less to write and sync; or give the log \
+                    storage that answers sooner"
+            .into(),
+    })
 }
 
 /// Summary and advice where commits are waited for.

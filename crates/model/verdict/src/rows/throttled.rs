@@ -5,11 +5,13 @@ use crate::evidence::{DEVICE, Grounds, cap_unit};
 use crate::thresholds::RATIO_AGREES;
 
 pub(crate) fn throttled(case: &Case) -> Option<Grounds> {
-    let (cap, rate) = case.cap_reached()?;
+    let (cap, rate, by_cap) = case.cap_reached()?;
     let wait = case.noticed_wait().filter(|wait| wait.ratio >= RATIO_AGREES)?;
+    let (what, source) =
+        if by_cap { ("rate at the cap", cap.origin.as_str()) } else { ("rate at the device", DEVICE) };
     let mut evidence = vec![
         case.observed("cap in force", cap.per_second as f64, cap_unit(cap), &cap.origin),
-        case.observed("rate at the device", rate, cap_unit(cap), DEVICE),
+        case.observed(what, rate, cap_unit(cap), source),
     ];
     evidence.extend(case.latency());
     Some(Grounds {

@@ -181,6 +181,8 @@ pub fn second(at: u64, load: &Load) -> Moment {
         device: Some(device),
         processors: None,
         commits: None,
+        pressure: verdict::Pressure::default(),
+        caps: vec![],
     }
 }
 

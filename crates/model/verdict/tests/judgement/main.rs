@@ -3,4 +3,5 @@
 mod builder;
 mod headroom;
 mod meaning;
+mod pressure;
 mod rows;

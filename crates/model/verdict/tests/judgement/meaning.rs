@@ -46,6 +46,8 @@ fn observed_of(seconds: u64, each: impl Fn(u64) -> (Vec<FileInterval>, FileInter
             device: Some(device),
             processors: None,
             commits: None,
+            pressure: verdict::Pressure::default(),
+            caps: vec![],
         }
     };
     Observation { moments: (0..seconds).map(moment).collect(), ..Observation::default() }

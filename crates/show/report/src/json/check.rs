@@ -6,7 +6,7 @@ use crate::files::{FileRow, worst_first};
 use crate::{Check, number};
 use filestats::{Delta, Figure, Reason};
 use serde_json::{Value, json};
-use verdict::{Figures, Moment};
+use verdict::{CapUse, Figures, LogTiming, Moment};
 
 /// A verdict with its evidence, the files, the curves and the course.
 pub fn check(check: &Check) -> Value {
@@ -49,6 +49,7 @@ pub fn check(check: &Check) -> Value {
         "files": worst_first(check).iter().map(file).collect::<Vec<Value>>(),
         "moments": moments,
         "caps": check.observation.caps,
+        "log_timing": log_timing(&check.observation.log_timing),
         "neighbours": check.observation.neighbours,
         "curves": check.capability.iter().flat_map(|capability| &capability.curves).map(curve).collect::<Vec<_>>(),
         "cost_model": check.capability.as_ref().and_then(|capability| capability.cost_model.as_ref()).map(cost_model),
@@ -85,6 +86,19 @@ fn file(file: &FileRow) -> Value {
     })
 }
 
+fn log_timing(timing: &LogTiming) -> Value {
+    let (by, why) = match timing {
+        LogTiming::Database => ("database", None),
+        LogTiming::Kernel => ("kernel", None),
+        LogTiming::Untimed { why } => ("untimed", Some(why)),
+    };
+    json!({ "by": by, "why": why })
+}
+
+fn cap_use(used: &CapUse) -> Value {
+    json!({ "kind": used.cap.kind, "origin": used.cap.origin, "per_second": used.per_second() })
+}
+
 fn moment(moment: &Moment) -> Value {
     let database = moment.database();
     let unknown = moment.files.iter().find_map(|file| file.interval.reason()).unwrap_or(Reason::NotCounted);
@@ -111,5 +125,9 @@ fn moment(moment: &Moment) -> Value {
         "device_outstanding": device(Delta::outstanding),
         "device_read_latency_ns": device(Delta::read_latency_ns),
         "device_write_latency_ns": device(Delta::write_latency_ns),
+        "stalled": moment.pressure.share(moment.pressure.host_ns),
+        "group_stalled": moment.pressure.share(moment.pressure.group_ns),
+        "busiest_device": moment.pressure.share(moment.pressure.device_ns),
+        "caps": moment.caps.iter().map(cap_use).collect::<Vec<Value>>(),
     })
 }

@@ -99,6 +99,7 @@ fn in_short(source: &str) -> &str {
     let source = source.split([',', '(']).next().unwrap_or(source).trim_end();
     match source {
         "database's file statistics" => "database",
+        "kernel's times of the server's own log writes and syncs" => "kernel",
         "device's counters" => "device",
         "measured capability" => "measured",
         "device rates x measured cost model" => "cost model",

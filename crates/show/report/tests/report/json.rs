@@ -62,6 +62,8 @@ fn full_check() -> report::Check {
     check.verdict.doubts = vec!["the storage was measured 40 days ago".into()];
     let cap = Cap { kind: CapKind::ReadIops, per_second: 10, device: "7:0".into(), origin: "io.max".into() };
     check.observation.caps = vec![cap.clone()];
+    let used = verdict::CapUse { cap: cap.clone(), counted: 9, elapsed_ns: 1_000_000_000 };
+    check.observation.moments.iter_mut().for_each(|moment| moment.caps = vec![used.clone()]);
     check.verdict.cause = Some(verdict::Cause::AnotherProgram);
     check.observation.neighbours = vec![verdict::Neighbour {
         pid: 812,

@@ -218,6 +218,8 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
             device: None,
             processors: None,
             commits: None,
+            pressure: verdict::Pressure::default(),
+            caps: vec![],
         };
     };
     let checkpoint = ops(load.commits / 40.0, 8192, load.device_write_ns);
@@ -241,6 +243,8 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
         device: Some(device),
         processors: None,
         commits: None,
+        pressure: verdict::Pressure::default(),
+        caps: vec![],
     }
 }
 
