@@ -12,11 +12,11 @@
 //! ```
 //!
 //! ```text
-//! counted_sqlite        count the I/Os of the SQLite that is linked in, through a VFS of its own
-//! prepare               the database: about 150 MiB, three secondary indexes, nothing cached
-//! Observer::new         the database's files and the device below them
-//! experiment            run the clients at a steady pace, then rebuild the indexes; sample both every second
-//! Observer::observation what a verdict is made of
+//! counted_sqlite          count the I/Os of the SQLite that is linked in, through a VFS of its own
+//! prepare                 the database: about 150 MiB, three secondary indexes, nothing cached
+//! Observer::new           the database's files and the devices below them
+//! experiment              run the clients at a steady pace, then rebuild the indexes; sample both every second
+//! Observer::observations  what a verdict is made of, one for each volume
 //! ```
 //!
 //! `examples/scenario.rs` is a program as a user might have one, with traits that a verdict must find:
@@ -27,6 +27,7 @@
 mod clients;
 mod counted;
 pub mod database;
+mod division;
 mod error;
 mod experiment;
 mod kernel;
@@ -37,6 +38,7 @@ mod page_cache;
 mod plan;
 mod prepare;
 mod random;
+mod volumes;
 
 pub use clients::run;
 pub use counted::counted_sqlite;
@@ -47,3 +49,4 @@ pub use page_cache::PageCache;
 pub use plan::{Counts, Plan};
 pub use prepare::prepare;
 pub use random::Random;
+pub use volumes::Scope;

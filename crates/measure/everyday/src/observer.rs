@@ -1,48 +1,36 @@
 use crate::Error;
-use crate::kernel::{Kernel, KernelCounters};
+use crate::division::divide_moments;
 use crate::log_watch::LogWatch;
-use crate::neighbours::Neighbours;
+use crate::volumes::{Scope, Volumes};
 use collect::Source;
-use collect::diskstats::Disk;
-use filestats::{FileIdentity, FileKind, Rules, Snapshot, intervals};
+use filestats::{FileInterval, Rules, Snapshot, intervals};
 use history::History;
 use host::{ProcessStat, ProcessorTimes};
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
 use std::time::{Duration, Instant};
-use storage::{StorageError, Target};
-use verdict::{Moment, Observation, ProcessorUse};
+use storage::Target;
+use verdict::{LogTiming, Moment, Observation, ProcessorUse, is_log};
 
-/// Samples a database's files and the device below them at the same times.
+/// Samples a database's files and the devices below them at the same times.
 pub struct Observer<'a> {
     source: Box<dyn Source + 'a>,
-    device: Option<Disk>,
     volumes: Volumes,
-    neighbours: Option<Neighbours>,
     clients: BTreeSet<u32>,
-    kernel: Kernel,
     log: LogWatch,
-    /// Of the last sample.
-    last_of_kernel: Option<OfKernel>,
+    /// The log by the kernel at the last sample, where the database does not time it.
+    last_of_log: Option<Snapshot>,
     /// Kept in memory until the end: writing them may be I/O on the storage that is observed.
     samples: Vec<Sample>,
-    moments: Vec<Moment>,
 }
 
-/// The files and the device at one time.
+/// The files and the devices at one time.
 struct Sample {
     files: Snapshot,
-    device: Option<Snapshot>,
+    /// Of the volumes that were known then.
+    devices: Vec<Option<Snapshot>>,
     processors: Option<Processors>,
     commits: Option<u64>,
     label: Option<&'static str>,
-}
-
-/// What the kernel counted at the time of a sample.
-struct OfKernel {
-    counters: KernelCounters,
-    /// The log, where the database does not time it.
-    log: Option<Snapshot>,
 }
 
 /// Processor time at one instant: of the host, of each process of the database, and of each that is connected to it.
@@ -87,56 +75,35 @@ fn ticks_since(now: &ProcessStats, then: &ProcessStats) -> u64 {
     used.sum()
 }
 
-/// Which files lie on the observed device.
-struct Volumes {
-    device: Option<String>,
-    /// Whether the file system at a mount point lies on another device; filled at the first question.
-    others: HashMap<String, bool>,
-}
-
-impl Volumes {
-    /// Whether the file is known to lie on another device.
-    fn is_other(&mut self, file: &FileIdentity) -> bool {
-        let (Some(device), Some(drive)) = (&self.device, &file.drive) else { return false };
-        if let Some(other) = self.others.get(drive) {
-            return *other;
-        }
-        let target = Target::open(Path::new(drive)).ok();
-        let number = target.as_ref().and_then(|target| target.facts().device_number());
-        let other = number.is_some_and(|number| number != device);
-        self.others.insert(drive.clone(), other);
-        other
-    }
-}
-
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Time between two calls of `is_done` and `progress`.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl<'a> Observer<'a> {
-    /// An observer of a source and, where its number is known, of a device.
-    pub fn new(source: Box<dyn Source + 'a>, device_number: Option<&str>) -> Observer<'a> {
-        // A device without statistics in the kernel is left out; the verdict reports that as a doubt.
-        let device = device_number.and_then(|number| Disk::open(number).ok());
-        let volumes = Volumes { device: device_number.map(str::to_owned), others: HashMap::new() };
-        let neighbours = device_number.and_then(Neighbours::new);
-        let (kernel, log) = (Kernel::new(device_number), LogWatch::default());
+    /// An observer of a source whose files lie on the target's volume, and perhaps on others.
+    pub fn new(source: Box<dyn Source + 'a>, target: Target, scope: Scope) -> Observer<'a> {
         Observer {
             source,
-            device,
-            volumes,
-            neighbours,
+            volumes: Volumes::new(target, scope),
             clients: BTreeSet::new(),
-            kernel,
-            log,
-            last_of_kernel: None,
+            log: LogWatch::default(),
+            last_of_log: None,
             samples: Vec::new(),
-            moments: Vec::new(),
         }
     }
 
-    /// Takes a sample and adds the moment since the last one.
+    /// The volumes that are used, as directories or mount points, the given one first.
+    ///
+    /// # Errors
+    /// The source cannot be read.
+    pub fn find_volumes(&mut self) -> Result<Vec<Target>, Error> {
+        let files = self.source.snapshot()?;
+        self.volumes.discover(&files, self.source.undivided_mounts());
+        Ok(self.volumes.targets().cloned().collect())
+    }
+
+    /// Takes a sample and adds the moment since the last one to each volume.
     ///
     /// # Errors
     /// The source cannot be read.
@@ -150,11 +117,9 @@ impl<'a> Observer<'a> {
             }
         }
         let log = self.log.snapshot();
-        let of_kernel = OfKernel { counters: self.kernel.read(self.source.processes()), log };
-        let device = self.device.as_mut().and_then(|device| device.snapshot().ok());
-        if let Some(neighbours) = &mut self.neighbours {
-            neighbours.sample(self.source.processes());
-        }
+        self.volumes.discover(&files, self.source.undivided_mounts());
+        let processes = self.source.processes();
+        let devices = self.volumes.all.iter_mut().map(|volume| volume.sample(processes)).collect();
         if self.samples.len().is_multiple_of(CLIENTS_SAMPLES) {
             self.clients = host::local_clients(self.source.processes());
             // It asks the server for its counters.
@@ -162,27 +127,14 @@ impl<'a> Observer<'a> {
         }
         let commits = self.source.commits();
         let processors = Processors::read(self.source.processes(), &self.clients);
-        if let Some((last, last_of_kernel)) = self.samples.last().zip(self.last_of_kernel.as_ref()) {
-            let devices = last.device.as_ref().zip(device.as_ref());
-            let both = last.processors.as_ref().zip(processors.as_ref());
-            let all = intervals(&last.files, &files, Rules::default());
-            let all = self.log.replace(all, last_of_kernel.log.as_ref().zip(of_kernel.log.as_ref()));
-            let (elsewhere, here) = all.into_iter().partition(|file| self.volumes.is_other(&file.file));
-            self.moments.push(Moment {
-                ended_unix_ns: files.taken_unix_ns,
-                files: here,
-                elsewhere,
-                device: devices
-                    .and_then(|(last, now)| intervals(last, now, Rules::default()).into_iter().next()),
-                processors: both.and_then(|(last, now)| now.since(last)),
-                // The counter begins again when the server restarts.
-                commits: last.commits.zip(commits).and_then(|(last, now)| now.checked_sub(last)),
-                pressure: of_kernel.counters.pressure_since(&last_of_kernel.counters),
-                caps: of_kernel.counters.caps_since(&last_of_kernel.counters),
-            });
+        let sample = Sample { files, devices, processors, commits, label };
+        if let Some(last) = self.samples.last() {
+            let files = intervals(&last.files, &sample.files, Rules::default());
+            let files = self.log.replace(files, self.last_of_log.as_ref().zip(log.as_ref()));
+            add_moments(&mut self.volumes, files, last, &sample);
         }
-        self.last_of_kernel = Some(of_kernel);
-        self.samples.push(Sample { files, device, processors, commits, label });
+        self.last_of_log = log;
+        self.samples.push(sample);
         Ok(())
     }
 
@@ -220,45 +172,72 @@ impl<'a> Observer<'a> {
     pub fn save(&self, history: &mut History) -> Result<(), history::Error> {
         for sample in &self.samples {
             history.save_snapshot(&sample.files, sample.label)?;
-            if let Some(device) = &sample.device {
-                history.save_snapshot(device, sample.label)?;
+            let mut devices = sample.devices.iter().flatten().cloned();
+            if let Some(mut all) = devices.next() {
+                all.samples.extend(devices.flat_map(|device| device.samples));
+                history.save_snapshot(&all, sample.label)?;
             }
         }
         Ok(())
     }
 
-    /// The moments observed so far, which it gives away, with the limits that are in force now on the processes that did
-    /// the I/O to `path`.
-    ///
-    /// # Errors
-    /// The target at `path` cannot be opened.
-    pub fn observation(&mut self, path: &Path) -> Result<Observation, StorageError> {
-        let target = Target::open(path)?;
-        let mut caps = match self.source.processes() {
-            [] => target.facts().caps.clone(),
-            pids => pids.iter().flat_map(|pid| host::caps_for(&target.facts().devices, *pid)).collect(),
-        };
-        caps.sort_by(|a, b| (&a.origin, a.per_second).cmp(&(&b.origin, b.per_second)));
-        caps.dedup();
-        let last = self.samples.last();
-        Ok(Observation {
-            moments: std::mem::take(&mut self.moments),
-            caps,
-            reporting_delay_ns: u64::try_from(self.source.reporting_delay().as_nanos()).unwrap_or(u64::MAX),
-            notes: last.map(|sample| sample.files.notes.clone()).unwrap_or_default(),
-            data_bytes: last.and_then(|sample| data_bytes(&sample.files, &mut self.volumes)),
-            log_timing: self.log.timing(),
-            commits_one_by_one: self.source.commits_one_by_one(),
-            neighbours: self
-                .neighbours
-                .as_mut()
-                .map_or_else(Vec::new, |it| it.found(self.source.processes())),
-        })
+    /// What was observed so far of each volume that the database used, which it gives away, the given volume first.
+    pub fn observations(&mut self) -> Vec<(Target, Observation)> {
+        let mut divided = self.volumes.undivided(self.source.undivided_mounts());
+        if divided.len() > 1 {
+            let volumes = &mut self.volumes.all;
+            let mut moments: Vec<Vec<Moment>> =
+                divided.iter().map(|at| std::mem::take(&mut volumes[*at].moments)).collect();
+            divide_moments(&mut moments);
+            divided.iter().zip(moments).for_each(|(at, moments)| volumes[*at].moments = moments);
+        }
+        let files = self.samples.last().map(|sample| &sample.files);
+        let mut found = Vec::new();
+        for at in 0..self.volumes.all.len() {
+            let (target, observation) = self.volumes.all[at].observation(&*self.source);
+            if at > 0 && !observation.is_used() {
+                continue;
+            }
+            let notes = files.map(|files| files.notes.clone()).unwrap_or_default();
+            let data_bytes = files.and_then(|files| self.volumes.data_bytes(files, at));
+            let has_log = observation.moments.iter().flat_map(|moment| &moment.files).any(is_log);
+            let log_timing = if has_log { self.log.timing() } else { LogTiming::default() };
+            found.push((at, target, Observation { notes, data_bytes, log_timing, ..observation }));
+        }
+        divided.retain(|at| found.iter().any(|(used, ..)| used == at));
+        let is_divided = |at: usize| divided.len() > 1 && divided.contains(&at);
+        let found = found.into_iter();
+        found
+            .map(|(at, target, observation)| (target, Observation { divided: is_divided(at), ..observation }))
+            .collect()
     }
 }
 
-/// Bytes of the data files on the device, where all are known.
-fn data_bytes(files: &Snapshot, volumes: &mut Volumes) -> Option<u64> {
-    let data = files.samples.iter().filter(|sample| sample.file.kind == FileKind::Data);
-    data.filter(|sample| !volumes.is_other(&sample.file)).map(|sample| sample.size_bytes.known()).sum()
+/// A file's interval, and the volume that it lies on; `None` for one that is not observed.
+type Placed = (Option<usize>, FileInterval);
+
+/// The moment between two samples, for each volume with the files on it.
+fn add_moments(volumes: &mut Volumes, files: Vec<FileInterval>, last: &Sample, now: &Sample) {
+    let processors = last.processors.as_ref().zip(now.processors.as_ref());
+    let processors = processors.and_then(|(last, now)| now.since(last));
+    // The counter begins again when the server restarts.
+    let commits = last.commits.zip(now.commits).and_then(|(last, now)| now.checked_sub(last));
+    let placed: Vec<Placed> = files.into_iter().map(|file| (volumes.volume_of(&file.file), file)).collect();
+    let device = |at: usize| {
+        let [last, now] = [last, now].map(|sample| sample.devices.get(at).and_then(Option::as_ref));
+        last.zip(now).and_then(|(last, now)| intervals(last, now, Rules::default()).into_iter().next())
+    };
+    for (at, volume) in volumes.all.iter_mut().enumerate() {
+        let (here, elsewhere): (Vec<_>, Vec<_>) = placed.iter().partition(|(place, _)| *place == Some(at));
+        volume.moments.push(Moment {
+            ended_unix_ns: now.files.taken_unix_ns,
+            files: here.into_iter().map(|(_, file)| file.clone()).collect(),
+            log_elsewhere: elsewhere.into_iter().any(|(_, file)| is_log(file)),
+            device: device(at),
+            processors,
+            commits,
+            pressure: volume.pressure,
+            caps: std::mem::take(&mut volume.caps_used),
+        });
+    }
 }

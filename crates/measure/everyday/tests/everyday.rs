@@ -1,9 +1,12 @@
 //! The everyday workload against a real, small shop.
 
-use everyday::{Error, Observer, Plan, counted_sqlite, database, experiment, prepare, rebuild_indexes, run};
+use everyday::{
+    Error, Observer, Plan, Scope, counted_sqlite, database, experiment, prepare, rebuild_indexes, run,
+};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use storage::Target;
 
 fn small() -> Plan {
     Plan {
@@ -106,14 +109,14 @@ fn the_experiment_observes_the_workload_and_then_the_rebuild() {
     let source = collect::sqlite::InProcess::new(counted_sqlite().unwrap());
     let plan = Plan { vfs: Some("headroom".into()), ..small() };
     prepare(&path, &plan, &mut |_, _| {}).unwrap();
-    let mut observer = Observer::new(Box::new(source), None);
+    let mut observer = Observer::new(Box::new(source), Target::open(dir.path()).unwrap(), Scope::One);
     let phases = experiment(&path, &plan, &mut observer, &AtomicBool::new(false), &mut |_, _| {}).unwrap();
     assert_eq!(
         phases.iter().map(|phase| phase.name).collect::<Vec<_>>(),
         ["everyday workload", "index rebuild"]
     );
     assert!(phases[0].to_unix_ns <= phases[1].from_unix_ns);
-    let observation = observer.observation(dir.path()).unwrap();
+    let (_, observation) = observer.observations().remove(0);
     let syncs = observation.moments.iter().filter_map(verdict::Moment::database);
     assert!(syncs.filter_map(|delta| delta.counters.sync.known().map(|sync| sync.count)).sum::<u64>() > 0);
     assert!(observation.data_bytes.is_some_and(|bytes| bytes > 1 << 20), "{observation:?}");
@@ -125,7 +128,7 @@ fn a_stopped_experiment_rebuilds_nothing() {
     let path = dir.path().join("shop.db");
     prepare(&path, &small(), &mut |_, _| {}).unwrap();
     let source = collect::sqlite::InProcess::new(counted_sqlite().unwrap());
-    let mut observer = Observer::new(Box::new(source), None);
+    let mut observer = Observer::new(Box::new(source), Target::open(dir.path()).unwrap(), Scope::One);
     let phases = experiment(&path, &small(), &mut observer, &AtomicBool::new(true), &mut |_, _| {}).unwrap();
     assert_eq!(phases.len(), 1);
 }

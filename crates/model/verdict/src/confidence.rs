@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{
-    CAPABILITY_DAYS_MAX, ELSEWHERE_SHARE_MIN, FOREIGN_IOPS_MAX, LARGER_DATA, RATIO_DEGRADED, UTILISATION_NEAR,
+    CAPABILITY_DAYS_MAX, FOREIGN_IOPS_MAX, LARGER_DATA, RATIO_DEGRADED, UTILISATION_NEAR,
 };
 use crate::{Confidence, LogTiming, VerdictKind};
 use capability::{Capability, KneeReason};
@@ -34,11 +34,8 @@ fn doubts_of_observation(case: &Case) -> Vec<String> {
     if operations < 10 * IOS_MIN {
         doubts.push(format!("only {operations} I/Os were seen"));
     }
-    let elsewhere = case.observation.elsewhere();
-    for volume in elsewhere.into_iter().filter(|volume| volume.share >= ELSEWHERE_SHARE_MIN) {
-        let percent = volume.share * 100.0;
-        let drive = volume.drive;
-        doubts.push(format!("files on {drive} are not judged here: {percent:.0} % of the time waited"));
+    if case.observation.divided {
+        doubts.push("the database counts its tablespaces together: the devices' I/O divides theirs".into());
     }
     if figures.coverage < 0.9 {
         doubts.push(format!("{:.0} % of the time is unknown", (1.0 - figures.coverage) * 100.0));

@@ -60,6 +60,11 @@ pub(crate) fn is_of_database(file: &FileInterval) -> bool {
     file.file.kind != FileKind::Device && file.meaning.cache != Cache::Below
 }
 
+/// Whether commits may wait for the file.
+pub fn is_log(file: &FileInterval) -> bool {
+    file.file.kind == FileKind::Log && is_of_database(file)
+}
+
 pub(crate) fn device(moments: &[Moment]) -> Option<Delta> {
     moments.iter().filter_map(|moment| moment.device().cloned()).reduce(|sum, next| sum.followed_by(&next))
 }
@@ -159,9 +164,8 @@ pub(crate) fn commits(moments: &[Moment]) -> Commits {
     }
     // Where there is a log, commits wait for it alone, and the other files are synced by checkpoints.
     // It may lie on another volume: then no session waits for commits here.
-    let elsewhere = moments.iter().flat_map(|moment| &moment.elsewhere);
     let has_log = files(moments).any(|(file, delta)| is_log(file) && waited_on(file, delta))
-        || elsewhere.into_iter().any(|file| is_log(file) && is_of_database(file));
+        || moments.iter().any(|moment| moment.log_elsewhere);
     let waited_for = |kind: FileKind| match has_log {
         true => kind == FileKind::Log,
         false => matches!(kind, FileKind::Journal | FileKind::Data),

@@ -9,6 +9,9 @@
 //!      │       demand exceeds capability, storage degraded, not storage, burst, serialized, healthy
 //!      v
 //! Verdict      kind, confidence and its doubts, evidence { what, value, unit, source, at }, next step
+//!      │  one for each volume of the database
+//!      v
+//! Answer       the verdict on the volume that binds, the headroom of all
 //! ```
 //!
 //! Pure: the whole judgement runs on numbers from a file, and every rule is tested with plain values.
@@ -25,11 +28,14 @@ mod rows;
 mod stall;
 mod table;
 mod thresholds;
+mod volumes;
 
+pub use demand::is_log;
 pub use figures::{Figures, Place};
-pub use observation::{Elsewhere, LogTiming, Moment, Neighbour, Observation, ProcessorUse};
+pub use observation::{LogTiming, Moment, Neighbour, Observation, ProcessorUse};
 pub use pressure::{CapUse, Pressure};
 pub use table::judge;
+pub use volumes::{Answer, JudgedVolume};
 
 use capability::Binding;
 use serde::{Deserialize, Serialize};
@@ -133,6 +139,13 @@ pub struct Verdict {
     pub next_step: String,
     /// Where the demand lies on which curve, for a chart.
     pub place: Option<Place>,
+}
+
+impl VerdictKind {
+    /// Whether somebody has to act.
+    pub fn is_bad_news(self) -> bool {
+        !matches!(self, VerdictKind::Healthy | VerdictKind::NobodyWaits | VerdictKind::CannotSay)
+    }
 }
 
 impl fmt::Display for VerdictKind {

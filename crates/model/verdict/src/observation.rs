@@ -2,8 +2,9 @@ use crate::demand::is_of_database;
 use crate::thresholds::{LATE_SPANS, NEIGHBOUR_SHARE};
 use crate::{CapUse, Pressure};
 use capability::Binding;
-use filestats::{Delta, Figure, FileInterval, Interval, Ops, Reason};
+use filestats::{Delta, Figure, FileInterval, FileKind, Interval, Ops, Reason};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use workload::Cap;
 
@@ -14,9 +15,9 @@ pub struct Moment {
     pub ended_unix_ns: u64,
     /// The database's files on the device, as the sources count them.
     pub files: Vec<FileInterval>,
-    /// The database's files on other devices.
+    /// The database's log lies on another device: no session waits for commits on this one.
     #[serde(default)]
-    pub elsewhere: Vec<FileInterval>,
+    pub log_elsewhere: bool,
     /// What the kernel counts of the device: the I/O of all processes.
     pub device: Option<FileInterval>,
     /// How busy this host's processors were, where the database runs here.
@@ -60,6 +61,9 @@ pub struct Observation {
     pub notes: Vec<String>,
     /// Bytes of the database's data files at the end, where known.
     pub data_bytes: Option<u64>,
+    /// The source does not count the files of several volumes apart: their I/O is divided as the devices' I/O is.
+    #[serde(default)]
+    pub divided: bool,
     /// One session at a time can commit, as in SQLite.
     #[serde(default)]
     pub commits_one_by_one: bool,
@@ -172,50 +176,24 @@ impl Moment {
     }
 }
 
-/// What went to another volume than the one that is judged.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Elsewhere {
-    /// Its mount point.
-    pub drive: String,
-    /// Reads, writes and syncs.
-    pub ios: u64,
-    /// Its part of all the time that the database's files took, 0 to 1; of the I/Os where nothing was timed.
-    pub share: f64,
-}
-
 impl Observation {
-    /// What went to other volumes, the most first; none without I/O.
-    pub fn elsewhere(&self) -> Vec<Elsewhere> {
-        let mut drives: Vec<(&str, u64, u64)> = Vec::new();
-        let (mut all_ios, mut all_ns) = (0_u64, 0_u64);
-        for (file, here) in self.moments.iter().flat_map(|moment| {
-            let here = moment.files.iter().map(|file| (file, true));
-            here.chain(moment.elsewhere.iter().map(|file| (file, false)))
-        }) {
-            let Some(delta) = file.interval.known().filter(|_| is_of_database(file)) else { continue };
-            let ios = delta.counters.operations();
-            let sync_ns = delta.counters.sync.known().and_then(|sync| sync.stall_ns.known()).unwrap_or(0);
-            let ns = delta.counters.transfers().stall_ns.known().unwrap_or(0).saturating_add(sync_ns);
-            (all_ios, all_ns) = (all_ios.saturating_add(ios), all_ns.saturating_add(ns));
-            let drive = file.file.drive.as_deref().filter(|_| !here && ios > 0);
-            let Some(drive) = drive else { continue };
-            match drives.iter_mut().find(|(known, ..)| *known == drive) {
-                Some(sum) => (sum.1, sum.2) = (sum.1.saturating_add(ios), sum.2.saturating_add(ns)),
-                None => drives.push((drive, ios, ns)),
-            }
-        }
-        let share = |ios: u64, ns: u64| match all_ns {
-            0 => ios as f64 / all_ios.max(1) as f64,
-            all => ns as f64 / all as f64,
+    /// What the files are for that the database used; what all are for where it used none.
+    pub fn roles(&self) -> BTreeSet<FileKind> {
+        let files = self.files();
+        let is_used =
+            |file: &FileInterval| file.interval.known().is_some_and(|delta| delta.counters.operations() > 0);
+        let roles = |unused_too: bool| -> BTreeSet<FileKind> {
+            let chosen = files.iter().filter(|file| is_of_database(file) && (unused_too || is_used(file)));
+            chosen.map(|file| file.file.kind).collect()
         };
-        let elsewhere = drives.into_iter().map(|(drive, ios, ns)| Elsewhere {
-            drive: drive.to_owned(),
-            ios,
-            share: share(ios, ns),
-        });
-        let mut elsewhere: Vec<Elsewhere> = elsewhere.collect();
-        elsewhere.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.drive.cmp(&b.drive)));
-        elsewhere
+        let used = roles(false);
+        if used.is_empty() { roles(true) } else { used }
+    }
+
+    /// Whether the database did any I/O that is known.
+    pub fn is_used(&self) -> bool {
+        let deltas = self.moments.iter().filter_map(Moment::database);
+        deltas.map(|delta| delta.counters.operations()).any(|operations| operations > 0)
     }
 
     /// Transactions committed a second over the moments that know it.

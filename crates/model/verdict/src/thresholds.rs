@@ -56,5 +56,7 @@ pub const LARGER_DATA: u64 = 8;
 pub const FOREIGN_IOPS_MAX: f64 = 100.0;
 /// A capability older than this may no longer hold.
 pub const CAPABILITY_DAYS_MAX: f64 = 30.0;
-/// Less of the time than this on other volumes is not reported.
-pub const ELSEWHERE_SHARE_MIN: f64 = 0.05;
+/// A volume of which nothing can be said is a doubt from this part of the time waited on.
+pub const VOLUME_SHARE_MIN: f64 = 0.05;
+/// A volume of which nothing can be said is the answer from more than this part of the time waited on.
+pub const MOST_OF_THE_WAITING: f64 = 0.5;

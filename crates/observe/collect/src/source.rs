@@ -118,6 +118,12 @@ pub trait Source {
         None
     }
 
+    /// Further mount points with data or temporary files, which the samples of those in `directory` contain: the source
+    /// does not count them apart.
+    fn undivided_mounts(&self) -> &[String] {
+        &[]
+    }
+
     /// How old I/O may be that a snapshot does not contain yet.
     fn reporting_delay(&self) -> Duration {
         Duration::ZERO

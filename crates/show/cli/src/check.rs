@@ -1,19 +1,20 @@
 use crate::measure::{How, TestPlace, keep, measure_directory};
 use capability::Capability;
 use collect::{FileNames, Source};
-use everyday::Observer;
+use everyday::{Observer, Scope};
 use filestats::{Profile, ServiceLevel};
 use headroom_sqlite::VFS_NAME;
 use history::History;
 use report::{Check, Phase};
 use simulate::{Advice, Demand};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use storage::{Target, Workspace};
 use terminal::{
     Done, FINE, Failure, Output, SourceName, bad_news, interrupt, kept, no_answer, page, workspace,
 };
-use verdict::{Figures, Observation, VerdictKind, judge};
+use verdict::{Answer, Figures, JudgedVolume, Observation, VerdictKind, judge};
 use workload::{Caching, parse_duration};
 
 /// Arguments of `headroom check`.
@@ -22,7 +23,8 @@ use workload::{Caching, parse_duration};
 Without --source: measures DIR, runs an everyday SQLite workload and an index
 rebuild in it, judges, and removes what it made: about two minutes.
 With --source: watches a live database without any load on its storage. What the
-storage gives is known from headroom measure, or is measured with --measure.
+storage gives is known from headroom measure, or is measured with --measure. All
+volumes that its files lie on are judged; the answer is the one that binds.
 
 Verdicts: healthy, demand exceeds capability, storage degraded, throttled,
 serialized, burst, not storage, nobody waits, cannot say.
@@ -32,7 +34,7 @@ Examples:
   headroom check --html report.html
   headroom check --source sqlite:/data/shop.db --service-level 10/10/5")]
 pub struct CheckArgs {
-    /// Directory on the storage in question [default: the database's with --source, else here]
+    /// Directory on the storage in question [default: all volumes of the database with --source, else here]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Watch this live database instead, as in sqlite:/data/shop.db, postgres:host=/run/postgresql, mysql: or process:PID
@@ -91,35 +93,70 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let mut history = kept::open_to_write(history)?;
     interrupt::install();
     let seen = match live {
-        Some(live) => watch_live(args, live, &target, &mut history, out)?,
-        None => run_everyday(args, &target, &mut history, out)?,
+        Some(live) => watch_live(args, live, target, &mut history, out)?,
+        None => run_everyday(args, target, &mut history, out)?,
     };
-    let verdict = judge(&seen.observation, seen.capability.as_ref(), &args.service_level);
-    let kind = verdict.verdict;
-    let advice = seen.capability.as_ref().filter(|_| kind == VerdictKind::DemandExceedsCapability);
-    let advice = advice.and_then(|capability| advice_for(&seen.observation, capability));
-    let check = Check {
+    let checks = seen.volumes.into_iter().map(|volume| judge_volume(args, volume, &seen.phases));
+    let check = answer(checks.collect());
+    // The answer first: a history or a page that cannot be written must not swallow it.
+    out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
+    seen.observer.save(&mut history)?;
+    for volume in check.volumes() {
+        let report = report::json::check(volume);
+        history.save_verdict(volume.own_verdict(), &volume.target, &volume.source, &report)?;
+    }
+    page::write(args.html.as_deref(), || report::html::check(&check), out)?;
+    Ok(match check.verdict.verdict {
+        VerdictKind::CannotSay => no_answer(),
+        kind if kind.is_bad_news() => bad_news(),
+        _ => FINE,
+    })
+}
+
+/// The verdict on one volume.
+fn judge_volume(args: &CheckArgs, volume: SeenVolume, phases: &[Phase]) -> Check {
+    let SeenVolume { target, observation, capability } = volume;
+    let verdict = judge(&observation, capability.as_ref(), &args.service_level);
+    let exceeded = verdict.verdict == VerdictKind::DemandExceedsCapability;
+    let advice = capability.as_ref().filter(|_| exceeded);
+    let advice = advice.and_then(|capability| advice_for(&observation, capability));
+    Check {
         verdict,
-        observation: seen.observation,
-        capability: seen.capability,
+        observation,
+        capability,
         profile: args.bands,
         service_level: args.service_level,
         source: args.source.as_ref().map_or("an everyday SQLite workload".into(), ToString::to_string),
         target: target.path().display().to_string(),
-        phases: seen.phases,
+        phases: phases.to_vec(),
         advice,
         version: env!("CARGO_PKG_VERSION").into(),
-    };
-    // The answer first: a history or a page that cannot be written must not swallow it.
-    out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
-    seen.observer.save(&mut history)?;
-    history.save_verdict(&check.verdict, &check.target, &check.source, &report::json::check(&check))?;
-    page::write(args.html.as_deref(), || report::html::check(&check), out)?;
-    Ok(match kind {
-        VerdictKind::Healthy | VerdictKind::NobodyWaits => FINE,
-        VerdictKind::CannotSay => no_answer(),
-        _ => bad_news(),
-    })
+        others: Vec::new(),
+        alone: None,
+        headroom_on: None,
+    }
+}
+
+/// The verdict on the volume that binds, with those on the others.
+fn answer(mut volumes: Vec<Check>) -> Check {
+    let judged: Vec<JudgedVolume> = volumes
+        .iter()
+        .map(|volume| JudgedVolume {
+            name: volume.place(),
+            verdict: &volume.verdict,
+            outstanding: volume.outstanding(),
+        })
+        .collect();
+    let answer = Answer::from_volumes(&judged).expect("a database has a volume");
+    let headroom_on = answer.headroom_of.filter(|at| *at != answer.volume);
+    let headroom_on = headroom_on.map(|at| volumes[at].target.clone());
+    let mut check = volumes.remove(answer.volume);
+    if !volumes.is_empty() {
+        check.alone = Some(std::mem::replace(&mut check.verdict, answer.verdict));
+        check.headroom_on = headroom_on;
+        check.others = volumes;
+    }
+    check
 }
 
 /// How far each remedy would carry what the device, or at least the database, was seen to do.
@@ -142,38 +179,40 @@ fn advice_for(observation: &Observation, capability: &Capability) -> Option<Advi
 /// What a verdict needs.
 struct Seen {
     observer: Observer<'static>,
+    volumes: Vec<SeenVolume>,
+    phases: Vec<Phase>,
+}
+
+/// One volume, or the only one.
+struct SeenVolume {
+    target: Target,
     observation: Observation,
     capability: Option<Capability>,
-    phases: Vec<Phase>,
 }
 
 /// Observes somebody's database; no load unless it was asked for.
 fn watch_live(
     args: &CheckArgs,
     live: Box<dyn Source>,
-    target: &Target,
+    target: Target,
     history: &mut History,
     out: &mut Output,
 ) -> Result<Seen, Failure> {
     let name = live.name().to_owned();
-    let capability = if args.measure {
-        let workspace = workspace::open(target.path(), history, out)?;
-        let capability = measure_now(args, target, &workspace, history, out)?;
-        workspace::remove(workspace, out)?;
-        Some(capability)
-    } else {
-        // What was measured through the page cache says nothing of the storage.
-        let stored = history.latest_capability(target.facts())?.map(|(_, capability)| capability);
-        let stored = stored.filter(|stored| stored.conditions.caching == args.how.caching());
-        if stored.is_none() {
-            let dir = target.path().display();
-            out.warn(format_args!(
-                "what the storage below {dir} can give was never measured: headroom measure {dir}"
-            ));
-        }
-        stored
-    };
-    let mut observer = Observer::new(live, target.facts().device_number());
+    // A directory that is named is the volume in question.
+    let scope = if args.dir.is_some() { Scope::One } else { Scope::All };
+    let dir = target.path().to_owned();
+    let mut observer = Observer::new(live, target, scope);
+    let volumes = observer.find_volumes().map_err(failure)?;
+    let mut measured = HashMap::new();
+    if args.measure {
+        measured = measure_volumes(args, &volumes, history, out)?;
+    } else if stored(args, &volumes[0], history)?.is_none() {
+        let dir = dir.display();
+        out.warn(format_args!(
+            "what the storage below {dir} can give was never measured: headroom measure {dir}"
+        ));
+    }
     let duration = args.duration.unwrap_or(DURATION);
     let from_unix_ns = host::unix_ns();
     observer.sample(None).map_err(failure)?;
@@ -184,22 +223,54 @@ fn watch_live(
         )
         .map_err(failure)?;
     let phase = Phase { name: "watched".into(), from_unix_ns, to_unix_ns: host::unix_ns() };
-    let observation = observer.observation(target.path())?;
-    for volume in observation.elsewhere() {
-        let (drive, percent) = (volume.drive, volume.share * 100.0);
-        out.warn(format_args!(
-            "files on {drive} are not judged here ({} I/Os, {percent:.0} % of the time waited): headroom check {drive} \
-             --source ...",
-            volume.ios
-        ));
+    let mut volumes = Vec::new();
+    for (target, observation) in observer.observations() {
+        let capability = match measured.remove(target.path()) {
+            Some(now) => Some(now),
+            None => stored(args, &target, history)?,
+        };
+        volumes.push(SeenVolume { target, observation, capability });
     }
-    Ok(Seen { observer, observation, capability, phases: vec![phase] })
+    Ok(Seen { observer, volumes, phases: vec![phase] })
+}
+
+/// What the history knows of the storage. What was measured through the page cache says nothing of it.
+fn stored(args: &CheckArgs, target: &Target, history: &History) -> Result<Option<Capability>, Failure> {
+    let stored = history.latest_capability(target.facts())?.map(|(_, capability)| capability);
+    Ok(stored.filter(|stored| stored.conditions.caching == args.how.caching()))
+}
+
+/// Measures each volume, by its path. Where another than the first refuses, the others are judged without it.
+fn measure_volumes(
+    args: &CheckArgs,
+    volumes: &[Target],
+    history: &mut History,
+    out: &mut Output,
+) -> Result<HashMap<PathBuf, Capability>, Failure> {
+    let mut measured = HashMap::new();
+    for (at, target) in volumes.iter().enumerate() {
+        let capability = workspace::open(target.path(), history, out).and_then(|workspace| {
+            let capability = measure_now(args, target, &workspace, history, out)?;
+            workspace::remove(workspace, out)?;
+            Ok(capability)
+        });
+        match capability {
+            Err(error) if at > 0 => out.warn(error),
+            capability => {
+                measured.insert(target.path().to_owned(), capability?);
+            }
+        }
+        if interrupt::requested() {
+            break;
+        }
+    }
+    Ok(measured)
 }
 
 /// Measures the directory, then runs a workload of our own in it.
 fn run_everyday(
     args: &CheckArgs,
-    target: &Target,
+    target: Target,
     history: &mut History,
     out: &mut Output,
 ) -> Result<Seen, Failure> {
@@ -219,14 +290,14 @@ fn run_everyday(
     })?;
     let stored = history.latest_capability(target.facts())?.map(|(_, capability)| capability);
     let capability = match stored
-        .filter(|stored| !args.measure && is_fresh(stored, target, args.how.caching()))
+        .filter(|stored| !args.measure && is_fresh(stored, &target, args.how.caching()))
     {
         Some(capability) => {
             let age_h = host::unix_ns().saturating_sub(capability.measured_unix_ns) / 3_600_000_000_000;
             out.note(format_args!("using the capability measured {age_h} h ago (--measure for a new one)"));
             capability
         }
-        None => measure_now(args, target, &workspace, history, out)?,
+        None => measure_now(args, &target, &workspace, history, out)?,
     };
     if interrupt::requested() {
         workspace::remove(workspace, out)?;
@@ -239,7 +310,7 @@ fn run_everyday(
     };
     everyday::prepare(&database, &plan, &mut preparing).map_err(failure)?;
 
-    let mut observer = Observer::new(Box::new(source), target.facts().device_number());
+    let mut observer = Observer::new(Box::new(source), target, Scope::One);
     let mut observing = |name: &str, left| out.progress(format_args!("observing: {name}"), Some(left));
     let phases = everyday::experiment(&database, &plan, &mut observer, interrupt::flag(), &mut observing)
         .map_err(failure)?;
@@ -249,9 +320,14 @@ fn run_everyday(
         to_unix_ns: phase.to_unix_ns,
     });
     let phases = phases.collect();
-    let observation = observer.observation(target.path())?;
+    let volumes = observer.observations().into_iter().map(|(target, observation)| SeenVolume {
+        target,
+        observation,
+        capability: Some(capability.clone()),
+    });
+    let volumes = volumes.collect();
     workspace::remove(workspace, out)?;
-    Ok(Seen { observer, observation, capability: Some(capability), phases })
+    Ok(Seen { observer, volumes, phases })
 }
 
 fn failure(error: everyday::Error) -> Failure {

@@ -24,6 +24,7 @@ fn main() -> std::io::Result<()> {
         ("check-not-storage.html", report::html::check(&sample::not_storage())),
         ("check-nobody-waits.html", report::html::check(&sample::nobody_waits())),
         ("check-never-measured.html", report::html::check(&sample::never_measured())),
+        ("check-three-volumes.html", report::html::check(&sample::three_volumes())),
         ("check-restarted.html", report::html::check(&sample::restarted())),
     ];
     for (name, html) in pages.into_iter().chain(run_pages::pages()).chain(analysis_sample::pages()) {

@@ -43,9 +43,10 @@ impl FileRow {
     }
 }
 
-/// All files of the database, by falling share of the time waited; unknown ones last.
+/// All files of the database on all its volumes, by falling share of the time waited; unknown ones last.
 pub(crate) fn worst_first(check: &Check) -> Vec<FileRow> {
-    let rows = check.observation.files().into_iter().filter(|row| row.file.kind != FileKind::Device);
+    let rows = check.volumes().flat_map(|volume| volume.observation.files());
+    let rows = rows.filter(|row| row.file.kind != FileKind::Device);
     let mut files: Vec<FileRow> = rows
         .map(|row| {
             let grade = row.interval.known().and_then(|delta| grade(&check.profile, &row, delta));

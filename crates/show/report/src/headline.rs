@@ -46,9 +46,15 @@ fn headroom(check: &Check, figures: &Figures) -> Headline {
     let verdict = &check.verdict;
     let known = verdict.headroom.filter(|headroom| headroom.is_finite()).map(|headroom| {
         let note = match headroom {
-            _ if degraded => "by its measurement, which does not hold now".to_owned(),
+            _ if degraded && check.headroom_on.is_none() => {
+                "by its measurement, which does not hold now".to_owned()
+            }
             1.0.. => headroom_note(verdict),
             _ => "no room left: more is asked for than it gives".to_owned(),
+        };
+        let note = match &check.headroom_on {
+            Some(volume) => format!("on {volume}: {note}"),
+            None => note,
         };
         (number::times(headroom), note)
     });

@@ -26,6 +26,7 @@ pub mod html;
 pub mod json;
 pub mod text;
 mod trace_summary;
+mod volumes;
 mod watched;
 mod wording;
 
@@ -39,7 +40,7 @@ pub(crate) use charts::number;
 use capability::{Capability, Curve};
 use filestats::{Profile, ServiceLevel};
 use serde::{Deserialize, Serialize};
-use verdict::{Observation, Verdict};
+use verdict::{Figures, Observation, Verdict};
 
 /// A named part of the observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,9 +76,44 @@ pub struct Check {
     pub advice: Option<simulate::Advice>,
     /// Version of Headroom that judged.
     pub version: String,
+    /// The database's other volumes, each judged alone, without others of its own.
+    pub others: Vec<Check>,
+    /// The verdict on this volume alone; `None` where there are no others, and it is the answer.
+    pub alone: Option<Verdict>,
+    /// The volume whose headroom the answer's is, where it is another than this.
+    pub headroom_on: Option<String>,
 }
 
 impl Check {
+    /// All volumes of the database, the one that binds first.
+    pub fn volumes(&self) -> impl Iterator<Item = &Check> {
+        std::iter::once(self).chain(&self.others)
+    }
+
+    /// The verdict on this volume alone.
+    pub fn own_verdict(&self) -> &Verdict {
+        self.alone.as_ref().unwrap_or(&self.verdict)
+    }
+
+    /// Where the volume is and what lies on it: "/wal (log)".
+    pub fn place(&self) -> String {
+        match self.roles() {
+            roles if roles.is_empty() => self.target.clone(),
+            roles => format!("{} ({roles})", self.target),
+        }
+    }
+
+    /// What the files on it are for: "data, temp".
+    pub(crate) fn roles(&self) -> String {
+        let roles: Vec<String> = self.observation.roles().iter().map(ToString::to_string).collect();
+        roles.join(", ")
+    }
+
+    /// How many sessions wait for it on average.
+    pub fn outstanding(&self) -> f64 {
+        Figures::from_moments(&self.observation.moments, self.capability.as_ref()).outstanding
+    }
+
     /// The curve that the demand is placed on; without a place, the first one with a knee.
     pub(crate) fn curve(&self) -> Option<&Curve> {
         let capability = self.capability.as_ref()?;

@@ -5,3 +5,4 @@ mod headroom;
 mod meaning;
 mod pressure;
 mod rows;
+mod volumes;

@@ -42,7 +42,7 @@ fn observed_of(seconds: u64, each: impl Fn(u64) -> (Vec<FileInterval>, FileInter
         Moment {
             ended_unix_ns: MEASURED + (at + 1) * SECOND,
             files,
-            elsewhere: vec![],
+            log_elsewhere: false,
             device: Some(device),
             processors: None,
             commits: None,
@@ -281,26 +281,17 @@ fn bunches_that_a_throttle_lets_through_are_not_the_concurrency_that_reads_met()
 
 /// A log on another volume: no session waits here for commits, though a checkpoint syncs the data files.
 #[test]
-fn what_lies_on_another_volume_is_not_judged_here_and_is_told() {
+fn syncs_of_data_files_are_no_commits_where_the_log_lies_on_another_volume() {
     let load = Load { reads: 200, read_ns: 500 * US, commits: 100, sync_ns: 400 * US, ..Load::default() };
     let mut observation = steady(load);
     for moment in &mut observation.moments {
-        let mut log = moment.files.remove(1);
-        log.file.drive = Some("/wal".into());
-        moment.elsewhere.push(log);
+        moment.files.remove(1);
         let Interval::Known(data) = &mut moment.files[0].interval else { panic!() };
         data.counters.sync = Figure::Known(Ops::timed(3, 0, 3 * 50_000 * US));
     }
-    let here = Figures::from_moments(&observation.moments, Some(&disk()));
-    assert_eq!(here.commits.count, 0, "a checkpoint's syncs are no commits");
-    let elsewhere = observation.elsewhere();
-    assert_eq!(elsewhere.len(), 1);
-    assert_eq!((elsewhere[0].drive.as_str(), elsewhere[0].ios), ("/wal", 10 * 200));
-    // 100 x 410 us beside 100 ms of reads and 150 ms of syncs, each second.
-    assert!((elsewhere[0].share - 41.0 / (41.0 + 100.0 + 150.0)).abs() < 0.01, "{elsewhere:?}");
-    let doubts = verdict(&observation).doubts;
-    assert!(
-        doubts.iter().any(|doubt| doubt.contains("files on /wal are not judged here: 14 %")),
-        "{doubts:?}"
-    );
+    let commits =
+        |observation: &Observation| Figures::from_moments(&observation.moments, Some(&disk())).commits.count;
+    assert_eq!(commits(&observation), 10 * 3, "a database without a log commits by them");
+    observation.moments.iter_mut().for_each(|moment| moment.log_elsewhere = true);
+    assert_eq!(commits(&observation), 0);
 }

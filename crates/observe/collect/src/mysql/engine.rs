@@ -1,7 +1,7 @@
 //! Samples from InnoDB's status counters, for what the Performance Schema does not count by file: the redo log of MariaDB
 //! from 10.8 on, syncs, and everything if the Performance Schema is off or not readable by this user.
 
-use super::files::{Owner, Role, aggregate};
+use super::files::{Owner, Role, aggregate, log_drive};
 use super::statistics::{Schema, Statistics};
 use filestats::{Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Reason, Sample};
 use std::path::PathBuf;
@@ -46,7 +46,8 @@ fn redo(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sampl
     // A log is read only by recovery, before the server accepts connections.
     let read = Ops { count: 0, bytes: 0, stall_ns: Figure::unknown(untimed) };
     let server = owner.server;
-    let mut file = aggregate(owner, FileKind::Log, "InnoDB redo log");
+    let mut file =
+        FileIdentity { drive: log_drive(owner.server), ..aggregate(owner, FileKind::Log, "InnoDB redo log") };
     let mut size_bytes = Figure::unknown(Reason::NotCounted);
     if server.has_one_uninstrumented_log() {
         let path: PathBuf = server.log_directory.join("ib_logfile0").components().collect();
@@ -71,7 +72,9 @@ fn syncs(statistics: &Statistics, owner: &Owner) -> Option<Sample> {
     let count = *statistics.status.get(name)?;
     let sync = Ops { count, bytes: 0, stall_ns: Figure::unknown(Reason::NotCounted) };
     let counters = Counters { sync: Figure::Known(sync), ..Counters::ZERO };
-    Some(sample(owner, aggregate(owner, kind, path), counters))
+    // Commits sync the log; the data files are synced by checkpoints, which are few.
+    let file = FileIdentity { drive: log_drive(owner.server), ..aggregate(owner, kind, path) };
+    Some(sample(owner, file, counters))
 }
 
 fn sample(owner: &Owner, file: FileIdentity, counters: Counters) -> Sample {

@@ -52,7 +52,8 @@ pub(super) fn samples(counted: &Counted, owner: &Owner) -> Vec<Sample> {
     let events =
         counted.events.iter().filter(|row| switches.counts(&row.event) && is_short_lived(&row.event));
     let files = files.map(|row| file_sample(row, switches, owner, &mounts));
-    let events = events.map(|row| event_sample(row, switches, owner));
+    let temporary = drive(&owner.server.temporary_directory, owner.server, &mounts);
+    let events = events.map(|row| event_sample(row, switches, owner, temporary.clone()));
     files.chain(events).chain(rotating_redo(counted, owner, &mounts)).collect()
 }
 
@@ -89,6 +90,13 @@ fn drive(path: &Path, server: &Server, mounts: &Mounts) -> Option<String> {
     mount_point(mounts, path).filter(|_| shares_mounts)
 }
 
+/// The mount point of the redo log's directory, which may be a link.
+pub(super) fn log_drive(server: &Server) -> Option<String> {
+    let directory = &server.log_directory;
+    let directory = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.clone());
+    drive(&directory, server, &Mounts::read().unwrap_or_default())
+}
+
 fn file_sample(row: &FileRow, switches: &Switches, owner: &Owner, mounts: &Mounts) -> Sample {
     let server = owner.server;
     let path = server.data_directory.join(&row.path);
@@ -109,11 +117,11 @@ fn file_sample(row: &FileRow, switches: &Switches, owner: &Owner, mounts: &Mount
     }
 }
 
-fn event_sample(row: &EventRow, switches: &Switches, owner: &Owner) -> Sample {
+fn event_sample(row: &EventRow, switches: &Switches, owner: &Owner, drive: Option<String>) -> Sample {
     let path = format!("temporary files ({})", short(&row.event));
     let counters = counters(row.read, row.write, switches.times(&row.event));
     Sample::new(
-        aggregate(owner, FileKind::Temp, &path),
+        FileIdentity { drive, ..aggregate(owner, FileKind::Temp, &path) },
         epoch(owner, &row.event),
         Meaning::REQUESTS,
         counters,

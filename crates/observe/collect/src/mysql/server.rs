@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The variables that are read once for each connection. Every user may read them.
 pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'version_comment', \
      'hostname', 'port', 'socket', 'datadir', 'pid_file', 'server_uuid', 'server_uid', 'performance_schema', \
-     'innodb_flush_method', 'innodb_data_file_buffering', 'innodb_log_group_home_dir', \
+     'innodb_flush_method', 'innodb_data_file_buffering', 'innodb_log_group_home_dir', 'tmpdir', \
      'innodb_flush_log_at_trx_commit')";
 
 /// Names of the servers' programs.
@@ -33,6 +33,8 @@ pub(super) struct Server {
     pub identity: String,
     pub data_directory: PathBuf,
     pub log_directory: PathBuf,
+    /// The first of them, if there are several.
+    pub temporary_directory: PathBuf,
     pub performance_schema: bool,
     /// Whether data files bypass the page cache.
     pub direct_io: bool,
@@ -77,6 +79,7 @@ impl Server {
             ]
             .join("|"),
             log_directory: data_directory.join(value("innodb_log_group_home_dir")),
+            temporary_directory: value("tmpdir").split(':').next().unwrap_or_default().into(),
             performance_schema: matches!(value("performance_schema"), "ON" | "1"),
             direct_io: value("innodb_flush_method").starts_with("O_DIRECT")
                 || value("innodb_data_file_buffering") == "OFF",

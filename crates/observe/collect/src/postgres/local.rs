@@ -5,6 +5,7 @@ use super::server::Server;
 use crate::volume::mount_point;
 use filestats::{FileKind, Sample};
 use host::Mounts;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,8 @@ pub(super) struct Local {
     pub postmaster: Option<u32>,
     data: Option<Volume>,
     log: Option<Volume>,
+    /// Where tablespaces are on other mount points than the cluster's directory.
+    pub tablespace_mounts: Vec<String>,
 }
 
 struct Volume {
@@ -32,7 +35,15 @@ impl Local {
         let data = directory.and_then(Volume::find);
         // The log may be elsewhere, behind a link that only the server's user can resolve.
         let log = directory.and_then(|directory| Volume::find(&directory.join("pg_wal")));
-        Local { postmaster, data, log }
+        Local { postmaster, data, log, tablespace_mounts: Vec::new() }
+    }
+
+    /// Finds the mount points of the tablespaces' directories.
+    pub fn find_tablespaces<'a>(&mut self, directories: impl Iterator<Item = &'a str>) {
+        let data = self.data.as_ref().and_then(|data| data.mount.as_ref());
+        let found = directories.filter_map(|directory| Volume::find(Path::new(directory))?.mount);
+        let others: BTreeSet<String> = found.filter(|mount| Some(mount) != data).collect();
+        self.tablespace_mounts = others.into_iter().collect();
     }
 
     /// The postmaster and its children.
@@ -45,8 +56,8 @@ impl Local {
         self.data.as_ref().map(|data| data.directory.clone())
     }
 
-    /// Writes the mount point into each sample. Relations of other tablespaces may be on another one, which the server's
-    /// counters do not separate.
+    /// Writes the mount point into each sample. Relations of other tablespaces may be on one of `tablespace_mounts`, which
+    /// the server's counters do not separate.
     pub fn fill_in_drives(&self, samples: &mut [Sample]) {
         for sample in samples {
             let volume = if sample.file.kind == FileKind::Log { &self.log } else { &self.data };

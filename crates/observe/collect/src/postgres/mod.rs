@@ -71,6 +71,8 @@ pub struct Postgres {
     processes: Vec<u32>,
     /// The cluster's directory, if the server runs on this machine and the role may know it.
     data_directory: Option<PathBuf>,
+    /// Where its tablespaces are, as of the last snapshot.
+    tablespace_mounts: Vec<String>,
     /// Host, port and database.
     database: String,
     names: Option<FileNames>,
@@ -96,6 +98,7 @@ impl Postgres {
             worker,
             processes: Vec::new(),
             data_directory,
+            tablespace_mounts: Vec::new(),
             database,
             names: None,
             remarks: Vec::new(),
@@ -133,6 +136,10 @@ impl Source for Postgres {
         &self.processes
     }
 
+    fn undivided_mounts(&self) -> &[String] {
+        &self.tablespace_mounts
+    }
+
     fn reporting_delay(&self) -> Duration {
         REPORTING_DELAY
     }
@@ -150,6 +157,7 @@ impl Source for Postgres {
         self.processes = reading.processes;
         self.remarks = reading.remarks;
         self.commits = reading.commits;
+        self.tablespace_mounts = reading.tablespace_mounts;
         if self.data_directory != reading.data_directory {
             self.data_directory = reading.data_directory;
             self.publish_names();

@@ -21,6 +21,7 @@ pub(super) struct Reading {
     pub commits: Option<u64>,
     pub processes: Vec<u32>,
     pub data_directory: Option<PathBuf>,
+    pub tablespace_mounts: Vec<String>,
 }
 
 /// One connection with what is known of its server.
@@ -43,7 +44,12 @@ impl Sampler {
         let cluster = session.query(server::CLUSTER_QUERY).await.unwrap_or_default();
         let cluster = cluster.first().and_then(|rows| rows.first()?.text("cluster").map(str::to_owned));
         let server = Server::from_row(connection, tables.first().and_then(|rows| rows.first()), cluster)?;
-        let local = Local::find(connection, &server);
+        let mut local = Local::find(connection, &server);
+        if local.postmaster.is_some() {
+            let tables = session.query(server::TABLESPACES_QUERY).await.unwrap_or_default();
+            let locations = tables.first().into_iter().flatten().filter_map(|row| row.text("location"));
+            local.find_tablespaces(locations);
+        }
         let mut waits = Waits::new(&server);
         // An extension that is created but not loaded answers with an error.
         if let Some(profile) = waits.profile_statement()
@@ -112,6 +118,7 @@ impl Sampler {
             commits,
             processes: self.local.processes(),
             data_directory: self.local.data_directory(),
+            tablespace_mounts: self.local.tablespace_mounts.clone(),
         })
     }
 

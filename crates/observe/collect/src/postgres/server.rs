@@ -23,6 +23,11 @@ pub(super) const SERVER_QUERY: &str = "
 /// The number that initdb gave the cluster. Hosted services may forbid this query.
 pub(super) const CLUSTER_QUERY: &str = "SELECT system_identifier AS cluster FROM pg_control_system()";
 
+/// The directories of tablespaces other than the cluster's own.
+pub(super) const TABLESPACES_QUERY: &str = "
+    SELECT pg_tablespace_location(oid) AS location
+      FROM pg_tablespace WHERE pg_tablespace_location(oid) <> ''";
+
 /// What may change: read before the counters, in the same round trip.
 pub(super) const STATE_QUERY: &str = "
     SELECT extract(epoch FROM pg_postmaster_start_time()) AS started,

@@ -9,6 +9,7 @@ mod engines;
 mod headroom;
 mod neighbours;
 mod untimed_log;
+mod volumes;
 
 use crate::programs::Headroom;
 use engines::{Engine, Mariadb, Postgres, Sqlite};

@@ -4,6 +4,7 @@ use super::sentence::sentence;
 use super::table::{Table, class, figure, tag};
 use crate::files::{FileRow, worst_first};
 use crate::headline::headlines;
+use crate::volumes::{VolumeRow, volumes};
 use crate::{Check, Tone, number, wording};
 use charts::{CheckSeries, Ink, Mark, Size, escape, iops_over_time, latency_over_time};
 use filestats::{Delta, Figure, IoClass};
@@ -19,6 +20,7 @@ pub fn check(check: &Check) -> String {
         "<section class=\"card next\"><b>Next step</b><p>{}</p></section>\n",
         sentence(&check.verdict.next_step)
     ));
+    body.push_str(&other_volumes(check));
     body.push_str(&advice(check));
     body.push_str(&place(check));
     body.push_str(&over_time(check));
@@ -76,6 +78,33 @@ fn three_figures(check: &Check, figures: &Figures) -> String {
     };
     let figures: String = headlines(check, figures).iter().map(one).collect();
     format!("<section class=\"figures\">\n{figures}</section>\n")
+}
+
+fn other_volumes(check: &Check) -> String {
+    let others = &volumes(check)[1..];
+    if others.is_empty() {
+        return String::new();
+    }
+    let table = Table::from_items(others)
+        .long("volume", |row| escape(&row.check.target))
+        .text("holds", |row| row.roles())
+        .text("verdict", |row| tag(&row.verdict_text(), row.tone()))
+        .number("utilisation", |row| row.utilisation())
+        .value("headroom", |row| row.headroom())
+        .number("time waited", |row| row.waited());
+    let why = |row: &VolumeRow| {
+        format!(
+            "<p class=\"small\"><b>{}</b>: {}</p>\n",
+            escape(&row.check.target),
+            sentence(&row.verdict.summary)
+        )
+    };
+    let why: String = others.iter().map(why).collect();
+    format!(
+        "<h2>The other volumes</h2>\n<p class=\"small\">The database\u{2019}s files lie on these as well. Each is judged \
+         alone; the answer above is the one that binds.</p>\n{why}{}",
+        table.html()
+    )
 }
 
 fn advice(check: &Check) -> String {

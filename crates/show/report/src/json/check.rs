@@ -3,6 +3,7 @@
 use super::capability::{cost_model, curve};
 use super::plain;
 use crate::files::{FileRow, worst_first};
+use crate::volumes::{VolumeRow, volumes};
 use crate::{Check, number};
 use filestats::{Delta, Figure, Reason};
 use serde_json::{Value, json};
@@ -38,6 +39,7 @@ pub fn check(check: &Check) -> Value {
         "headroom_low": verdict.headroom_low,
         "headroom_high": verdict.headroom_high,
         "headroom_reason": verdict.headroom_reason,
+        "headroom_volume": check.headroom_on,
         "binding": verdict.binding,
         "place": verdict.place,
         "evidence": evidence,
@@ -46,6 +48,7 @@ pub fn check(check: &Check) -> Value {
         "profile": check.profile.name,
         "advice": check.advice,
         "phases": check.phases,
+        "volumes": volumes(check).iter().map(volume).collect::<Vec<_>>(),
         "files": worst_first(check).iter().map(file).collect::<Vec<Value>>(),
         "moments": moments,
         "caps": check.observation.caps,
@@ -55,6 +58,28 @@ pub fn check(check: &Check) -> Value {
         "cost_model": check.capability.as_ref().and_then(|capability| capability.cost_model.as_ref()).map(cost_model),
         "target": target,
         "conditions": check.capability.as_ref().map(|capability| plain(&capability.conditions)),
+        "measured_at": check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns)),
+    })
+}
+
+/// The verdict on one volume alone.
+fn volume(row: &VolumeRow) -> Value {
+    let (check, verdict) = (row.check, row.verdict);
+    json!({
+        "target_path": check.target,
+        "roles": check.observation.roles(),
+        "share_waited": row.share_waited,
+        "verdict": verdict.verdict,
+        "confidence": verdict.confidence,
+        "summary": verdict.summary,
+        "doubts": verdict.doubts,
+        "utilisation": verdict.utilisation,
+        "headroom": verdict.headroom,
+        "headroom_low": verdict.headroom_low,
+        "headroom_high": verdict.headroom_high,
+        "headroom_reason": verdict.headroom_reason,
+        "binding": verdict.binding,
+        "next_step": verdict.next_step,
         "measured_at": check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns)),
     })
 }

@@ -5,6 +5,7 @@ use super::table::{Align, Cell, Table};
 use super::wrap::{clean, clip, wrap};
 use crate::files::{FileRow, worst_first};
 use crate::headline::headlines;
+use crate::volumes::volumes;
 use crate::{Check, Tone, number, wording};
 use filestats::{Delta, Figure};
 use std::path::Path;
@@ -15,6 +16,7 @@ const LINES_MAX: usize = 40;
 const EVIDENCE_MAX: usize = 8;
 const DOUBTS_MAX: usize = 3;
 const FILES_MAX: usize = 5;
+const VOLUMES_MAX: usize = 4;
 const SKETCH_LINES_MAX: usize = 6;
 const NEXT_LINES_MAX: usize = 6;
 
@@ -27,6 +29,7 @@ pub fn check(check: &Check, style: &Style) -> String {
     lines.push(String::new());
     lines.extend(evidence(check, style));
     lines.extend(doubts(check, style));
+    lines.extend(other_volumes(check, style));
     lines.extend(files(check, style));
     let mut next = next_step(check, style);
     let room = LINES_MAX.saturating_sub(lines.len() + next.len());
@@ -113,6 +116,30 @@ fn doubts(check: &Check, style: &Style) -> Vec<String> {
     let warning = |line: String| style.paint(Ink::Tone(Tone::Warning), &line);
     let mut lines: Vec<String> = doubts.iter().take(DOUBTS_MAX).flat_map(doubt).map(warning).collect();
     lines.extend(and_more(doubts.len(), DOUBTS_MAX, style));
+    lines
+}
+
+/// The volumes that do not bind, and what measures those that never were.
+fn other_volumes(check: &Check, style: &Style) -> Vec<String> {
+    let others = &volumes(check)[1..];
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let table = Table::from_items(others.iter().take(VOLUMES_MAX))
+        .left("volume", |row| row.check.target.clone())
+        .left("holds", |row| row.roles())
+        .left("verdict", |row| Cell::inked(row.verdict_text(), Ink::Tone(row.tone())))
+        .right("utilisation", |row| row.utilisation())
+        .right("headroom", |row| row.headroom())
+        .right("time waited", |row| row.waited())
+        .flexible(0);
+    let mut lines = vec![String::new(), style.heading("Other volumes")];
+    lines.extend(table.lines(style));
+    lines.extend(and_more(others.len(), VOLUMES_MAX, style));
+    if let Some(row) = others.iter().find(|row| row.is_unmeasured()) {
+        let advice = format!("  to have it judged: headroom measure {}", clean(&row.check.target));
+        lines.push(style.paint(Ink::Dim, &clip(&advice, style.columns())));
+    }
     lines
 }
 

@@ -27,6 +27,8 @@ fn hostile_check() -> Check {
         file.file.instance = HOSTILE.into();
     }
     check.capability = Some(hostile_capability());
+    check.others = vec![check.clone()];
+    check.headroom_on = Some(HOSTILE.into());
     check
 }
 

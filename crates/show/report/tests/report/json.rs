@@ -10,7 +10,7 @@ use filestats::{
     Served, Snapshot, TracedIo, TracedOp, WaitClass, WaitSample,
 };
 use report::json;
-use serde_json::Value;
+use serde_json::{Value, json};
 use simulate::{Advice, Remedy};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -60,6 +60,7 @@ fn documented(chapter: &str) -> BTreeSet<String> {
 fn full_check() -> report::Check {
     let mut check = sample::demand_exceeds();
     check.verdict.doubts = vec!["the storage was measured 40 days ago".into()];
+    check.headroom_on = Some("/data".into());
     let cap = Cap { kind: CapKind::ReadIops, per_second: 10, device: "7:0".into(), origin: "io.max".into() };
     check.observation.caps = vec![cap.clone()];
     let used = verdict::CapUse { cap: cap.clone(), counted: 9, elapsed_ns: 1_000_000_000 };
@@ -105,6 +106,31 @@ fn each_key_of_a_check_is_documented_and_each_documented_key_is_there() {
 }
 
 /// Two captures of a source with all that it can tell.
+#[test]
+fn each_volume_has_its_own_verdict_and_the_answer_the_headroom_of_all() {
+    let check = sample::three_volumes();
+    let answer = json::check(&check);
+    let volumes = answer["volumes"].as_array().unwrap();
+    let of = |key: &str| volumes.iter().map(|volume| volume[key].clone()).collect::<Vec<Value>>();
+    assert_eq!(of("target_path"), ["/mnt/wal", "/var/lib/postgresql/15/main", "/mnt/spill"]);
+    assert_eq!(of("roles"), [json!(["log"]), json!(["data"]), json!(["temp"])]);
+    assert_eq!(of("verdict"), ["storage-degraded", "healthy", "cannot-say"]);
+    assert_eq!(answer["headroom"], volumes[1]["headroom"]);
+    assert_eq!(answer["headroom_volume"], "/var/lib/postgresql/15/main");
+    assert_ne!(answer["headroom"], volumes[0]["headroom"]);
+    assert!(answer["summary"].as_str().unwrap().starts_with("on /mnt/wal (log): "), "{answer:#}");
+    assert_eq!(of("summary")[0], check.own_verdict().summary);
+    let waited: f64 = volumes.iter().map(|volume| volume["share_waited"].as_f64().unwrap()).sum();
+    assert!((waited - 1.0).abs() < 1e-9, "{waited}");
+    assert_eq!(answer["files"].as_array().unwrap().len(), 3);
+
+    let alone = json::check(&sample::healthy());
+    assert_eq!(alone["headroom_volume"], Value::Null);
+    let [only] = &alone["volumes"].as_array().unwrap()[..] else { panic!("{alone:#}") };
+    let keys = ["target_path", "verdict", "headroom", "doubts", "next_step", "summary"];
+    keys.iter().for_each(|key| assert_eq!(only[*key], alone[*key], "{key}"));
+}
+
 fn glance() -> report::WatchedInterval {
     let file = |path: &str, cache| Sample {
         file: FileIdentity {

@@ -214,7 +214,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
         return Moment {
             ended_unix_ns,
             files: vec![row(FileKind::Data, data, restart()), row(FileKind::Log, wal, restart())],
-            elsewhere: vec![],
+            log_elsewhere: false,
             device: None,
             processors: None,
             commits: None,
@@ -239,7 +239,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
     Moment {
         ended_unix_ns,
         files: vec![row(FileKind::Data, data, data_delta), row(FileKind::Log, wal, log_delta)],
-        elsewhere: vec![],
+        log_elsewhere: false,
         device: Some(device),
         processors: None,
         commits: None,
@@ -264,6 +264,9 @@ pub fn check(course: &[Option<Load>], capability: Option<Capability>, caps: Vec<
         phases: Vec::new(),
         advice: None,
         version: "0.1.0".into(),
+        others: Vec::new(),
+        alone: None,
+        headroom_on: None,
     }
 }
 
@@ -354,6 +357,43 @@ pub fn nobody_waits() -> Check {
 
 pub fn never_measured() -> Check {
     check(&steady(Load::reads(2_400.0, 1.15e6), 24), None, Vec::new())
+}
+
+/// The log's volume is degraded, the data's is nearly full, that of temporary files was never measured.
+pub fn three_volumes() -> Check {
+    let on = |check: Check, target: &str, kinds: &[FileKind]| {
+        let mut check = Check { target: target.into(), ..check };
+        for moment in &mut check.observation.moments {
+            moment.files.retain(|file| kinds.contains(&file.file.kind));
+        }
+        check
+    };
+    let with_commits = |load: Load| steady(load.with_commits(150.0, 60.0e6, 15.0e6), 24);
+    let log = check(&with_commits(Load::reads(0.0, 1.0)), Some(capability()), Vec::new());
+    let data = check(&steady(Load::reads(6_000.0, 1.3e6), 24), Some(capability()), Vec::new());
+    let mut log = judged_again(on(log, "/mnt/wal", &[FileKind::Log]));
+    let data = judged_again(on(data, "/var/lib/postgresql/15/main", &[FileKind::Data]));
+    let mut spill = check(&steady(Load::reads(40.0, 1.2e6), 24), None, Vec::new());
+    spill = on(spill, "/mnt/spill", &[FileKind::Data]);
+    for file in spill.observation.moments.iter_mut().flat_map(|moment| &mut moment.files) {
+        (file.file.kind, file.file.path) = (FileKind::Temp, "/mnt/spill/pgsql_tmp".into());
+    }
+    let spill = judged_again(spill);
+    let volumes = [&log, &data, &spill].map(|volume| verdict::JudgedVolume {
+        name: volume.place(),
+        verdict: &volume.verdict,
+        outstanding: volume.outstanding(),
+    });
+    let answer = verdict::Answer::from_volumes(&volumes).unwrap();
+    assert_eq!((answer.volume, answer.headroom_of), (0, Some(1)), "{answer:#?}");
+    log.alone = Some(std::mem::replace(&mut log.verdict, answer.verdict));
+    log.headroom_on = Some(data.target.clone());
+    log.others = vec![data, spill];
+    log
+}
+
+fn judged_again(check: Check) -> Check {
+    Check { verdict: judge(&check.observation, check.capability.as_ref(), &check.service_level), ..check }
 }
 
 pub fn restarted() -> Check {

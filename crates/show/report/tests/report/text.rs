@@ -57,6 +57,15 @@ fn every_verdict_has_its_screen() {
 }
 
 #[test]
+fn other_volumes_are_listed_with_their_verdicts() {
+    let screen = text::check(&sample::three_volumes(), &STYLE);
+    assert!(screen.lines().count() <= 40, "{screen}");
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    insta::assert_snapshot!(screen);
+    assert!(!text::check(&sample::healthy(), &STYLE).contains("volume"));
+}
+
+#[test]
 fn colours_come_only_when_asked_for_and_change_no_word() {
     let check = sample::demand_exceeds();
     let plain = text::check(&check, &STYLE);

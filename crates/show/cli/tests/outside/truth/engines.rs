@@ -90,7 +90,7 @@ impl Engine for Sqlite {
 }
 
 /// Ended when dropped.
-struct Sessions(Vec<Child>);
+pub struct Sessions(pub Vec<Child>);
 
 impl Drop for Sessions {
     fn drop(&mut self) {

@@ -1,0 +1,174 @@
+use crate::kernel::{Kernel, KernelCounters};
+use crate::neighbours::Neighbours;
+use collect::Source;
+use collect::diskstats::Disk;
+use filestats::{FileIdentity, FileKind, Snapshot};
+use host::DeviceNumber;
+use std::collections::{BTreeSet, HashMap};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use storage::Target;
+use verdict::{CapUse, Moment, Observation, Pressure};
+
+/// Which of the volumes that hold a source's files are observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The given one.
+    One,
+    /// All of them, the given one first.
+    All,
+}
+
+/// One volume: a block device, or a file system that has none, wherever it is mounted.
+pub(crate) struct Volume {
+    target: Target,
+    id: String,
+    device: Option<Disk>,
+    neighbours: Option<Neighbours>,
+    kernel: Kernel,
+    /// At the last sample.
+    last_of_kernel: Option<KernelCounters>,
+    /// Between the last two samples.
+    pub pressure: Pressure,
+    /// What limits counted between the last two samples.
+    pub caps_used: Vec<CapUse>,
+    pub moments: Vec<Moment>,
+}
+
+/// The observed volumes, and which files lie on which.
+pub(crate) struct Volumes {
+    scope: Scope,
+    /// The first is the one of files whose place is not known.
+    pub all: Vec<Volume>,
+    /// The volume at a mount point, `None` for one that is not observed or is memory; filled at the first question.
+    places: HashMap<String, Option<usize>>,
+}
+
+/// Where files are taken to lie whose place on this host is not known.
+const FIRST: usize = 0;
+/// All processes of the host are read for each volume every second, so that this many take a hundredth of a core. Files on
+/// further volumes are left out.
+const VOLUMES_MAX: usize = 16;
+
+impl Volume {
+    fn new(target: Target) -> Volume {
+        let number = target.facts().device_number();
+        Volume {
+            id: id(&target),
+            // A device without statistics in the kernel is left out; the verdict reports that as a doubt.
+            device: number.and_then(|number| Disk::open(number).ok()),
+            neighbours: number.and_then(Neighbours::new),
+            kernel: Kernel::new(number),
+            last_of_kernel: None,
+            pressure: Pressure::default(),
+            caps_used: Vec::new(),
+            moments: Vec::new(),
+            target,
+        }
+    }
+
+    /// What the device has done so far; also adds what each process did.
+    pub fn sample(&mut self, database: &[u32]) -> Option<Snapshot> {
+        if let Some(neighbours) = &mut self.neighbours {
+            neighbours.sample(database);
+        }
+        let now = self.kernel.read(database);
+        if let Some(last) = &self.last_of_kernel {
+            (self.pressure, self.caps_used) = (now.pressure_since(last), now.caps_since(last));
+        }
+        self.last_of_kernel = Some(now);
+        self.device.as_mut().and_then(|device| device.snapshot().ok())
+    }
+
+    /// What was observed, with the limits that are in force now on the database's processes.
+    pub fn observation(&mut self, source: &dyn Source) -> (Target, Observation) {
+        // One that is no longer mounted keeps its facts.
+        let _ = self.target.refresh();
+        let facts = self.target.facts();
+        let mut caps = match source.processes() {
+            [] => facts.caps.clone(),
+            pids => pids.iter().flat_map(|pid| host::caps_for(&facts.devices, *pid)).collect(),
+        };
+        caps.sort_by(|a, b| (&a.origin, a.per_second).cmp(&(&b.origin, b.per_second)));
+        caps.dedup();
+        let neighbours = self.neighbours.as_mut().map_or_else(Vec::new, |it| it.found(source.processes()));
+        let observation = Observation {
+            moments: std::mem::take(&mut self.moments),
+            caps,
+            reporting_delay_ns: u64::try_from(source.reporting_delay().as_nanos()).unwrap_or(u64::MAX),
+            commits_one_by_one: source.commits_one_by_one(),
+            neighbours,
+            ..Observation::default()
+        };
+        (self.target.clone(), observation)
+    }
+}
+
+/// The same device at two mount points is one volume. A file system without a device (overlay, tmpfs, NFS) has a number of
+/// its own.
+fn id(target: &Target) -> String {
+    if let Some(number) = target.facts().device_number() {
+        return number.to_owned();
+    }
+    let device = std::fs::metadata(target.path()).map(|metadata| metadata.dev());
+    device.map_or_else(|_| String::new(), |dev| DeviceNumber::from_dev(dev).to_string())
+}
+
+impl Volumes {
+    pub fn new(target: Target, scope: Scope) -> Volumes {
+        Volumes { scope, all: vec![Volume::new(target)], places: HashMap::new() }
+    }
+
+    /// The volume that a file lies on; `None` for one that is not observed.
+    pub fn volume_of(&mut self, file: &FileIdentity) -> Option<usize> {
+        file.drive.as_ref().map_or(Some(FIRST), |drive| self.volume_at(drive))
+    }
+
+    /// The observed volumes whose files the source does not count apart, the first and those at `mounts`.
+    pub fn undivided(&mut self, mounts: &[String]) -> Vec<usize> {
+        let others: BTreeSet<usize> = mounts.iter().filter_map(|mount| self.volume_at(mount)).collect();
+        std::iter::once(FIRST).chain(others.into_iter().filter(|at| *at != FIRST)).collect()
+    }
+
+    fn volume_at(&mut self, drive: &str) -> Option<usize> {
+        if let Some(known) = self.places.get(drive) {
+            return *known;
+        }
+        let found = self.find(drive);
+        self.places.insert(drive.to_owned(), found);
+        found
+    }
+
+    fn find(&mut self, drive: &str) -> Option<usize> {
+        // A drive of another host.
+        let Ok(target) = Target::open(Path::new(drive)) else { return Some(FIRST) };
+        let found = id(&target);
+        let known = self.all.iter().position(|volume| volume.id == found);
+        let in_memory = matches!(target.facts().filesystem.as_deref(), Some("tmpfs" | "ramfs"));
+        if known.is_some() || in_memory || self.scope == Scope::One || self.all.len() == VOLUMES_MAX {
+            return known;
+        }
+        self.all.push(Volume::new(target));
+        Some(self.all.len() - 1)
+    }
+
+    /// Finds the volumes of files that did any I/O since their counters began, and those at `mounts`.
+    pub fn discover(&mut self, files: &Snapshot, mounts: &[String]) {
+        self.undivided(mounts);
+        for sample in files.samples.iter().filter(|sample| sample.counters.operations() > 0) {
+            self.volume_of(&sample.file);
+        }
+    }
+
+    /// The directories or mount points of the volumes.
+    pub fn targets(&self) -> impl Iterator<Item = &Target> {
+        self.all.iter().map(|volume| &volume.target)
+    }
+
+    /// Bytes of the data files on a volume, where all are known.
+    pub fn data_bytes(&mut self, files: &Snapshot, volume: usize) -> Option<u64> {
+        let data = files.samples.iter().filter(|sample| sample.file.kind == FileKind::Data);
+        let here = data.filter(|sample| self.volume_of(&sample.file) == Some(volume));
+        here.map(|sample| sample.size_bytes.known()).sum()
+    }
+}
