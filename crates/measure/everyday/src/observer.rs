@@ -9,7 +9,7 @@ use host::{ProcessStat, ProcessorTimes};
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 use storage::Target;
-use verdict::{LogTiming, Moment, Observation, ProcessorUse, is_log};
+use verdict::{Figures, LogTiming, Moment, Observation, ProcessorUse, is_log};
 
 /// Samples a database's files and the devices below them at the same times.
 pub struct Observer<'a> {
@@ -206,10 +206,14 @@ impl<'a> Observer<'a> {
         }
         divided.retain(|at| found.iter().any(|(used, ..)| used == at));
         let is_divided = |at: usize| divided.len() > 1 && divided.contains(&at);
-        let found = found.into_iter();
-        found
-            .map(|(at, target, observation)| (target, Observation { divided: is_divided(at), ..observation }))
-            .collect()
+        let waited =
+            |observation: &Observation| Figures::from_moments(&observation.moments, None).outstanding;
+        let waited_on_all: f64 = found.iter().map(|(.., observation)| waited(observation)).sum();
+        let found = found.into_iter().map(|(at, target, observation)| {
+            let outstanding_elsewhere = (waited_on_all - waited(&observation)).max(0.0);
+            (target, Observation { divided: is_divided(at), outstanding_elsewhere, ..observation })
+        });
+        found.collect()
     }
 }
 

@@ -64,6 +64,9 @@ pub struct Observation {
     /// The source does not count the files of several volumes apart: their I/O is divided as the devices' I/O is.
     #[serde(default)]
     pub divided: bool,
+    /// Mean I/Os that the database waited for on its other volumes.
+    #[serde(default)]
+    pub outstanding_elsewhere: f64,
     /// One session at a time can commit, as in SQLite.
     #[serde(default)]
     pub commits_one_by_one: bool,

@@ -50,7 +50,9 @@ impl Case<'_> {
             None => (Tasks::Host, self.pressure(|pressure| pressure.host_ns)?),
         };
         let device = self.pressure(|pressure| pressure.device_ns)?;
-        let is_above = share >= STALLED_MIN && device < share * EXPLAINED_MIN;
+        // What the database waited for on its other volumes is found there.
+        let elsewhere = self.observation.outstanding_elsewhere;
+        let is_above = share >= STALLED_MIN && device.max(elsewhere) < share * EXPLAINED_MIN;
         is_above.then_some(Stall { whose, share, device })
     }
 

@@ -82,6 +82,9 @@ fn a_stall_that_a_device_or_the_database_accounts_for_is_none() {
     // 400 reads of 4 ms: its sessions say themselves that they wait.
     let by_sessions = verdict(&under(pressure(0.93, 0.1), steady(Load { reads: 400, ..MODEST })));
     assert_eq!(by_sessions.doubts, Vec::<String>::new(), "{by_sessions:#?}");
+    let on_another_volume =
+        Observation { outstanding_elsewhere: 0.9, ..under(pressure(0.93, 0.1), steady(easy)) };
+    assert_eq!(verdict(&on_another_volume).doubts, Vec::<String>::new());
     let short = verdict(&under(pressure(0.3, 0.1), steady(easy)));
     assert_eq!(short.doubts, Vec::<String>::new(), "{short:#?}");
 }
