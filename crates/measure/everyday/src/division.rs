@@ -1,12 +1,13 @@
 //! Files that a source counts together though they lie on several volumes, as PostgreSQL does its tablespaces.
 //!
 //! Each volume gets as many bytes as its device moved, and the time that its device took, or its part of them where the
-//! devices did more. The other bytes are the first's: what the page cache answered. The other time is that of the volume that
-//! moved most. What is counted apart on such a volume, as a log, is taken off its device first. Others' I/O on a device counts
+//! devices did more. The other bytes are the first's: what the page cache answered. The other time is that of a volume whose
+//! cap was reached, else of the one that moved most. What is counted apart on such a volume, as a log, is taken off its device first. Others' I/O on a device counts
 //! as the database's. The verdict reports all that as a doubt.
 
 use filestats::{Counters, Delta, Figure, FileInterval, FileKind, Interval, Ops};
-use verdict::Moment;
+use verdict::{Moment, caps_used};
+use workload::CapKind;
 
 /// A volume's part of what is counted together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,9 +16,9 @@ struct Part {
     write: Ops,
 }
 
-/// The volumes that moved most, where the time lies that no device took.
+/// The volumes that held I/O back above their devices: where the time lies that no device took.
 #[derive(Clone, Copy, Debug)]
-struct Most {
+struct HeldBack {
     read: usize,
     write: usize,
 }
@@ -32,12 +33,18 @@ pub(crate) fn divide_moments(volumes: &mut [Vec<Moment>]) {
     };
     let parts: Vec<Vec<Part>> = (0..moments).map(parts_of).collect();
     // In all moments: a source that reports late reports the time of another moment.
-    let most = |of: fn(&Part) -> Ops| {
+    let held_back = |of: fn(&Part) -> Ops, caps: [CapKind; 2]| {
         let moved = |at: usize| sum(parts.iter().map(|moment| of(&moment[at]).bytes));
+        let capped = |at: usize| {
+            caps_used(&volumes[at]).iter().any(|used| caps.contains(&used.cap.kind) && used.is_reached())
+        };
         // Of equals the first.
-        (0..volumes.len()).rev().max_by_key(|at| moved(*at)).unwrap_or(0)
+        (0..volumes.len()).rev().max_by_key(|at| (capped(*at), moved(*at))).unwrap_or(0)
     };
-    let most = Most { read: most(|part| part.read), write: most(|part| part.write) };
+    let held_back = HeldBack {
+        read: held_back(|part| part.read, [CapKind::ReadIops, CapKind::ReadBytes]),
+        write: held_back(|part| part.write, [CapKind::WriteIops, CapKind::WriteBytes]),
+    };
     for (back, parts) in parts.iter().enumerate() {
         let at = volumes[0].len() - 1 - back;
         let files = std::mem::take(&mut volumes[0][at].files);
@@ -50,7 +57,7 @@ pub(crate) fn divide_moments(volumes: &mut [Vec<Moment>]) {
         let all = (moved(|counters| counters.read), moved(|counters| counters.write));
         for file in together {
             let parts = parts_of_file(&file, parts, all);
-            for (volume, file) in volumes.iter_mut().zip(divide(file, &parts, most)) {
+            for (volume, file) in volumes.iter_mut().zip(divide(file, &parts, held_back)) {
                 let at = volume.len() - 1 - back;
                 volume[at].files.push(file);
             }
@@ -108,14 +115,14 @@ fn scaled(value: u64, share: f64) -> u64 {
 }
 
 /// The file's interval on each volume, the first among them; all of it there where it is unknown.
-fn divide(file: FileInterval, parts: &[Part], most: Most) -> Vec<FileInterval> {
+fn divide(file: FileInterval, parts: &[Part], held_back: HeldBack) -> Vec<FileInterval> {
     let Interval::Known(delta) = &file.interval else { return vec![file] };
     let counters = &delta.counters;
     let reads: Vec<Ops> = parts.iter().map(|part| part.read).collect();
     let writes: Vec<Ops> = parts.iter().map(|part| part.write).collect();
-    let read = divide_ops(counters.read, &reads, most.read);
-    let write = divide_ops(counters.write, &writes, most.write);
-    let sync = counters.sync.map(|sync| divide_ops(sync, &writes, most.write));
+    let read = divide_ops(counters.read, &reads, held_back.read);
+    let write = divide_ops(counters.write, &writes, held_back.write);
+    let sync = counters.sync.map(|sync| divide_ops(sync, &writes, held_back.write));
     let on = |at: usize| {
         let sync = match &sync {
             Figure::Known(parts) => Figure::Known(parts[at]),
@@ -128,9 +135,9 @@ fn divide(file: FileInterval, parts: &[Part], most: Most) -> Vec<FileInterval> {
     (0..parts.len()).map(on).collect()
 }
 
-/// What the devices did not move is the first's. What they did not take of the time is that of the one that moved most: a
-/// throttle or a file system above it holds its I/O back.
-fn divide_ops(all: Ops, parts: &[Ops], most: usize) -> Vec<Ops> {
+/// What the devices did not move is the first's. What they did not take of the time is that of one volume: a throttle or a
+/// file system above its device holds its I/O back.
+fn divide_ops(all: Ops, parts: &[Ops], held_back: usize) -> Vec<Ops> {
     let bytes = sum(parts.iter().map(|part| part.bytes));
     let times = sum(parts.iter().filter_map(|part| part.stall_ns.known()));
     let of_device = |part: &Ops, ns: u64| match part.stall_ns {
@@ -152,7 +159,7 @@ fn divide_ops(all: Ops, parts: &[Ops], most: usize) -> Vec<Ops> {
     let ns = left(|ops| ops.stall_ns.known().unwrap_or(0));
     divided[0].count = divided[0].count.saturating_add(count);
     divided[0].bytes = divided[0].bytes.saturating_add(bytes);
-    divided[most].stall_ns = divided[most].stall_ns.map(|own| own.saturating_add(ns));
+    divided[held_back].stall_ns = divided[held_back].stall_ns.map(|own| own.saturating_add(ns));
     divided
 }
 
@@ -160,6 +167,8 @@ fn divide_ops(all: Ops, parts: &[Ops], most: usize) -> Vec<Ops> {
 mod tests {
     use super::*;
     use filestats::{FileIdentity, Meaning, Reason};
+    use verdict::CapUse;
+    use workload::Cap;
 
     const MS: u64 = 1_000_000;
 
@@ -225,6 +234,20 @@ mod tests {
         divide_moments(&mut volumes);
         let [first, second] = volumes.map(|moments| moments[0].clone());
         assert_eq!((ms(read(&first)), ms(read(&second))), (10, 60), "others waited for the devices as well");
+    }
+
+    #[test]
+    fn the_rest_of_the_time_is_where_a_cap_of_that_direction_was_reached() {
+        let with_cap = |kind: CapKind, counted: u64| {
+            let mut volumes = reads_of(9_000 * MS);
+            let cap = Cap { kind, per_second: 100, device: "7:0".into(), origin: "/blkio".into() };
+            volumes[0][0].caps = vec![CapUse { cap, counted, elapsed_ns: 1_000 * MS }];
+            divide_moments(&mut volumes);
+            volumes.map(|moments| ms(read(&moments[0])))
+        };
+        assert_eq!(with_cap(CapKind::ReadIops, 100), [8_400, 600]);
+        assert_eq!(with_cap(CapKind::ReadIops, 50), [100, 8_900], "far from the cap");
+        assert_eq!(with_cap(CapKind::WriteIops, 100), [100, 8_900], "of the other direction");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::Moment;
+use crate::thresholds::CAP_REACHED;
 use capability::{Binding, Capability};
 use filestats::{Figure, Reason};
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,11 @@ impl CapUse {
         (self.per_second() / self.cap.per_second.max(1) as f64).min(1.0)
     }
 
+    /// So much of the limit is used that it holds I/O back.
+    pub fn is_reached(&self) -> bool {
+        self.share() >= CAP_REACHED
+    }
+
     /// The resource that the limit is one of.
     pub(crate) fn binding(&self) -> Binding {
         match self.cap.kind {
@@ -76,7 +82,7 @@ impl CapUse {
 }
 
 /// The limits of all moments, each summed.
-pub(crate) fn caps_used(moments: &[Moment]) -> Vec<CapUse> {
+pub fn caps_used(moments: &[Moment]) -> Vec<CapUse> {
     let mut sums: Vec<CapUse> = Vec::new();
     for one in moments.iter().flat_map(|moment| &moment.caps) {
         match sums.iter_mut().find(|sum| sum.cap == one.cap) {
