@@ -56,4 +56,4 @@ pub use process::{
     ProcessIdentity, ProcessIo, ProcessStat, children_of, command_name, pids, program_of, start_ticks,
     threads_of, user_of,
 };
-pub use processors::ProcessorTimes;
+pub use processors::{ProcessorTimes, clock_ticks};

@@ -64,6 +64,8 @@ pub struct ProcessStat {
     pub parent: u32,
     /// Processor time that its threads have used, in clock ticks.
     pub cpu_ticks: u64,
+    /// The part of it that they spent in the kernel.
+    pub kernel_ticks: u64,
     /// When it started, in clock ticks since boot.
     pub start_ticks: u64,
 }
@@ -83,7 +85,8 @@ impl ProcessStat {
         let user: u64 = fields.nth(9)?.parse().ok()?;
         let kernel: u64 = fields.next()?.parse().ok()?;
         let start_ticks = fields.nth(6)?.parse().ok()?;
-        Some(ProcessStat { state, parent, cpu_ticks: user.saturating_add(kernel), start_ticks })
+        let cpu_ticks = user.saturating_add(kernel);
+        Some(ProcessStat { state, parent, cpu_ticks, kernel_ticks: kernel, start_ticks })
     }
 
     /// Whether it still executes: a zombie, which only waits for its parent, does not.

@@ -1,9 +1,12 @@
+use std::time::Duration;
 use std::{fs, io};
 
 /// How long the processors of this host have worked since it booted, all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessorTimes {
     busy_ticks: u64,
+    /// In the kernel, for processes, for itself and in interrupts.
+    kernel_ticks: u64,
     all_ticks: u64,
 }
 
@@ -28,6 +31,7 @@ impl ProcessorTimes {
         let busy_ticks = [user, nice, system, irq, softirq, steal].into_iter().fold(0, u64::saturating_add);
         Some(ProcessorTimes {
             busy_ticks,
+            kernel_ticks: [system, irq, softirq].into_iter().fold(0, u64::saturating_add),
             all_ticks: busy_ticks.saturating_add(idle).saturating_add(waiting),
         })
     }
@@ -37,11 +41,21 @@ impl ProcessorTimes {
         self.share_since(earlier, self.busy_ticks.saturating_sub(earlier.busy_ticks))
     }
 
+    /// Clock ticks in the kernel since `earlier`.
+    pub fn kernel_ticks_since(&self, earlier: &ProcessorTimes) -> u64 {
+        self.kernel_ticks.saturating_sub(earlier.kernel_ticks)
+    }
+
     /// What share of all processor time since `earlier` these clock ticks are.
     pub fn share_since(&self, earlier: &ProcessorTimes, ticks: u64) -> Option<f64> {
         let all = self.all_ticks.checked_sub(earlier.all_ticks).filter(|all| *all > 0)?;
         Some((ticks as f64 / all as f64).min(1.0))
     }
+}
+
+/// The clock ticks in such a time, as the kernel counts processor time in them.
+pub fn clock_ticks(time: Duration) -> u64 {
+    (time.as_secs_f64() * rustix::param::clock_ticks_per_second() as f64) as u64
 }
 
 #[cfg(test)]
@@ -54,6 +68,7 @@ mod tests {
         let before = at("cpu  100 10 50 800 40 1 2 0 0 0\ncpu0 1 2 3 4\n");
         let after = at("cpu  160 10 70 900 50 1 2 10 0 0\n");
         assert!((after.busy_since(&before).unwrap() - 90.0 / 200.0).abs() < 1e-9);
+        assert_eq!(after.kernel_ticks_since(&before), 20);
         assert_eq!(before.busy_since(&before), None);
         assert_eq!(before.busy_since(&after), None);
     }
@@ -67,7 +82,7 @@ mod tests {
 
     #[test]
     fn this_host_has_processors_that_work() {
-        let earlier = ProcessorTimes { busy_ticks: 0, all_ticks: 0 };
+        let earlier = ProcessorTimes { busy_ticks: 0, kernel_ticks: 0, all_ticks: 0 };
         let busy = ProcessorTimes::read().unwrap().busy_since(&earlier).unwrap();
         assert!(busy > 0.0 && busy <= 1.0, "{busy}");
     }

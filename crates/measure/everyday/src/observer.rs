@@ -45,6 +45,9 @@ type ProcessStats = HashMap<u32, ProcessStat>;
 /// Samples after which the clients are looked for again: of a server with many sessions that takes a few milliseconds.
 const CLIENTS_SAMPLES: usize = 10;
 
+/// Processor time that an I/O may need in the kernel beside its process. What it used beyond that was for something else.
+const KERNEL_PER_IO_MAX: Duration = Duration::from_micros(100);
+
 impl Processors {
     fn read(own: &[u32], clients: &BTreeSet<u32>) -> Option<Processors> {
         let read = |pid: &u32| Some((*pid, ProcessStat::read(*pid)?));
@@ -56,21 +59,28 @@ impl Processors {
         })
     }
 
-    /// `None` where the database's processes are not known.
-    fn since(&self, earlier: &Processors) -> Option<ProcessorUse> {
-        let share = |now, then| self.host.share_since(&earlier.host, ticks_since(now, then));
-        let own = share(&self.own, &earlier.own).filter(|_| !self.own.is_empty())?;
-        let clients = share(&self.clients, &earlier.clients)?;
-        let busy = self.host.busy_since(&earlier.host)?;
-        Some(ProcessorUse { own, clients, others: (busy - own - clients).max(0.0) })
+    /// `None` where the database's processes are not known. `ios` is what the storage did.
+    fn since(&self, earlier: &Processors, ios: u64) -> Option<ProcessorUse> {
+        let share = |ticks| self.host.share_since(&earlier.host, ticks);
+        let ticks = |of: fn(&ProcessStat) -> u64| {
+            (ticks_since(&self.own, &earlier.own, of), ticks_since(&self.clients, &earlier.clients, of))
+        };
+        let (own, clients) = ticks(|stat| stat.cpu_ticks);
+        let (own, clients) = (share(own).filter(|_| !self.own.is_empty())?, share(clients)?);
+        let (own_kernel, clients_kernel) = ticks(|stat| stat.kernel_ticks);
+        let kernel = self.host.kernel_ticks_since(&earlier.host).saturating_sub(own_kernel + clients_kernel);
+        let kernel_max = KERNEL_PER_IO_MAX.saturating_mul(u32::try_from(ios).unwrap_or(u32::MAX));
+        let kernel = share(kernel.min(host::clock_ticks(kernel_max)))?;
+        let others = (self.host.busy_since(&earlier.host)? - own - clients - kernel).max(0.0);
+        Some(ProcessorUse { own, clients, kernel, others })
     }
 }
 
 /// Processor time of the processes that were known then. Others may have worked for long before.
-fn ticks_since(now: &ProcessStats, then: &ProcessStats) -> u64 {
+fn ticks_since(now: &ProcessStats, then: &ProcessStats, of: fn(&ProcessStat) -> u64) -> u64 {
     let used = now.iter().filter_map(|(pid, now)| {
         let then = then.get(pid).filter(|then| then.start_ticks == now.start_ticks)?;
-        Some(now.cpu_ticks.saturating_sub(then.cpu_ticks))
+        Some(of(now).saturating_sub(of(then)))
     });
     used.sum()
 }
@@ -222,8 +232,6 @@ type Placed = (Option<usize>, FileInterval);
 
 /// The moment between two samples, for each volume with the files on it.
 fn add_moments(volumes: &mut Volumes, files: Vec<FileInterval>, last: &Sample, now: &Sample) {
-    let processors = last.processors.as_ref().zip(now.processors.as_ref());
-    let processors = processors.and_then(|(last, now)| now.since(last));
     // The counter begins again when the server restarts.
     let commits = last.commits.zip(now.commits).and_then(|(last, now)| now.checked_sub(last));
     let placed: Vec<Placed> = files.into_iter().map(|file| (volumes.volume_of(&file.file), file)).collect();
@@ -231,13 +239,18 @@ fn add_moments(volumes: &mut Volumes, files: Vec<FileInterval>, last: &Sample, n
         let [last, now] = [last, now].map(|sample| sample.devices.get(at).and_then(Option::as_ref));
         last.zip(now).and_then(|(last, now)| intervals(last, now, Rules::default()).into_iter().next())
     };
-    for (at, volume) in volumes.all.iter_mut().enumerate() {
+    let devices: Vec<Option<FileInterval>> = (0..volumes.all.len()).map(device).collect();
+    let counted = devices.iter().flatten().filter_map(|device| device.interval.known());
+    let ios = counted.map(|delta| delta.counters.read.count.saturating_add(delta.counters.write.count));
+    let processors = last.processors.as_ref().zip(now.processors.as_ref());
+    let processors = processors.and_then(|(last, now)| now.since(last, ios.sum()));
+    for ((at, volume), device) in volumes.all.iter_mut().enumerate().zip(devices) {
         let (here, elsewhere): (Vec<_>, Vec<_>) = placed.iter().partition(|(place, _)| *place == Some(at));
         volume.moments.push(Moment {
             ended_unix_ns: now.files.taken_unix_ns,
             files: here.into_iter().map(|(_, file)| file.clone()).collect(),
             log_elsewhere: elsewhere.into_iter().any(|(_, file)| is_log(file)),
-            device: device(at),
+            device,
             processors,
             commits,
             pressure: volume.pressure,

@@ -7,13 +7,16 @@
 //!                              x times as many as pages were read or filled; more are      plan, high
 //!                              the same pages again, and those do not become more
 //!                              those that the page cache still holds are added             low, plan, high
+//!                              those that the database still holds are added: a page
+//!                              that was read for each write of the log, if as many were    low, plan
 //! bytes of log records         x times as many; the rest of a block is rewritten less often
 //! log writes                   F(x) = min(x F, 1 / L): one follows the other, and the      low: L of a storage at rest
 //!                              commits that arrive during one share the next one           plan: L at the knee
 //!                                                                                          high: none
 //! commits of one session       x times their time, where only one session can commit       low, plan, high
 //! processors                   x times those of the database and of its clients on this    low and plan
-//!                              host, beside others
+//!                              host, and those of the kernel for I/O as the I/Os grow,
+//!                              beside others
 //!
 //! headroom = the largest x at which no resource of the storage, no session and no processor is needed all of the time
 //! ```
@@ -59,10 +62,10 @@ const KNEE_DEFAULT: f64 = 16.0;
 /// puts the knee at one.
 const OUTSTANDING_MIN: f64 = 8.0;
 /// Processors need up to this many times less for each transaction when there are many: fewer wake-ups, warm caches, shared
-/// log writes. Measured for single-row commits of PostgreSQL: 5 (`scripts/bench headroom`).
-const PROCESSOR_ECONOMY: f64 = 6.0;
-/// Processors need up to this many times more for each transaction when all of them work, for switches between sessions
-/// and cold caches. Measured for batches of PostgreSQL: 1.4.
+/// log writes. Measured for single-row commits: of PostgreSQL 4, of the page store 10 (`scripts/bench headroom`).
+const PROCESSOR_ECONOMY: f64 = 10.0;
+/// Processors that were idle need up to this many times more for each transaction when all of them work, for switches between
+/// sessions and cold caches; the busier they are, the more of it is there already. Measured for batches of PostgreSQL: 1.4.
 const PROCESSOR_CONGESTION: f64 = 1.4;
 /// The same at most: to be on the safe side.
 const PROCESSOR_CONGESTION_MAX: f64 = 2.0;
@@ -77,6 +80,11 @@ const LOG_WRITE_BYTES_LARGE: f64 = 1_048_576.0;
 const MIB: f64 = 1024.0 * 1024.0;
 /// Seconds between the I/Os of a flow whose bytes alone count.
 const ONE_IO_SECONDS: f64 = 1e6;
+/// What the storage gives is as much as was measured within this factor, from one hour to the next.
+const MEASURED_WITHIN: f64 = 1.1;
+/// Part of the storage that a database with a log gets at least: its sessions wait for the log together, and nothing else is
+/// asked for then. Measured for bulk loads.
+const BESIDE_LOG_MIN: f64 = 0.8;
 /// A range whose ends differ by less needs no reason.
 const RANGE_WORTH_SAYING: f64 = 1.25;
 /// The largest factor that is searched for.
@@ -91,10 +99,15 @@ struct Growth {
     least: [Flow; 2],
     /// Page writes that the page cache still holds: what records of the log fill is written as pages too.
     held_back: Flow,
+    /// The same and those that the database still holds, for a checkpoint or until it needs the memory.
+    dirty: Flow,
     /// Bytes of pages that were read or that records filled, for each byte of pages that was written.
     fresh: f64,
-    /// The device's writes for the log if many of them do, for each commit that waited.
-    log_writes_each: f64,
+    /// The device's writes for the log a second, if many of them do: now, and at most.
+    log_ios: f64,
+    log_ios_max: f64,
+    /// Nanoseconds of one write of the log at a storage at rest.
+    log_write_ns: f64,
     /// Bytes of the log a second, without rewritten parts of blocks.
     records_per_s: f64,
     log_bytes_each: f64,
@@ -102,14 +115,24 @@ struct Growth {
 
 impl Growth {
     /// All I/O but the log's when the work is `factor` times as much, if pages are written so often for each time that they
-    /// are read or filled, and otherwise stay as many.
-    fn grown(&self, factor: f64, writes_per_page: f64) -> Vec<Flow> {
+    /// are read or filled, and otherwise stay as many; `still_held` are those that nobody has written yet.
+    fn grown(&self, factor: f64, writes_per_page: f64, still_held: &Flow) -> Vec<Flow> {
         let fresh = (self.fresh * writes_per_page).min(1.0);
         let times = |flow: &Flow, factor: f64| Flow { per_second: flow.per_second * factor, ..*flow };
         let [pages, log] = &self.least;
         let reads = self.reads.iter().map(|flow| times(flow, factor));
         let pages = times(pages, 1.0 + fresh * (factor - 1.0));
-        reads.chain([pages, times(&self.held_back, factor), times(log, factor)]).collect()
+        reads.chain([pages, times(still_held, factor), times(log, factor)]).collect()
+    }
+
+    /// How many times as many all I/Os are then. One write of the log follows the other.
+    fn ios_grown(&self, factor: f64) -> f64 {
+        let ios = |factor: f64| {
+            let others = self.grown(factor, WRITES_PER_PAGE, &self.dirty);
+            others.iter().map(|flow| flow.per_second).sum::<f64>()
+                + (self.log_ios * factor).min(self.log_ios_max.max(self.log_ios))
+        };
+        ios(factor) / ios(1.0)
     }
 }
 
@@ -118,17 +141,18 @@ impl Case<'_> {
     pub(crate) fn headroom(&self) -> Option<Headroom> {
         let used = self.figures.utilisation.filter(|used| used.value > 0.0)?.value;
         let now = 1.0 / used;
-        let single = Headroom { plan: now, low: now, high: now, reason: None };
-        let storage = if self.observation.commits_one_by_one {
-            self.one_by_one(single)
-        } else {
-            self.growth().and_then(|growth| self.shared_log(&growth)).unwrap_or(single)
-        };
-        Some(self.with_processors(storage))
+        let single =
+            Headroom { plan: now, low: now / MEASURED_WITHIN, high: now * MEASURED_WITHIN, reason: None };
+        if self.observation.commits_one_by_one {
+            return Some(self.with_processors(self.one_by_one(single), |factor| factor));
+        }
+        let growth = self.growth();
+        let room = growth.as_ref().and_then(|growth| self.shared_log(growth)).unwrap_or(single);
+        Some(self.with_processors(room, |factor| growth.as_ref().map_or(factor, |all| all.ios_grown(factor))))
     }
 
     fn growth(&self) -> Option<Growth> {
-        let (figures, all) = (&self.figures, self.figures.flows()?);
+        let (figures, capability, all) = (&self.figures, self.capability?, self.figures.flows()?);
         let writes = *all.iter().find(|flow| flow.side == Side::Write && flow.per_second > 0.0)?;
         let reads: Vec<Flow> = all.into_iter().filter(|flow| flow.side == Side::Read).collect();
         let commits = figures.commits;
@@ -138,10 +162,14 @@ impl Case<'_> {
         let log_per_s = (commits.count as f64 / figures.elapsed_s).min(writes.per_second);
         let log_bytes_each = commits.average_bytes().known().unwrap_or(0.0);
         let page_bytes = (writes.per_second * writes.bytes - log_per_s * log_bytes_each).max(0.0);
-        let log_ios_max = (log_per_s * WRITES_PER_SYNC_MAX).min(writes.per_second - page_bytes / PAGE_BYTES);
+        // One after the other, at a storage at rest.
+        let log_write_ns = expected_commit_ns(capability, log_bytes_each.max(LOG_WRITE_BYTES_MIN));
+        let log_write_ns = log_write_ns.or_else(|| figures.commit_ns())?;
+        let besides_pages =
+            (log_per_s * WRITES_PER_SYNC_MAX).min(writes.per_second - page_bytes / PAGE_BYTES);
         // Devices split large writes.
         let split = (log_bytes_each / LOG_WRITE_BYTES_FULL).ceil().max(1.0);
-        let log_ios = log_ios_max.max(log_per_s * split).min(writes.per_second);
+        let log_ios = besides_pages.max(log_per_s * split).min(writes.per_second);
         let kept = match log_bytes_each {
             LOG_BLOCK_BYTES.. => log_bytes_each - LOG_BLOCK_BYTES + 1.0,
             bytes => bytes,
@@ -149,6 +177,8 @@ impl Case<'_> {
         let records_per_s = log_per_s * kept;
         let written_per_s = page_bytes_written(&self.observation.moments) as f64 / figures.elapsed_s;
         let held_back = (written_per_s.min(records_per_s) - page_bytes).max(0.0);
+        let read_per_s: f64 = reads.iter().map(|flow| flow.per_second).sum();
+        let dirtied = (log_per_s.min(read_per_s) * PAGE_BYTES - page_bytes).max(held_back);
         let brought = reads.iter().map(|flow| flow.per_second * flow.bytes).sum::<f64>() + records_per_s;
         let pages = |ios: f64| match ios {
             0.0 => Flow { per_second: 0.0, bytes: PAGE_BYTES, ..writes },
@@ -166,8 +196,11 @@ impl Case<'_> {
             most: [pages(writes.per_second - log_per_s), log(log_per_s * log_bytes_each)],
             least: [pages(writes.per_second - log_ios), log(records_per_s)],
             held_back: Flow { per_second: held_back / PAGE_BYTES, bytes: PAGE_BYTES, ..writes },
+            dirty: Flow { per_second: dirtied / PAGE_BYTES, bytes: PAGE_BYTES, ..writes },
             fresh: brought / page_bytes.max(1.0),
-            log_writes_each: log_ios / log_per_s,
+            log_ios,
+            log_ios_max: log_ios / log_per_s * 1e9 / log_write_ns,
+            log_write_ns,
             records_per_s,
             log_bytes_each,
         })
@@ -178,37 +211,37 @@ impl Case<'_> {
         let capability = self.capability?;
         let used = |flows: &[Flow]| utilisation(capability, flows).map(|used| used.value);
         // If all of it grew alike.
-        let linear = 1.0 / used(&[self.figures.flows()?, vec![growth.held_back]].concat())?;
-        let bytes = growth.log_bytes_each.max(LOG_WRITE_BYTES_MIN);
-        // One after the other, at a storage at rest.
-        let each_ns = expected_commit_ns(capability, bytes).or_else(|| self.figures.commit_ns())?;
+        let linear = 1.0 / used(&[self.figures.flows()?, vec![growth.dirty]].concat())?;
         let log = Flow {
             side: Side::Write,
             pattern: Pattern::Random,
-            per_second: growth.log_writes_each * 1e9 / each_ns,
-            bytes,
+            per_second: growth.log_ios_max,
+            bytes: growth.log_bytes_each.max(LOG_WRITE_BYTES_MIN),
         };
         let fastest = capability.curves.iter().flat_map(|curve| &curve.points).map(|point| point.mib_per_s);
         let bytes_per_s_max = fastest.fold(0.0, f64::max) * MIB;
         // Full log writes, one after the other.
-        let full_ns = expected_commit_ns(capability, LOG_WRITE_BYTES_FULL).unwrap_or(each_ns);
+        let full_ns = expected_commit_ns(capability, LOG_WRITE_BYTES_FULL).unwrap_or(growth.log_write_ns);
         let large_ns = full_ns + (LOG_WRITE_BYTES_LARGE - LOG_WRITE_BYTES_FULL) / bytes_per_s_max * 1e9;
         let full_writes = LOG_WRITE_BYTES_FULL * 1e9 / full_ns / growth.records_per_s;
         let large_writes = LOG_WRITE_BYTES_LARGE * 1e9 / large_ns / growth.records_per_s;
         let most: Vec<Flow> =
-            growth.reads.iter().chain(&growth.most).chain([&growth.held_back]).copied().collect();
+            growth.reads.iter().chain(&growth.most).chain([&growth.dirty]).copied().collect();
         let most = used(&most)?;
-        let low = ((1.0 - used(&[log])?).max(0.0) / most).min(full_writes).max(linear);
+        let low = ((1.0 - used(&[log])?).max(0.0) / most).min(full_writes).max(linear * BESIDE_LOG_MIN);
         let curve = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
         let knee = curve.and_then(|curve| curve.knee.as_ref()).map_or(KNEE_DEFAULT, |knee| knee.outstanding);
         let outstanding = knee.max(OUTSTANDING_MIN);
-        let until = |share: f64, writes_per_page: f64| {
+        let until = |share: f64, writes_per_page: f64, still_held: &Flow| {
             largest_factor(|factor| {
-                used(&growth.grown(factor, writes_per_page)).is_none_or(|used| used <= share)
+                used(&growth.grown(factor, writes_per_page, still_held)).is_none_or(|used| used <= share)
             })
         };
-        let plan = until(outstanding / (outstanding + 1.0), WRITES_PER_PAGE).min(large_writes).max(low);
-        let high = until(1.0, WRITES_PER_PAGE_MIN).min(bytes_per_s_max / growth.records_per_s).max(plan);
+        let beside_log = outstanding / (outstanding + 1.0);
+        let plan = until(beside_log, WRITES_PER_PAGE, &growth.dirty).min(large_writes);
+        let plan = plan.max(linear * beside_log).max(low);
+        let high = until(1.0, WRITES_PER_PAGE_MIN, &growth.held_back);
+        let high = high.min(bytes_per_s_max / growth.records_per_s).max(plan * MEASURED_WITHIN);
         if !high.is_finite() {
             return None;
         }
@@ -234,13 +267,19 @@ impl Case<'_> {
         }
     }
 
-    /// The database's processes and its clients on this host need x times their part of the processors; others keep theirs.
-    fn with_processors(&self, room: Headroom) -> Headroom {
+    /// The database's processes and its clients on this host need x times their part of the processors, and the kernel as
+    /// many times its part as there are I/Os; others keep theirs.
+    fn with_processors(&self, room: Headroom, ios_grown: impl Fn(f64) -> f64) -> Headroom {
         let Some(used) = self.observation.processors().filter(|used| used.own > 0.0) else { return room };
         let grows = used.own + used.clients;
-        let strict = ((1.0 - used.others) / grows).max(1.0);
-        let least = (strict / PROCESSOR_CONGESTION_MAX).max(1.0);
-        let limit = (strict / PROCESSOR_CONGESTION).max(FAIR_SHARE / grows).max(1.0);
+        let idle = (1.0 - used.others - grows - used.kernel).clamp(0.0, 1.0);
+        let congested = |most: f64| 1.0 + (most - 1.0) * idle;
+        let until = |share: f64| {
+            let needed = |factor: f64| grows * factor + used.kernel * ios_grown(factor);
+            largest_factor(|factor| needed(factor) <= share).max(1.0)
+        };
+        let least = until((1.0 - used.others) / congested(PROCESSOR_CONGESTION_MAX));
+        let limit = until(((1.0 - used.others) / congested(PROCESSOR_CONGESTION)).max(FAIR_SHARE));
         let high = room.high.min(PROCESSOR_ECONOMY / grows);
         if limit >= room.plan {
             let may = || "the processors may run out first".to_owned();
@@ -248,14 +287,16 @@ impl Case<'_> {
             return Headroom { low: room.low.min(least), high: high.max(room.plan), reason, ..room };
         }
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
-        let clients = match used.clients {
+        let part = |of: &str, share: f64| match share {
             0.0 => String::new(),
-            clients => format!("its clients {}, ", percent(clients)),
+            share => format!("{of} {}, ", percent(share)),
         };
         let reason = format!(
-            "the processors run out first: the database uses {} of them, {clients}others {}, and the storage alone \
-             would carry {:.0} x",
+            "the processors run out first: the database uses {} of them, {}{}others {}, and the storage alone would \
+             carry {:.0} x",
             percent(used.own),
+            part("its clients", used.clients),
+            part("the kernel for its I/O", used.kernel),
             percent(used.others),
             room.plan
         );

@@ -42,6 +42,9 @@ pub struct ProcessorUse {
     /// Used by programs of this host that are connected to it: theirs grows with its work.
     #[serde(default)]
     pub clients: f64,
+    /// Used in the kernel beside both of them for the I/O of the storage: it grows with that.
+    #[serde(default)]
+    pub kernel: f64,
     /// Used by all other processes.
     pub others: f64,
 }
@@ -214,6 +217,7 @@ impl Observation {
         (!known.is_empty()).then(|| ProcessorUse {
             own: mean(|one| one.own),
             clients: mean(|one| one.clients),
+            kernel: mean(|one| one.kernel),
             others: mean(|one| one.others),
         })
     }

@@ -12,17 +12,19 @@ fn range(verdict: &Verdict) -> (f64, f64, f64) {
 
 fn with_processors(observation: Observation, own: f64) -> Observation {
     let mut observation = observation;
-    observation
-        .moments
-        .iter_mut()
-        .for_each(|moment| moment.processors = Some(ProcessorUse { own, clients: 0.0, others: 0.2 }));
+    observation.moments.iter_mut().for_each(|moment| {
+        moment.processors = Some(ProcessorUse { own, others: 0.2, ..ProcessorUse::default() })
+    });
     observation
 }
 
 #[test]
 fn reads_grow_with_the_work() {
     let (low, plan, high) = range(&verdict(&steady(Load { reads: 400, read_ns: 4 * MS, ..Load::default() })));
-    assert!((plan - 10.0).abs() < 0.1 && low == plan && high == plan, "{low} {plan} {high}");
+    // What was measured is known within a tenth.
+    let (tenth_less, tenth_more) = (plan / 1.1, plan * 1.1);
+    assert!((plan - 10.0).abs() < 0.1, "{plan}");
+    assert!((low - tenth_less).abs() < 1e-9 && (high - tenth_more).abs() < 1e-9, "{low} {plan} {high}");
 }
 
 #[test]
@@ -31,9 +33,9 @@ fn commits_share_log_writes_as_they_become_many() {
     let verdict = verdict(&steady(commits));
     let (low, plan, high) = range(&verdict);
     // Log writes of 60 KiB take 3 ms: 15 commits of 4 KiB in each are 5,000 a second, 25 times as many as now, and each commit
-    // by itself would be 40 times; the fastest curve has 62 MiB/s.
+    // by itself would be 40 times, of which four fifths are sure; the fastest curve has 62 MiB/s.
     // Writes of 1 MiB have more of the bandwidth.
-    assert!((39.0..41.0).contains(&low) && low < plan && plan < high, "{low} {plan} {high}");
+    assert!((31.0..33.0).contains(&low) && low < plan && plan < high, "{low} {plan} {high}");
     assert!((75.0..85.0).contains(&high), "{high}");
     assert!(verdict.headroom_reason.unwrap().contains("commits share a log write"));
 }
@@ -46,7 +48,7 @@ fn page_writes_beside_the_commits_are_what_limits_them() {
     let load = Load { reads: 200, read_ns: 4 * MS, ..load };
     let (low, plan, high) = range(&verdict(&steady(load)));
     // A twentieth of all reads and of all page writes: ten times; linear in all of it would be eight.
-    assert!((8.0..=10.1).contains(&low) && low <= plan && plan <= high && high < 14.0, "{low} {plan} {high}");
+    assert!((6.4..=10.1).contains(&low) && low <= plan && plan <= high && high < 14.0, "{low} {plan} {high}");
 }
 
 #[test]
@@ -55,7 +57,7 @@ fn pages_that_are_written_again_and_again_do_not_become_more() {
         Load { commits: 200, sync_ns: 2 * MS, writeback: 800, writeback_ns: 2 * MS, ..Load::default() };
     let (low, plan, high) = range(&verdict(&steady(load)));
     // No page was read, and records of 0.8 MiB a second fill few of the 6.4 MiB that are written.
-    assert!((8.0..=10.1).contains(&low) && plan > 15.0 && high > 20.0, "{low} {plan} {high}");
+    assert!((6.4..=10.1).contains(&low) && plan > 15.0 && high > 20.0, "{low} {plan} {high}");
 }
 
 #[test]
@@ -75,10 +77,22 @@ fn pages_that_the_page_cache_still_holds_are_written_too() {
         range(&verdict(&observation))
     };
     let (low, ..) = with_pages(0);
-    assert!((9.9..10.1).contains(&low), "{low}");
+    assert!((7.9..8.1).contains(&low), "{low}");
     // 600 pages a second that records fill: 1,400 of 8,000 writes.
     let (low, _, high) = with_pages(800);
-    assert!((5.6..5.8).contains(&low) && high < 14.0, "{low} {high}");
+    assert!((4.5..4.7).contains(&low) && high < 14.0, "{low} {high}");
+}
+
+#[test]
+fn pages_that_a_database_has_not_written_yet_are_written_as_often_as_they_are_read() {
+    let commits = Load { commits: 200, sync_ns: 2 * MS, ..Load::default() };
+    let reads = Load { reads: 200, read_ns: 4 * MS, ..commits };
+    // 200 of 4,000 reads alone would be 20 times, and there are as many pages to write: a fortieth of 8,000.
+    let (low, plan, high) = range(&verdict(&steady(reads)));
+    assert!((12.0..15.1).contains(&low) && plan < 16.0, "{low} {plan} {high}");
+    assert!((19.0..21.0).contains(&high), "they may never have to be written: {high}");
+    let few = range(&verdict(&steady(Load { reads: 20, ..reads })));
+    assert!(few.1 > 20.0, "most commits dirtied no page that was read: {few:?}");
 }
 
 #[test]
@@ -97,9 +111,10 @@ fn processors_that_run_out_first_are_the_limit() {
     let load = Load { reads: 40, read_ns: 4 * MS, ..Load::default() };
     let verdict = verdict(&with_processors(steady(load), 0.25));
     let (low, plan, high) = range(&verdict);
-    // 80 % of them are there for the database, which uses 25 %, and 1.4 to 2 times that for each transaction when all work.
-    assert!((low - 3.2 / 2.0).abs() < 1e-9 && (plan - 3.2 / 1.4).abs() < 1e-9, "{low} {plan}");
-    assert!((high - 24.0).abs() < 1e-9, "{high}");
+    // 80 % of them are there for the database, which uses 25 %, and 1.4 to 2 times that for each transaction when all work, of
+    // which the 45 % that do already have their part.
+    assert!((low - 3.2 / 1.55).abs() < 1e-9 && (plan - 3.2 / 1.22).abs() < 1e-9, "{low} {plan}");
+    assert!((high - 40.0).abs() < 1e-9, "{high}");
     let reason = verdict.headroom_reason.unwrap();
     assert!(
         reason.contains("processors") && reason.contains("uses 25 % of them") && reason.contains("100 x"),
@@ -110,11 +125,31 @@ fn processors_that_run_out_first_are_the_limit() {
 #[test]
 fn clients_on_this_host_need_more_of_the_processors_with_the_work() {
     let mut observation = steady(Load { reads: 40, read_ns: 4 * MS, ..Load::default() });
-    let used = ProcessorUse { own: 0.1, clients: 0.1, others: 0.2 };
+    let used = ProcessorUse { own: 0.1, clients: 0.1, others: 0.2, ..ProcessorUse::default() };
     observation.moments.iter_mut().for_each(|moment| moment.processors = Some(used));
     let verdict = verdict(&observation);
-    assert!((verdict.headroom.unwrap() - 4.0 / 1.4).abs() < 1e-9, "{verdict:#?}");
+    assert!((verdict.headroom.unwrap() - 4.0 / 1.24).abs() < 1e-9, "{verdict:#?}");
     assert!(verdict.headroom_reason.unwrap().contains("its clients 10 %"));
+}
+
+#[test]
+fn the_kernel_needs_more_of_the_processors_with_the_ios_which_commits_share() {
+    let limit = |load: Load| {
+        let mut observation = steady(load);
+        let used = ProcessorUse { own: 0.01, kernel: 0.04, ..ProcessorUse::default() };
+        observation.moments.iter_mut().for_each(|moment| moment.processors = Some(used));
+        let verdict = verdict(&observation);
+        assert!(
+            verdict.headroom_reason.as_ref().unwrap().contains("the kernel for its I/O 4 %"),
+            "{verdict:#?}"
+        );
+        verdict.headroom.unwrap()
+    };
+    let reads = limit(Load { reads: 40, read_ns: 4 * MS, ..Load::default() });
+    assert!((reads - 20.0 / 1.38).abs() < 0.01, "{reads}");
+    // 500 writes of the log a second at most are 5 times as many, which take 20 % of the processors.
+    let commits = limit(Load { commits: 100, sync_ns: 2 * MS, ..Load::default() });
+    assert!((50.0..54.0).contains(&commits), "{commits}");
 }
 
 #[test]
@@ -140,7 +175,7 @@ fn the_cap_that_is_named_is_of_the_direction_that_runs_out() {
 
 proptest! {
     #[test]
-    fn a_range_is_in_order_and_never_below_what_linear_growth_gives(
+    fn a_range_is_in_order_and_never_far_below_what_linear_growth_gives(
         reads in 0_u64..2_000,
         commits in 0_u64..1_000,
         writeback in 0_u64..2_000,
@@ -152,9 +187,9 @@ proptest! {
         if let Some(plan) = verdict.headroom {
             let (low, high) = (verdict.headroom_low.unwrap(), verdict.headroom_high.unwrap());
             prop_assert!(low > 0.0 && low <= plan && plan <= high && high.is_finite());
-            let processors = busy.map_or(f64::INFINITY, |busy| (0.8 / busy / 2.0).max(1.0));
+            let processors = busy.map_or(f64::INFINITY, |busy| (0.8 / busy / 2.0).max(0.8));
             let linear = (1.0 / verdict.utilisation.unwrap()).min(processors);
-            prop_assert!(low >= linear * 0.999, "{low} of {linear}");
+            prop_assert!(low >= linear * 0.799, "{low} of {linear}");
         }
     }
 }
