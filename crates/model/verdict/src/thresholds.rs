@@ -26,6 +26,11 @@ pub const SERIAL_MOMENT: std::ops::Range<f64> = 0.35..1.5;
 pub const LOG_BUSY: std::ops::Range<f64> = 0.8..1.2;
 /// Share of moments with N in [`SERIAL_MOMENT`] from which the load is serialized.
 pub const SERIAL_SHARE_MIN: f64 = 0.8;
+/// Mean outstanding I/Os of a device while it is busy, from which I/Os overlap there. Measured: 0.94 to 1.09 for one at a time, 1.4
+/// and more for random arrivals with a mean of 0.6 to 1.3.
+pub const OVERLAPPING_OUTSTANDING: f64 = 1.2;
+/// A device that counts up to this many times the database's reads has few of anybody else.
+pub const READS_OF_DATABASE_MAX: f64 = 1.25;
 /// Moments of a source that reports late are judged in stretches of this many times its lag: at their ends a session's I/O
 /// may be missing or too much, a quarter then, as [`SERIAL_MOMENT`] allows.
 pub const LATE_SPANS: u64 = 4;

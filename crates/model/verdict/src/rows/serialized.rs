@@ -3,10 +3,10 @@
 use crate::Evidence;
 use crate::case::Case;
 use crate::evidence::{CAPABILITY, DATABASE, Grounds};
-use crate::figures::IOS_TO_COMPARE;
+use crate::figures::{Figures, IOS_TO_COMPARE};
 use crate::thresholds::{
-    LOG_BUSY, SERIAL_COMMITS_MIN, SERIAL_MOMENT, SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UTILISATION_AT_KNEE,
-    UTILISATION_LOW,
+    LOG_BUSY, OVERLAPPING_OUTSTANDING, READS_OF_DATABASE_MAX, SERIAL_COMMITS_MIN, SERIAL_MOMENT,
+    SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UTILISATION_AT_KNEE, UTILISATION_LOW,
 };
 use workload::{Unit, format_ns};
 
@@ -21,7 +21,8 @@ pub(crate) fn serialized(case: &Case) -> Option<Grounds> {
     let by_commits = figures.commit_share() > figures.outstanding / 2.0;
     let least = if by_commits { SERIAL_COMMITS_MIN } else { SERIAL_OUTSTANDING.start };
     let one = least..SERIAL_OUTSTANDING.end;
-    if !low || !one.contains(&figures.outstanding) || share < SERIAL_SHARE_MIN {
+    let several_at_once = !by_commits && reads_overlap(figures);
+    if !low || !one.contains(&figures.outstanding) || share < SERIAL_SHARE_MIN || several_at_once {
         return None;
     }
     let n = figures.outstanding;
@@ -32,6 +33,23 @@ pub(crate) fn serialized(case: &Case) -> Option<Grounds> {
         if by_commits { serialized_commits(case, &mut evidence)? } else { serialized_reads(case) };
     evidence.extend(case.latency());
     Some(Grounds { summary, evidence, next_step })
+}
+
+/// Whether the device had several of the database's reads at once: it is busy as long as a read takes for each, if it has one at a
+/// time, and for a shorter time if they overlap. Random arrivals with a mean of N are busy for (1 - e^-N) / N of that.
+fn reads_overlap(figures: &Figures) -> bool {
+    let Some(device) = &figures.device else { return false };
+    let counters = &device.counters;
+    let (Some(reads), Some(all)) = (counters.read.stall_ns.known(), counters.transfers().stall_ns.known())
+    else {
+        return false;
+    };
+    // A device that splits the reads has several for one; another program's reads say nothing of the database's.
+    let are_its_own =
+        counters.read.count as f64 <= figures.storage_reads.count as f64 * READS_OF_DATABASE_MAX;
+    let are_most = reads as f64 >= all as f64 / 2.0;
+    let mean = device.outstanding_while_busy().known().unwrap_or(0.0);
+    are_its_own && are_most && mean >= OVERLAPPING_OUTSTANDING
 }
 
 /// The log is written and synced one after the other all of the time, while the storage could do more: other sessions than one wait

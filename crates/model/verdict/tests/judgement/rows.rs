@@ -114,6 +114,24 @@ fn reads_one_at_a_time_are_serialized_with_the_advice_to_prefetch() {
 }
 
 #[test]
+fn reads_that_overlap_at_the_device_are_not_one_at_a_time() {
+    // Reads that arrive at random have a mean of one outstanding too: the device is busy 63 % of the time then.
+    let with_busy = |busy_ns: u64, device_reads: u64| {
+        let mut observation = steady(Load { reads: 250, read_ns: 4 * MS, ..Load::default() });
+        for device in observation.moments.iter_mut().filter_map(|moment| moment.device.as_mut()) {
+            let Interval::Known(delta) = &mut device.interval else { panic!() };
+            delta.counters.busy_ns = Figure::Known(busy_ns);
+            delta.counters.read.count = device_reads;
+        }
+        verdict(&observation).verdict
+    };
+    assert_eq!(with_busy(630 * MS, 250), VerdictKind::Healthy);
+    assert_eq!(with_busy(980 * MS, 250), VerdictKind::Serialized);
+    // The device splits the reads of one session, or another program has its own there.
+    assert_eq!(with_busy(630 * MS, 1_000), VerdictKind::Serialized);
+}
+
+#[test]
 fn seconds_over_the_knee_in_an_easy_minute_are_a_burst() {
     let easy = Load { reads: 40, read_ns: 4 * MS, ..Load::default() };
     let rebuild = Load { writeback: 7_900, writeback_ns: 4 * MS, ..easy };
