@@ -136,13 +136,18 @@ impl Growth {
     }
 }
 
+impl Headroom {
+    /// A figure that is known as well as what was measured.
+    fn measured(plan: f64) -> Headroom {
+        Headroom { plan, low: plan / MEASURED_WITHIN, high: plan * MEASURED_WITHIN, reason: None }
+    }
+}
+
 impl Case<'_> {
     /// How far today's demand could grow; `None` without a capability or without I/O.
     pub(crate) fn headroom(&self) -> Option<Headroom> {
         let used = self.figures.utilisation.filter(|used| used.value > 0.0)?.value;
-        let now = 1.0 / used;
-        let single =
-            Headroom { plan: now, low: now / MEASURED_WITHIN, high: now * MEASURED_WITHIN, reason: None };
+        let single = Headroom::measured(1.0 / used);
         if self.observation.commits_one_by_one {
             return Some(self.with_processors(self.one_by_one(single), |factor| factor));
         }
@@ -257,13 +262,11 @@ impl Case<'_> {
         }
         let chain = 1.0 / share;
         Headroom {
-            plan: chain,
-            low: chain,
-            high: chain,
             reason: Some(format!(
                 "one session at a time can commit, and commits take {:.0} % of the time",
                 share * 100.0
             )),
+            ..Headroom::measured(chain)
         }
     }
 
