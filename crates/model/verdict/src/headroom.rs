@@ -115,7 +115,7 @@ struct Growth {
 
 impl Growth {
     /// All I/O but the log's when the work is `factor` times as much, if pages are written so often for each time that they
-    /// are read or filled, and otherwise stay as many; `still_held` are those that nobody has written yet.
+    /// are read or filled, and otherwise stay as many; `still_held` are those that were not written yet.
     fn grown(&self, factor: f64, writes_per_page: f64, still_held: &Flow) -> Vec<Flow> {
         let fresh = (self.fresh * writes_per_page).min(1.0);
         let times = |flow: &Flow, factor: f64| Flow { per_second: flow.per_second * factor, ..*flow };
