@@ -13,7 +13,7 @@ fn range(verdict: &Verdict) -> (f64, f64, f64) {
 fn with_processors(observation: Observation, own: f64) -> Observation {
     let mut observation = observation;
     observation.moments.iter_mut().for_each(|moment| {
-        moment.processors = Some(ProcessorUse { own, others: 0.2, ..ProcessorUse::default() })
+        moment.processors = Some(ProcessorUse { own, others: 0.2, ..ProcessorUse::default() });
     });
     observation
 }
