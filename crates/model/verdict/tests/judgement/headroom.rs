@@ -102,7 +102,9 @@ fn of_an_engine_with_one_writer_the_time_of_commits_is_the_limit() {
     let verdict = verdict(&observation);
     // 100 a second of 2.01 ms.
     let (low, plan, high) = range(&verdict);
-    assert!((plan - 5.0).abs() < 0.1 && low == plan && high == plan, "{low} {plan} {high}");
+    assert!((plan - 5.0).abs() < 0.1, "{plan}");
+    // Nothing but the error of the measurement makes it a range.
+    assert!((low * 1.1 - plan).abs() < 0.01 && (high / 1.1 - plan).abs() < 0.01, "{low} {plan} {high}");
     assert!(verdict.headroom_reason.unwrap().contains("one session at a time"));
 }
 
