@@ -5,13 +5,28 @@
 
 #define TRACING 0
 
+/* Records the name of the current task's process. A function of its own for its stack: the calls below `first_sight` need
+ * nearly all of the 512 bytes that the kernel allows. */
+static __noinline int keep_process(struct task_struct *task, u32 started)
+{
+    u64 who = (u64)task->tgid << 32 | started;
+    struct process process = { .start_boottime = task->group_leader->start_boottime };
+    int error;
+
+    BPF_CORE_READ_INTO(&process.comm, task, group_leader, comm);
+    error = bpf_map_update_elem(&processes, &who, &process, BPF_NOEXIST);
+    if (error && error != -EEXIST)
+        lose(LOST_PROCESSES);
+    return 0;
+}
+
 /* Creates the counters of a key when it is first seen, and records the names of file and process. Returns whether
  * the counters exist; if not, the loss is counted. */
 static __noinline int first_sight(struct key *key, struct file *file, struct inode *inode, u32 context)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct file_id id;
-    long error;
+    int error;
 
     if (!key)
         return 0;
@@ -34,14 +49,8 @@ static __noinline int first_sight(struct key *key, struct file *file, struct ino
         if (bpf_map_update_elem(&used_files, &id, &yes, BPF_ANY))
             lose(LOST_FILES_FULL);
     }
-    if (key->tgid && task->tgid == key->tgid) {
-        u64 who = (u64)key->tgid << 32 | key->started;
-        struct process process = { .start_boottime = task->group_leader->start_boottime };
-        BPF_CORE_READ_INTO(&process.comm, task, group_leader, comm);
-        error = bpf_map_update_elem(&processes, &who, &process, BPF_NOEXIST);
-        if (error && error != -EEXIST)
-            lose(LOST_PROCESSES);
-    }
+    if (key->tgid && task->tgid == key->tgid)
+        keep_process(task, key->started);
     return 1;
 }
 

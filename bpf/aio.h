@@ -9,6 +9,8 @@
 #define IOCBS_MAX 1024
 #define EVENTS_MAX 65536
 #define CONTEXTS_MAX 4096
+/* A flag of struct iomap_dio. */
+#define IOMAP_DIO_WRITE (1U << 30)
 const volatile u32 o_direct = 0;
 /* The address of the kernel's function that completes libaio's I/Os; 0 where it is unknown. */
 const volatile u64 aio_complete_rw = 0;
@@ -129,7 +131,7 @@ static long submit_one(u32 i, struct thread **at)
     struct aio aio = {};
     struct aio_key name = { .iocb = iocb_at(thread->user, i), .context = thread->context };
     struct file *file;
-    long error;
+    int error;
 
     if (bpf_probe_read_user(&user, sizeof(user), (void *)name.iocb))
         return 0;
@@ -231,14 +233,10 @@ static __always_inline void events_reaped(struct thread *thread, long result, u6
         bpf_loop(result < EVENTS_MAX ? result : EVENTS_MAX, reaped_one, &thread, 0);
 }
 
-/* The kernel skips it if it is already running on that CPU: then the I/O is counted when it is fetched. */
-SEC("tp_btf/iomap_dio_complete")
-int direct_complete(u64 *ctx)
+static __always_inline int direct_completed(struct kiocb *iocb, long result)
 {
-    struct kiocb *iocb = (void *)ctx[0];
     struct aio_kiocb *kernels = (void *)iocb;
     struct aio_key name = {};
-    long result = ctx[2];
     struct aio *aio;
     struct key key;
     u64 ns;
@@ -260,4 +258,26 @@ int direct_complete(u64 *ctx)
     key = aio->key;
     done(&key, NULL, NULL, result, aio->start_ns, ns, 1, &aio->issue);
     return 0;
+}
+
+/* The kernel skips it if it is already running on that CPU: then the I/O is counted when it is fetched. */
+SEC("tp_btf/iomap_dio_complete")
+int direct_complete(u64 *ctx)
+{
+    return direct_completed((void *)ctx[0], ctx[2]);
+}
+
+/* The function around that tracepoint, for kernels without the tracepoint. As the function does, the result is cut at the
+ * end of the file: only of reads, since what was written lies before it by then. */
+SEC("fentry/iomap_dio_complete")
+int direct_completing(u64 *ctx)
+{
+    struct iomap_dio *dio = (void *)ctx[0];
+    struct kiocb *iocb = dio->iocb;
+    long result = dio->error ?: dio->size;
+    s64 position = iocb->ki_pos;
+
+    if (!dio->error && !(dio->flags & IOMAP_DIO_WRITE) && position + result > dio->i_size)
+        result = dio->i_size - position;
+    return direct_completed(iocb, result);
 }

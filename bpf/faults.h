@@ -13,19 +13,14 @@ static __always_inline u64 faults_ended(struct task_struct *task)
     return task->min_flt + task->maj_flt;
 }
 
-SEC("tp_btf/mm_filemap_fault")
-int fault_begin(u64 *ctx)
+static __always_inline int fault_began(struct inode *inode, u64 page)
 {
-    struct address_space *mapping = (void *)ctx[0];
-    u64 page = ctx[1];
     struct task_struct *task = bpf_get_current_task_btf();
-    struct inode *inode;
     struct thread *thread;
     struct key key = {};
 
     if (!counted(task))
         return 0;
-    inode = mapping->host;
     if (!identify_inode(inode, &key.file))
         return 0;
     thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -48,6 +43,24 @@ int fault_begin(u64 *ctx)
     thread->faulting = 1;
     thread->fault_ns = bpf_ktime_get_ns();
     return 0;
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int fault_begin(u64 *ctx)
+{
+    struct address_space *mapping = (void *)ctx[0];
+
+    return fault_began(mapping->host, ctx[1]);
+}
+
+/* The function around that tracepoint, for kernels without the tracepoint. */
+SEC("fentry/filemap_fault")
+int fault_beginning(u64 *ctx)
+{
+    struct vm_fault *fault = (void *)ctx[0];
+    struct file *file = fault->vma->vm_file;
+
+    return file ? fault_began(file->f_inode, fault->pgoff) : 0;
 }
 
 SEC("tp_btf/mm_filemap_add_to_page_cache")
@@ -79,12 +92,24 @@ int fault_end(u64 *ctx)
     return 0;
 }
 
-SEC("tp_btf/page_cache_sync_ra")
-int read_missed(u64 *ctx)
+static __always_inline int read_misses(void)
 {
     struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 
     if (thread && thread->call == CALL_READ)
         thread->missed = 1;
     return 0;
+}
+
+SEC("tp_btf/page_cache_sync_ra")
+int read_missed(u64 *ctx)
+{
+    return read_misses();
+}
+
+/* The function around that tracepoint, for kernels without the tracepoint. */
+SEC("fentry/page_cache_sync_ra")
+int read_missing(u64 *ctx)
+{
+    return read_misses();
 }

@@ -144,6 +144,10 @@ struct page {
 struct vm_area_struct {
     struct file *vm_file;
 };
+struct vm_fault {
+    struct vm_area_struct *vma;
+    unsigned long pgoff;
+};
 
 struct kiocb {
     struct file *ki_filp;
@@ -174,6 +178,10 @@ struct io_uring_cqe {
 };
 struct iomap_dio {
     struct kiocb *iocb;
+    s64 i_size;
+    s64 size;
+    unsigned int flags;
+    int error;
 };
 
 struct bio_vec {
@@ -211,6 +219,9 @@ struct request_queue {
 };
 
 #pragma clang attribute pop
+
+/* Map helpers return a long since Linux 6.3 and an int before, whose upper half is not defined: their results are kept
+ * in an int. */
 
 /* READ(pointer, field) reads a field of a kernel structure at any address. Where the kernel can make a typed pointer
  * from an address (bpf_rdonly_cast, since Linux 6.2), it is one load, which returns zero at an address that cannot

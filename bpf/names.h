@@ -113,7 +113,7 @@ static __noinline int keep_name(struct file_id *id, struct inode *inode, struct 
     struct vfsmount *mnt = NULL;
     struct dentry *dentry;
     struct name *name;
-    long error;
+    int error;
 
     if (!id || bpf_map_lookup_elem(&names, id))
         return 0;

@@ -54,7 +54,7 @@ static __always_inline void not_told(struct pending *earlier, struct pending *no
 static __always_inline void begin(u64 address, struct pending *pending)
 {
     struct place *place = place_of(address);
-    long error;
+    int error;
 
     if (place && place->address == address /* the end of an earlier one at that address was not told */) {
         not_told(&place->pending, pending);

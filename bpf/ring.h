@@ -23,6 +23,7 @@ static __always_inline u32 kind_of(u32 opcode)
     return NO_KIND;
 }
 
+/* io_uring_submit_sqe on older kernels, with the same first argument. */
 SEC("tp_btf/io_uring_submit_req")
 int ring_submit(u64 *ctx)
 {
@@ -46,17 +47,13 @@ int ring_submit(u64 *ctx)
     return 0;
 }
 
-SEC("tp_btf/io_uring_complete")
-int ring_complete(u64 *ctx)
+static __always_inline int ring_completed(struct io_kiocb *request, int result)
 {
-    struct io_kiocb *request = (void *)ctx[1];
-    struct io_uring_cqe *entry = (void *)ctx[2];
     u64 address = (u64)request, ns;
     struct pending pending;
     struct file *file;
     struct key key = {};
     u32 kind;
-    int result;
 
     if (!address || !end(address, &pending))
         return 0;
@@ -65,7 +62,6 @@ int ring_complete(u64 *ctx)
     key.tgid = pending.tgid;
     key.started = pending.started;
     kind = kind_of(READ(request, opcode));
-    result = entry->res;
     if (kind == NO_KIND || result < 0)
         return 0;
     file = READ(request, file);
@@ -75,4 +71,20 @@ int ring_complete(u64 *ctx)
     of_ring_ended(&pending.issue, request, file, result);
     done(&key, file, NULL, kind == SYNC ? 0 : result, pending.start_ns, ns, 0, &pending.issue);
     return 0;
+}
+
+/* (context, request, entry): the kernel's verifier accepts it where the third argument is a pointer to the entry. */
+SEC("tp_btf/io_uring_complete")
+int ring_complete(u64 *ctx)
+{
+    struct io_uring_cqe *entry = (void *)ctx[2];
+
+    return ring_completed((void *)ctx[1], entry->res);
+}
+
+/* (context, request, user data, result, ...), as the tracepoint is on older kernels. */
+SEC("tp_btf/io_uring_complete")
+int ring_complete_by_value(u64 *ctx)
+{
+    return ring_completed((void *)ctx[1], (int)ctx[3]);
 }

@@ -10,41 +10,98 @@ use super::casts;
 use super::error::OpenError;
 use super::object::{COUNTERS_BYTES_MAX, KEYS_MAX, KEYS_MIN, choose_files, choose_processes, configured};
 use super::places::Places;
-use super::refused::{NO_TRACEPOINT, no_table, open_error, table_error};
+use super::refused::{is_absent, no_table, open_error, reason, table_error};
 use super::selection::Selection;
 use super::tables::{Counts, CpuCounts, Key, Seen, Started};
 use super::trace::filter::Filter;
 use crate::error::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
-use aya::programs::{BtfTracePoint, ProgramError};
+use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Each program, its tracepoint, and the note on what is missing on a kernel without it; `None`: the program is
-/// required.
-const PROGRAMS: &[(&str, &str, Option<&str>)] = &[
-    ("sys_enter", "sys_enter", None),
-    ("sys_exit", "sys_exit", None),
-    ("fork", "sched_process_fork", None),
-    (EXEC, "sched_process_exec", None),
-    ("ring_submit", "io_uring_submit_req", Some(NO_RING)),
-    ("ring_complete", "io_uring_complete", Some(NO_RING)),
-    ("direct_complete", "iomap_dio_complete", Some(NO_DIRECT_AIO)),
-    ("read_missed", "page_cache_sync_ra", Some(NO_MISSES)),
-    ("fault_begin", "mm_filemap_fault", Some(NO_FAULTS)),
-    ("page_added", "mm_filemap_add_to_page_cache", Some(NO_FAULTS)),
-    ("fault_end", "rss_stat", Some(NO_FAULTS)),
-    (BLOCK, BLOCK_TRACEPOINT, Some(NO_BLOCK)),
-    (GUARD, BLOCK_TRACEPOINT, Some(NO_BLOCK)),
+/// An event of the kernel that the programs need.
+struct Hook {
+    /// The programs for it, of which the first that the kernel accepts is used: the verifier compares a program with what the
+    /// kernel's BTF says of the event's arguments.
+    candidates: &'static [Candidate],
+    /// What is missing on a kernel that accepts none of them; `None`: it is required.
+    without: Option<&'static str>,
+}
+
+/// A program and what it is attached to.
+struct Candidate {
+    program: &'static str,
+    event: Event,
+}
+
+/// Where a program can be attached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Tracepoint(&'static str),
+    /// The entry of a function, for kernels that have no tracepoint in it.
+    Entry(&'static str),
+}
+
+const HOOKS: &[Hook] = &[
+    required(&[at("sys_enter", "sys_enter")]),
+    required(&[at("sys_exit", "sys_exit")]),
+    required(&[at("fork", "sched_process_fork")]),
+    required(&[at(EXEC, "sched_process_exec")]),
+    optional(&[at("ring_submit", "io_uring_submit_req"), at("ring_submit", "io_uring_submit_sqe")], NO_RING),
+    optional(
+        &[at("ring_complete", "io_uring_complete"), at("ring_complete_by_value", "io_uring_complete")],
+        NO_RING,
+    ),
+    optional(
+        &[at("direct_complete", "iomap_dio_complete"), entry("direct_completing", "iomap_dio_complete")],
+        NO_DIRECT_AIO,
+    ),
+    optional(
+        &[at("read_missed", "page_cache_sync_ra"), entry("read_missing", "page_cache_sync_ra")],
+        NO_MISSES,
+    ),
+    optional(&[at("fault_begin", "mm_filemap_fault"), entry("fault_beginning", "filemap_fault")], NO_FAULTS),
+    optional(&[at("page_added", "mm_filemap_add_to_page_cache")], NO_FAULTS),
+    optional(&[at("fault_end", "rss_stat")], NO_FAULTS),
+    optional(&[at(BLOCK, BLOCK_TRACEPOINT)], NO_BLOCK),
+    optional(&[at(GUARD, BLOCK_TRACEPOINT)], NO_BLOCK),
 ];
-const NO_MISSES: &str = "page-cache misses are not told: this kernel has no tracepoint of them";
-const NO_RING: &str = "io_uring I/O is not counted: this kernel does not tell of it";
-const NO_DIRECT_AIO: &str =
-    "direct libaio I/O is timed until its result is fetched: this kernel does not tell when it completes";
-const NO_FAULTS: &str =
-    "reads of mapped files are not counted: this kernel does not tell of their page faults";
+
+const fn required(candidates: &'static [Candidate]) -> Hook {
+    Hook { candidates, without: None }
+}
+
+const fn optional(candidates: &'static [Candidate], without: &'static str) -> Hook {
+    Hook { candidates, without: Some(without) }
+}
+
+const fn at(program: &'static str, tracepoint: &'static str) -> Candidate {
+    Candidate { program, event: Event::Tracepoint(tracepoint) }
+}
+
+const fn entry(program: &'static str, function: &'static str) -> Candidate {
+    Candidate { program, event: Event::Entry(function) }
+}
+
+impl Hook {
+    /// A trace needs neither names of processes nor the block layer; the block layer alone needs only its own event.
+    fn is_wanted(&self, selection: &Selection, trace: bool) -> bool {
+        let of_block = self.candidates[0].event == Event::Tracepoint(BLOCK_TRACEPOINT);
+        if trace {
+            return self.candidates[0].program != EXEC && !of_block;
+        }
+        !selection.block_only || of_block
+    }
+}
+
+const NO_MISSES: &str = "page-cache misses are not counted";
+const NO_RING: &str = "io_uring I/O is not counted";
+const NO_DIRECT_AIO: &str = "direct libaio I/O is timed until its result is fetched";
+const NO_FAULTS: &str = "reads of mapped files are not counted";
+const NO_BLOCK: &str = "block I/O is not counted";
 const EXEC: &str = "exec";
 pub(super) const BLOCK: &str = "block_complete";
 /// Counts completions that interrupt [`BLOCK`]. It is attached once that has happened: each program of an event costs
@@ -52,7 +109,6 @@ pub(super) const BLOCK: &str = "block_complete";
 const GUARD: &str = "block_complete_2";
 const ONLY_BLOCK: &str = "only the block layer is counted, as chosen: not what processes asked for";
 const BLOCK_TRACEPOINT: &str = "block_rq_complete";
-const NO_BLOCK: &str = "block I/O is not counted: its tracepoint cannot be used on this kernel";
 
 /// The loaded programs. Dropping them unloads them.
 pub(super) struct Programs {
@@ -110,23 +166,15 @@ impl Programs {
         if selection.block_only {
             missing.push(ONLY_BLOCK.to_owned());
         }
-        let wanted = |name: &str, tracepoint: &str| match trace {
-            // A trace needs neither names of processes nor the block layer.
-            Some(_) => name != EXEC && tracepoint != BLOCK_TRACEPOINT,
-            None => !selection.block_only || tracepoint == BLOCK_TRACEPOINT,
-        };
-        let programs = PROGRAMS.iter().filter(|(name, tracepoint, _)| wanted(name, tracepoint));
-        for (name, tracepoint, without) in programs {
-            let loaded = load(&mut ebpf, name, tracepoint, btf);
-            let done =
-                if *name == GUARD { loaded.map(drop) } else { loaded.and_then(|one| attach(one, name)) };
-            match (done, without) {
+        for hook in HOOKS.iter().filter(|hook| hook.is_wanted(selection, trace.is_some())) {
+            match (first_accepted(&mut ebpf, hook.candidates, btf), hook.without) {
                 (Ok(()), _) => {}
-                // The tracepoint exists: without the function the kernel may accept the program.
-                (Err(OpenError::Refused { program, why }), _) if cast.is_some() && why != NO_TRACEPOINT => {
-                    return Err(OpenError::Refused { program, why });
+                // The event exists: without the function the kernel may accept the program.
+                (Err(error @ OpenError::Refused { .. }), _) if cast.is_some() && !is_absent(&error) => {
+                    return Err(error);
                 }
-                (Err(_), Some(without)) => missing.push((*without).to_owned()),
+                (Err(_), Some(without)) if missing.iter().any(|note| note.starts_with(without)) => {}
+                (Err(error), Some(without)) => missing.push(format!("{without}: {}", reason(&error))),
                 (Err(error), None) => return Err(error),
             }
         }
@@ -152,9 +200,7 @@ impl Programs {
 
     fn attach_guard(&mut self) -> Result<(), SourceError> {
         self.guarded = true;
-        let Some(aya::programs::Program::BtfTracePoint(guard)) = self.ebpf.program_mut(GUARD) else {
-            return Ok(());
-        };
+        let Some(guard) = self.ebpf.program_mut(GUARD) else { return Ok(()) };
         Ok(attach(guard, GUARD)?)
     }
 
@@ -184,7 +230,7 @@ impl Programs {
 
     /// Whether this kernel reports which reads missed the page cache.
     pub fn reports_misses(&self) -> bool {
-        !self.missing.iter().any(|missing| missing == NO_MISSES)
+        !self.missing.iter().any(|missing| missing.starts_with(NO_MISSES))
     }
 
     pub(super) fn table<'a, T: TryFrom<&'a aya::maps::Map, Error = MapError>>(
@@ -204,27 +250,49 @@ fn places(ebpf: &Ebpf) -> Result<Places, OpenError> {
     Places::map(map.fd().as_fd()).map_err(|error| refused(error.to_string()))
 }
 
-fn load<'a>(
-    ebpf: &'a mut Ebpf,
-    name: &str,
-    tracepoint: &str,
-    btf: &Btf,
-) -> Result<&'a mut BtfTracePoint, OpenError> {
+/// Loads and attaches the first of the programs that the kernel accepts.
+///
+/// # Errors
+/// Why it refused the last one whose event it has; that it has none of the events.
+fn first_accepted(ebpf: &mut Ebpf, candidates: &[Candidate], btf: &Btf) -> Result<(), OpenError> {
+    let mut refused: Option<OpenError> = None;
+    for candidate in candidates {
+        match load(ebpf, candidate, btf) {
+            Ok(()) => return Ok(()),
+            Err(error) if refused.is_some() && is_absent(&error) => {}
+            Err(error) => refused = Some(error),
+        }
+    }
+    refused.map_or(Ok(()), Err)
+}
+
+/// Loads a program, and attaches all but the guard.
+fn load(ebpf: &mut Ebpf, candidate: &Candidate, btf: &Btf) -> Result<(), OpenError> {
+    let name = candidate.program;
     let failed = |error: ProgramError| open_error(name, &error.into());
     let missing = || OpenError::Refused { program: name.into(), why: "it is not in the object".into() };
     let program = ebpf.program_mut(name).ok_or_else(missing)?;
-    let program: &mut BtfTracePoint = program.try_into().map_err(failed)?;
-    program.load(tracepoint, btf).map_err(failed)?;
-    Ok(program)
+    match (candidate.event, &mut *program) {
+        (Event::Tracepoint(tracepoint), Program::BtfTracePoint(program)) => program.load(tracepoint, btf),
+        (Event::Entry(function), Program::FEntry(program)) => program.load(function, btf),
+        _ => return Err(missing()),
+    }
+    .map_err(failed)?;
+    if name == GUARD { Ok(()) } else { attach(program, name) }
 }
 
-fn attach(program: &mut BtfTracePoint, name: &str) -> Result<(), OpenError> {
-    program.attach().map(drop).map_err(|error| open_error(name, &error.into()))
+fn attach(program: &mut Program, name: &str) -> Result<(), OpenError> {
+    let attached = match program {
+        Program::BtfTracePoint(program) => program.attach().map(drop),
+        Program::FEntry(program) => program.attach().map(drop),
+        _ => Ok(()),
+    };
+    attached.map_err(|error| open_error(name, &error.into()))
 }
 
 /// Number of events that the kernel skipped because the program was already running on that CPU.
-pub(super) fn recursion_misses(program: &aya::programs::Program) -> Option<u64> {
-    let aya::programs::Program::BtfTracePoint(program) = program else { return None };
+pub(super) fn recursion_misses(program: &Program) -> Option<u64> {
+    let Program::BtfTracePoint(program) = program else { return None };
     let number = program.fd().ok()?.as_fd().as_raw_fd();
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?;
