@@ -17,6 +17,10 @@ const volatile u64 blkdev_bio_end_io_async = 0;
 /* The address of the function that completes a part of a bio that was too large for the device. */
 const volatile u64 bio_chain_endio = 0;
 
+/* Flags of a request's rq_flags: it is counted in the device's statistics; it is a part of a flush sequence. */
+const volatile u32 rq_counted = 0;
+const volatile u32 rq_flush_sequence = 0;
+
 /* The I/Os of a device that the programs saw, grouped as in its own statistics: user space compares them with
  * /proc/diskstats, because a kernel may complete a request without running a program. */
 enum group {
@@ -221,14 +225,9 @@ static __always_inline struct seen *seen_of(u32 dev, u32 program)
 static __always_inline void see(struct request *request, u32 bytes, u32 program)
 {
     u32 op = request->cmd_flags & REQ_OP_MASK, flags = request->rq_flags, group;
-    u32 flush_sequence = 1 << 4, counted_io = 1 << 13;
     struct seen *seen;
 
-    if (bpf_core_enum_value_exists(enum rqf_flags, __RQF_IO_STAT)) {
-        flush_sequence = 1U << (bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ) & 31);
-        counted_io = 1U << (bpf_core_enum_value(enum rqf_flags, __RQF_IO_STAT) & 31);
-    }
-    if (op == REQ_OP_DISCARD || (op != REQ_OP_FLUSH && !(flags & counted_io)))
+    if (op == REQ_OP_DISCARD || (op != REQ_OP_FLUSH && !(flags & rq_counted)))
         return;
     seen = seen_of(request->q->disk->part0->bd_dev, program);
     if (!seen)
@@ -239,7 +238,7 @@ static __always_inline void see(struct request *request, u32 bytes, u32 program)
         return;
     }
     seen->bytes[group & 1] += bytes & ~511U;
-    if (bytes >= request->__data_len && !(flags & flush_sequence))
+    if (bytes >= request->__data_len && !(flags & rq_flush_sequence))
         seen->count[group & 1]++;
 }
 

@@ -256,12 +256,6 @@ enum cgroup_subsys_id {
     pids_cgrp_id,
 };
 
-/* Bits of a request's rq_flags, since Linux 6.11; before, the same flags had fixed places. */
-enum rqf_flags {
-    __RQF_FLUSH_SEQ,
-    __RQF_IO_STAT,
-};
-
 enum {
     S_IFMT = 0170000,
     S_IFREG = 0100000,

@@ -36,6 +36,7 @@ mod classify;
 mod drain;
 mod error;
 mod kept;
+mod kernel_enums;
 mod losses;
 mod names;
 mod object;

@@ -1,6 +1,7 @@
 //! Loads the BPF object: sets its constants from the selection and creates its maps. No program is attached yet.
 
 use super::error::OpenError;
+use super::kernel_enums::{KERNEL_BTF, enumerator};
 use super::refused::{not_filled, open_error};
 use super::selection::Selection;
 use super::tables::by_number;
@@ -71,6 +72,14 @@ fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
     addresses
 }
 
+/// The flags of the kernel's requests that bpf/block.h reads: counted, and of a flush sequence. Enumerators since Linux 6.11,
+/// macros with these values before.
+fn request_flags() -> (u32, u32) {
+    let btf = std::fs::read(KERNEL_BTF).unwrap_or_default();
+    let flag = |name: &str, before: u32| 1 << (enumerator(&btf, name).unwrap_or(before) & 31);
+    (flag("__RQF_IO_STAT", 13), flag("__RQF_FLUSH_SEQ", 4))
+}
+
 /// Loads the object for a selection.
 pub(super) fn configured(
     selection: &Selection,
@@ -86,6 +95,7 @@ pub(super) fn configured(
     let own = std::process::id();
     let (id, level, hierarchy) = group.map_or((0, 0, 0), |group| (group.id, group.level, group.hierarchy));
     let functions = addresses(FUNCTIONS);
+    let (counted, flush_sequence) = request_flags();
     let object = if trace.is_some() { TRACE_OBJECT } else { OBJECT };
     let object = cast.map_or_else(|| object.to_vec(), |number| casts::replace_placeholder(object, number));
     let casts = u8::from(cast.is_some());
@@ -97,6 +107,9 @@ pub(super) fn configured(
         // The trace object does not have all of them: it does not watch block I/O.
         loader.override_global(name, address, trace.is_none());
     }
+    // The trace object does not watch block I/O.
+    loader.override_global("rq_counted", &counted, trace.is_none());
+    loader.override_global("rq_flush_sequence", &flush_sequence, trace.is_none());
     if let Some(constants) = &filter_constants {
         constants.set(&mut loader);
     }
