@@ -1,9 +1,16 @@
 //! Ctrl-C ends the work and keeps what was measured; a second one ends the program at once.
 
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
+static FIRST: OnceLock<Instant> = OnceLock::new();
+
+/// A signal that follows the first one within this time is the same one: GNU `timeout` sends one to its child and one to its
+/// process group, to which the child belongs.
+const SAME_SIGNAL: Duration = Duration::from_millis(200);
 
 /// Exit code after Ctrl-C: 128 and the signal's number, as in a shell.
 pub const CODE: u8 = 130;
@@ -12,13 +19,19 @@ pub const CODE: u8 = 130;
 /// once.
 pub fn install() {
     let handler = || {
-        if REQUESTED.swap(true, Relaxed) {
+        let now = Instant::now();
+        REQUESTED.store(true, Relaxed);
+        if is_another(*FIRST.get_or_init(|| now), now) {
             std::process::exit(CODE.into());
         }
     };
     if let Err(error) = ctrlc::set_handler(handler) {
         eprintln!("warning: Ctrl-C will not keep what was measured: {error}");
     }
+}
+
+fn is_another(first: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(first) >= SAME_SIGNAL
 }
 
 /// Whether the work is to end.
@@ -34,4 +47,16 @@ pub fn break_if_requested() -> ControlFlow<()> {
 /// The flag, for code that polls it.
 pub fn flag() -> &'static AtomicBool {
     &REQUESTED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_signal_within_200_ms_is_the_same_one() {
+        let first = Instant::now();
+        let after = |ms| is_another(first, first + Duration::from_millis(ms));
+        assert!(!after(0) && !after(199) && after(200) && after(5000));
+    }
 }

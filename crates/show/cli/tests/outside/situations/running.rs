@@ -51,6 +51,8 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
         let run = running(&ours, dir.path(), &["--duration", "1h", "--writes", "30", "--json"]);
         wait_for_load(&run, dir.path());
         let asked = Instant::now();
+        // As GNU timeout sends it: to the process, and to its group.
+        run.signal(signal);
         run.signal(signal);
         let said = run.end();
         assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
