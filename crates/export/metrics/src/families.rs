@@ -24,6 +24,7 @@ pub(crate) enum Unit {
     None,
     Bytes,
     Seconds,
+    Ratio,
 }
 
 /// One series, or the two of a summary.
@@ -38,6 +39,7 @@ pub(crate) enum Value {
     Count(u64),
     Time { ns: u128 },
     Summary { ns: u128, count: u64 },
+    Gauge(f64),
 }
 
 /// The operations of one kind among those of a class.
@@ -166,6 +168,7 @@ impl Family {
                 Value::Count(count) if self.kind == FamilyKind::Gauge => [Some(("", count as f64)), None],
                 Value::Count(count) => [Some(("_total", count as f64)), None],
                 Value::Time { ns } => [Some(("_total", seconds(ns))), None],
+                Value::Gauge(value) => [Some(("", value)), None],
                 Value::Summary { ns, count } => [Some(("_sum", seconds(ns))), Some(("_count", count as f64))],
             };
             let named = move |(suffix, value)| (format!("{}{suffix}", self.name), point, value);

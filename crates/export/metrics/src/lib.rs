@@ -13,9 +13,12 @@
 //! counted by its reason. Mean latency is the usual quotient of a summary: `rate(x_seconds_sum) / rate(x_seconds_count)`.
 //! Operations without a time are in `_total` and not in `_count`, so that they do not shorten it.
 //!
+//! [`AgentState`] is what the agent knows now: verdicts, utilisation and capabilities, from one list of families.
+//!
 //! Names and units follow the Prometheus and OpenMetrics conventions: base units, `_total`, `# UNIT`. This crate does no
 //! I/O and reads no clock.
 
+mod agent;
 mod families;
 mod otlp;
 mod protobuf;
@@ -23,7 +26,8 @@ mod remote_write;
 mod text;
 mod totals;
 
-pub use text::Format;
+pub use agent::{AgentState, FAMILIES, FamilyDescription, Latency, SourceState, SubjectState};
+pub use text::{Exposition, Format};
 pub use totals::{Dropped, Totals};
 
 /// The fields of a pushed request beside the totals.

@@ -56,6 +56,7 @@ fn write_family(metric: &mut Message, family: &Family, stamp: &Stamp) {
             Unit::None => "",
             Unit::Bytes => "By",
             Unit::Seconds => "s",
+            Unit::Ratio => "1",
         },
     );
     metric.message(field, |data| {
@@ -78,6 +79,7 @@ fn write_point(written: &mut Message, kind: FamilyKind, point: &Point, stamp: &S
         Value::Count(count) if i64::try_from(count).is_ok() => written.fixed(6, count),
         Value::Count(count) => written.double(4, count as f64),
         Value::Time { ns } => written.double(4, seconds(ns)),
+        Value::Gauge(value) => written.double(4, value),
         Value::Summary { ns, count } => {
             written.fixed(4, count);
             written.double(5, seconds(ns));

@@ -29,22 +29,32 @@ impl Format {
     }
 }
 
-impl Totals {
-    /// All totals in a text format.
-    pub fn text(&self, format: Format) -> String {
-        let mut text = String::new();
-        for family in self.families() {
-            describe(&mut text, &family, format);
-            for (name, point, value) in family.series() {
-                // Writing into a String cannot fail.
-                let _ = writeln!(text, "{name}{} {value}", labels_of(&point.labels));
-            }
-        }
-        if format == Format::OpenMetrics {
-            text.push_str("# EOF\n");
-        }
-        text
+/// What a server that scrapes can be given.
+pub trait Exposition {
+    /// All of it in a text format.
+    fn text(&self, format: Format) -> String;
+}
+
+impl Exposition for Totals {
+    fn text(&self, format: Format) -> String {
+        write_families(&self.families(), format)
     }
+}
+
+/// Families in a text format.
+pub(crate) fn write_families(families: &[Family], format: Format) -> String {
+    let mut text = String::new();
+    for family in families {
+        describe(&mut text, family, format);
+        for (name, point, value) in family.series() {
+            // Writing into a String cannot fail.
+            let _ = writeln!(text, "{name}{} {value}", labels_of(&point.labels));
+        }
+    }
+    if format == Format::OpenMetrics {
+        text.push_str("# EOF\n");
+    }
+    text
 }
 
 fn describe(text: &mut String, family: &Family, format: Format) {
@@ -61,6 +71,7 @@ fn describe(text: &mut String, family: &Family, format: Format) {
         Unit::None => return,
         Unit::Bytes => "bytes",
         Unit::Seconds => "seconds",
+        Unit::Ratio => "ratio",
     };
     if format == Format::OpenMetrics {
         let _ = writeln!(text, "# UNIT {called} {unit}");

@@ -184,7 +184,7 @@ impl Summed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Format;
+    use crate::{Exposition, Format};
     use filestats::{Counters, Epoch, Figure, Meaning, Sample, WaitSample};
 
     fn sample(path: &str, database: &str, run: &str, read: Ops) -> Sample {

@@ -1,6 +1,6 @@
 //! Pushing to a server whose responses the test sets.
 
-use metrics::{Format, Totals};
+use metrics::{Exposition, Format, Totals};
 use push::{Destination, Protocol, Pushing, StateChange, finish, start};
 use std::io::{Read, Write};
 use std::net::TcpListener;

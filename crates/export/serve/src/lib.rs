@@ -1,13 +1,13 @@
-//! The HTTP server of `record --metrics`.
+//! The HTTP server of `record --metrics` and of the agent.
 //!
 //! ```text
-//! GET /metrics ─> Totals::text(), OpenMetrics or the older format, as the Accept header asks
+//! GET /metrics ─> Exposition::text(), OpenMetrics or the older format, as the Accept header asks
 //! GET /        ─> a text that names /metrics
 //! ```
 //!
 //! One thread and [`CONNECTIONS_MAX`] connections, each for one request that is sent and answered within [`PATIENCE`].
 //! When all are in use, a new connection replaces the oldest one of the address with the most connections. The server
-//! reads [`Totals`] and never a source, so that a scrape costs a database nothing.
+//! reads what was collected and never a source, so that a scrape costs a database nothing.
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -16,7 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use metrics::{Format, Totals};
+use metrics::{Exposition, Format};
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -34,19 +34,25 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Where the address cannot be listened on.
-pub fn metrics(address: SocketAddr, totals: Arc<Mutex<Totals>>) -> io::Result<SocketAddr> {
+pub fn metrics<T: Exposition + Send + 'static>(
+    address: SocketAddr,
+    served: Arc<Mutex<T>>,
+) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let bound = listener.local_addr()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("metrics".into()).spawn(move || {
         // A listener that fails permanently ends the server, not the program.
-        let _ = runtime.block_on(accept(listener, totals));
+        let _ = runtime.block_on(accept(listener, served));
     })?;
     Ok(bound)
 }
 
-async fn accept(listener: TcpListener, totals: Arc<Mutex<Totals>>) -> io::Result<()> {
+async fn accept<T: Exposition + Send + 'static>(
+    listener: TcpListener,
+    served: Arc<Mutex<T>>,
+) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     // Oldest first.
     let mut open: Vec<(IpAddr, AbortHandle)> = Vec::new();
@@ -64,7 +70,7 @@ async fn accept(listener: TcpListener, totals: Arc<Mutex<Totals>>) -> io::Result
             let addresses: Vec<IpAddr> = open.iter().map(|(address, _)| *address).collect();
             open.remove(to_close(&addresses)).1.abort();
         }
-        let task = tokio::spawn(tokio::time::timeout(PATIENCE, serve_request(stream, totals.clone())));
+        let task = tokio::spawn(tokio::time::timeout(PATIENCE, serve_request(stream, served.clone())));
         open.push((client.ip(), task.abort_handle()));
         // A request that has arrived is answered before many further connections are accepted.
         tokio::task::yield_now().await;
@@ -78,9 +84,9 @@ fn to_close(addresses: &[IpAddr]) -> usize {
     (0..addresses.len()).rev().max_by_key(|at| count(&addresses[*at])).unwrap_or(0)
 }
 
-async fn serve_request(stream: TcpStream, totals: Arc<Mutex<Totals>>) {
+async fn serve_request<T: Exposition>(stream: TcpStream, served: Arc<Mutex<T>>) {
     let answer = service_fn(move |request| {
-        let answer = answer(&request, &totals);
+        let answer = answer(&request, &*served);
         async move { Ok::<_, Infallible>(answer) }
     });
     let mut connection = http1::Builder::new();
@@ -90,7 +96,7 @@ async fn serve_request(stream: TcpStream, totals: Arc<Mutex<Totals>>) {
     let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
 }
 
-fn answer(request: &Request<Incoming>, totals: &Mutex<Totals>) -> Response<Full<Bytes>> {
+fn answer(request: &Request<Incoming>, served: &Mutex<impl Exposition>) -> Response<Full<Bytes>> {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
     }
@@ -99,7 +105,7 @@ fn answer(request: &Request<Incoming>, totals: &Mutex<Totals>) -> Response<Full<
             let accept =
                 request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
             let format = Format::accepted(accept);
-            let text = totals.lock().unwrap_or_else(PoisonError::into_inner).text(format);
+            let text = served.lock().unwrap_or_else(PoisonError::into_inner).text(format);
             response(StatusCode::OK, format.content_type(), text)
         }
         "/" => plain(StatusCode::OK, "headroom: the metrics are at /metrics\n"),

@@ -17,12 +17,16 @@
 //! Observer::new           the database's files and the devices below them
 //! experiment              run the clients at a steady pace, then rebuild the indexes; sample both every second
 //! Observer::observations  what a verdict is made of, one for each volume
+//! judge_volumes           the verdict on each, by what the history knows of it
 //! ```
+//!
+//! `headroom check` observes the whole and judges once; the agent observes a window and judges it every few seconds. Both call
+//! the same functions.
 //!
 //! `examples/scenario.rs` is a program as a user might have one, with traits that a verdict must find:
 //! idle, many readers, one committer, nearly nothing.
 //!
-//! It judges nothing, and it never writes into a file that it did not make.
+//! It never writes into a file that it did not make.
 
 mod clients;
 mod counted;
@@ -30,6 +34,7 @@ pub mod database;
 mod division;
 mod error;
 mod experiment;
+mod judged;
 mod kernel;
 mod log_watch;
 mod neighbours;
@@ -45,7 +50,8 @@ pub use clients::run;
 pub use counted::counted_sqlite;
 pub use error::Error;
 pub use experiment::{Phase, experiment, rebuild_indexes};
-pub use observer::Observer;
+pub use judged::{JudgedVolume, judge_volumes, stored_capability};
+pub use observer::{Extent, Observer};
 pub use page_cache::PageCache;
 pub use plan::{Counts, Plan};
 pub use prepare::prepare;

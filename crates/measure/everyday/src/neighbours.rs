@@ -10,8 +10,9 @@ mod processes;
 
 use collect::process::{DeviceUsers, Queued, UserOfDevice};
 use host::{DeviceNumber, ProcessIo, device_chain};
-use processes::{Process, ProcessKey, Processes};
-use std::collections::HashMap;
+use processes::{Process, ProcessKey, ProcessTotals, Processes};
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
 use verdict::Neighbour;
 use workload::DeviceKind;
 
@@ -20,6 +21,17 @@ pub struct Neighbours {
     storage: Storage,
     processes: Processes,
     counting: Counting,
+    /// Where a window may begin, the oldest first: at most one in [`BEGINNINGS_APART`] of the window.
+    beginnings: VecDeque<Beginning>,
+    /// What was counted before the window.
+    counted_before: HashMap<UserOfDevice, Queued>,
+}
+
+/// The counters at an instant.
+struct Beginning {
+    at: Instant,
+    totals: ProcessTotals,
+    counted: HashMap<UserOfDevice, Queued>,
 }
 
 /// The I/Os of each process, counted in the kernel.
@@ -37,6 +49,10 @@ const SHARE_MIN: f64 = 0.05;
 const NAMED_MAX: usize = 5;
 /// Fewer I/Os say nothing of shares.
 const COUNTED_MIN: u64 = 100;
+/// A window begins up to so much earlier than it should: the table of the I/Os is read as often.
+const BEGINNINGS_APART: Duration = Duration::from_secs(5);
+/// Three quarters of the table of bpf/users.bpf.c.
+const USERS_MANY: usize = 3_072;
 
 /// The whole disks that a database lies on.
 struct Storage {
@@ -112,7 +128,49 @@ impl Neighbours {
     pub fn new(device: &str) -> Option<Neighbours> {
         let disks = disks_of(DeviceNumber::parse(device)?);
         let storage = Storage { disks, known: HashMap::new() };
-        Some(Neighbours { storage, processes: Processes::default(), counting: Counting::NotNeeded })
+        Some(Neighbours {
+            storage,
+            processes: Processes::default(),
+            counting: Counting::NotNeeded,
+            beginnings: VecDeque::new(),
+            counted_before: HashMap::new(),
+        })
+    }
+
+    /// Forgets what was done before the window that ends now.
+    pub fn keep_newest(&mut self, window: Duration) {
+        let now = Instant::now();
+        let last = self.beginnings.back().map(|last| last.at);
+        if last.is_none_or(|last| now.duration_since(last) >= BEGINNINGS_APART) {
+            let (totals, counted) = (self.processes.totals(), self.read_counted());
+            if counted.len() >= USERS_MANY {
+                self.count_again();
+                return;
+            }
+            self.beginnings.push_back(Beginning { at: now, totals, counted });
+        }
+        // The newest of those that lie before it.
+        let before = self.beginnings.partition_point(|one| now.duration_since(one.at) >= window);
+        if let Some(begin) = self.beginnings.drain(..before).next_back() {
+            self.processes.begin_at(&begin.totals);
+            self.counted_before = begin.counted;
+        }
+    }
+
+    /// Begins with an empty table: the kernel counts no new process once it is full.
+    fn count_again(&mut self) {
+        self.counting = DeviceUsers::open().map_or(Counting::Unavailable, Counting::Since);
+        self.processes.mark();
+        self.counted_before.clear();
+        self.beginnings.clear();
+    }
+
+    /// I/Os of each process on each disk since they are counted.
+    fn read_counted(&self) -> HashMap<UserOfDevice, Queued> {
+        match &self.counting {
+            Counting::Since(users) => users.read().unwrap_or_default(),
+            Counting::NotNeeded | Counting::Unavailable => HashMap::new(),
+        }
     }
 
     /// Adds what each process has moved since the last sample. Processes of other users are seen by root only.
@@ -130,10 +188,10 @@ impl Neighbours {
     /// Those beside the database and this program, with their part of the device's I/O, or, where that cannot be counted, of
     /// the bytes that all processes with files there moved, the database's included.
     pub fn found(&mut self, database: &[u32]) -> Vec<Neighbour> {
-        let counted = match &self.counting {
-            Counting::Since(users) => users.read().unwrap_or_default(),
-            Counting::NotNeeded | Counting::Unavailable => HashMap::new(),
-        };
+        let mut counted = self.read_counted();
+        for (user, queued) in &mut counted {
+            *queued = queued.minus(self.counted_before.get(user).copied().unwrap_or_default());
+        }
         let on_disk = |disk: &DeviceNumber| -> u64 {
             counted.iter().filter(|((_, device), _)| device == disk).map(|(_, queued)| queued.ios()).sum()
         };

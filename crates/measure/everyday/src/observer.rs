@@ -4,9 +4,9 @@ use crate::log_watch::LogWatch;
 use crate::processors::Processors;
 use crate::volumes::{Scope, Volumes};
 use collect::Source;
-use filestats::{FileInterval, Rules, Snapshot, intervals};
+use filestats::{FileInterval, Rules, Snapshot, WaitInterval, intervals, wait_intervals};
 use history::History;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 use storage::Target;
 use verdict::{Figures, LogTiming, Moment, Observation, is_log};
@@ -19,8 +19,22 @@ pub struct Observer<'a> {
     log: LogWatch,
     /// The log by the kernel at the last sample, where the database does not time it.
     last_of_log: Option<Snapshot>,
-    /// Kept in memory until the end: writing them may be I/O on the storage that is observed.
+    extent: Extent,
+    /// Samples taken.
+    taken: usize,
+    /// Those that are kept; the last one at least. In memory: writing them may be I/O on the storage that is observed.
     samples: Vec<Sample>,
+    /// What sessions had waited for at each sample of a window.
+    waits: VecDeque<Snapshot>,
+}
+
+/// How much of what is observed is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it, to be judged once and saved.
+    Whole,
+    /// The newest, to be judged again and again.
+    Window(Duration),
 }
 
 /// The files and the devices at one time.
@@ -42,7 +56,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl<'a> Observer<'a> {
-    /// An observer of a source whose files lie on the target's volume, and perhaps on others.
+    /// An observer of a source whose files lie on the target's volume, and perhaps on others. It keeps all that it observes.
     pub fn new(source: Box<dyn Source + 'a>, target: Target, scope: Scope) -> Observer<'a> {
         Observer {
             source,
@@ -50,8 +64,39 @@ impl<'a> Observer<'a> {
             clients: BTreeSet::new(),
             log: LogWatch::default(),
             last_of_log: None,
+            extent: Extent::Whole,
+            taken: 0,
             samples: Vec::new(),
+            waits: VecDeque::new(),
         }
+    }
+
+    /// The same, with another extent.
+    #[must_use]
+    pub fn with_extent(self, extent: Extent) -> Observer<'a> {
+        Observer { extent, ..self }
+    }
+
+    /// The source.
+    pub fn source(&self) -> &dyn Source {
+        &*self.source
+    }
+
+    /// Forgets what was observed: after a gap the next moment begins with the next sample.
+    pub fn forget(&mut self) {
+        self.samples.clear();
+        self.waits.clear();
+        self.last_of_log = None;
+        self.volumes.forget();
+    }
+
+    /// What sessions waited for over the window, or between the first and the last sample.
+    pub fn waits(&self) -> Vec<WaitInterval> {
+        let ends = match self.extent {
+            Extent::Whole => self.samples.first().zip(self.samples.last()).map(|(a, b)| (&a.files, &b.files)),
+            Extent::Window(_) => self.waits.front().zip(self.waits.back()),
+        };
+        ends.map_or_else(Vec::new, |(first, last)| wait_intervals(first, last, Rules::default()))
     }
 
     /// The volumes that are used, as directories or mount points, the given one first.
@@ -70,7 +115,7 @@ impl<'a> Observer<'a> {
     /// The source cannot be read.
     pub fn sample(&mut self, label: Option<&'static str>) -> Result<(), Error> {
         let mut files = self.source.snapshot()?;
-        if self.samples.is_empty() {
+        if self.taken == 0 {
             self.log = LogWatch::begin(&files, self.source.processes());
             if self.log.is_watching() {
                 // Both begin at the same time.
@@ -81,7 +126,7 @@ impl<'a> Observer<'a> {
         self.volumes.discover(&files, self.source.undivided_mounts());
         let processes = self.source.processes();
         let devices = self.volumes.all.iter_mut().map(|volume| volume.sample(processes)).collect();
-        if self.samples.len().is_multiple_of(CLIENTS_SAMPLES) {
+        if self.taken.is_multiple_of(CLIENTS_SAMPLES) {
             self.clients = host::local_clients(self.source.processes());
             // It asks the server for its counters.
             self.clients.remove(&std::process::id());
@@ -95,8 +140,24 @@ impl<'a> Observer<'a> {
             add_moments(&mut self.volumes, files, last, &sample);
         }
         self.last_of_log = log;
+        self.taken += 1;
+        if let Extent::Window(window) = self.extent {
+            self.keep_newest(&sample.files, window);
+        }
         self.samples.push(sample);
         Ok(())
+    }
+
+    /// Drops what lies before the window that ends with the sample of these files.
+    fn keep_newest(&mut self, files: &Snapshot, window: Duration) {
+        self.samples.clear();
+        self.volumes.keep_newest(window);
+        self.waits.push_back(Snapshot { samples: Vec::new(), notes: Vec::new(), ..files.clone() });
+        let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
+        let begin = files.clock_ns.saturating_sub(window_ns);
+        while self.waits.front().is_some_and(|first| first.clock_ns < begin) {
+            self.waits.pop_front();
+        }
     }
 
     /// Takes a sample every second until `is_done`, and one at the end. `progress` is called in between; both get the
@@ -142,20 +203,26 @@ impl<'a> Observer<'a> {
         Ok(())
     }
 
-    /// What was observed so far of each volume that the database used, which it gives away, the given volume first.
+    /// What was observed so far of each volume that the database used, the given volume first. An observer of the whole gives
+    /// it away.
     pub fn observations(&mut self) -> Vec<(Target, Observation)> {
+        let volumes = self.volumes.all.iter_mut();
+        let mut moments: Vec<Vec<Moment>> = match self.extent {
+            Extent::Whole => volumes.map(|volume| std::mem::take(&mut volume.moments)).collect(),
+            Extent::Window(_) => volumes.map(|volume| volume.moments.clone()).collect(),
+        };
         let mut divided = self.volumes.undivided(self.source.undivided_mounts());
+        moments.resize_with(self.volumes.all.len(), Vec::new);
         if divided.len() > 1 {
-            let volumes = &mut self.volumes.all;
-            let mut moments: Vec<Vec<Moment>> =
-                divided.iter().map(|at| std::mem::take(&mut volumes[*at].moments)).collect();
-            divide_moments(&mut moments);
-            divided.iter().zip(moments).for_each(|(at, moments)| volumes[*at].moments = moments);
+            let mut parts: Vec<Vec<Moment>> =
+                divided.iter().map(|at| std::mem::take(&mut moments[*at])).collect();
+            divide_moments(&mut parts);
+            divided.iter().zip(parts).for_each(|(at, part)| moments[*at] = part);
         }
         let files = self.samples.last().map(|sample| &sample.files);
         let mut found = Vec::new();
-        for at in 0..self.volumes.all.len() {
-            let (target, observation) = self.volumes.all[at].observation(&*self.source);
+        for (at, moments) in moments.into_iter().enumerate() {
+            let (target, observation) = self.volumes.all[at].observation(&*self.source, moments);
             if at > 0 && !observation.is_used() {
                 continue;
             }

@@ -7,6 +7,7 @@ use host::DeviceNumber;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 use storage::Target;
 use verdict::{CapUse, Moment, Observation, Pressure};
 
@@ -80,8 +81,8 @@ impl Volume {
         self.device.as_mut().and_then(|device| device.snapshot().ok())
     }
 
-    /// What was observed, with the limits that are in force now on the database's processes.
-    pub fn observation(&mut self, source: &dyn Source) -> (Target, Observation) {
+    /// The moments as what was observed, with the limits that are in force now on the database's processes.
+    pub fn observation(&mut self, source: &dyn Source, moments: Vec<Moment>) -> (Target, Observation) {
         // One that is no longer mounted keeps its facts.
         let _ = self.target.refresh();
         let facts = self.target.facts();
@@ -93,7 +94,7 @@ impl Volume {
         caps.dedup();
         let neighbours = self.neighbours.as_mut().map_or_else(Vec::new, |it| it.found(source.processes()));
         let observation = Observation {
-            moments: std::mem::take(&mut self.moments),
+            moments,
             caps,
             reporting_delay_ns: u64::try_from(source.reporting_delay().as_nanos()).unwrap_or(u64::MAX),
             commits_one_by_one: source.commits_one_by_one(),
@@ -157,6 +158,29 @@ impl Volumes {
         self.undivided(mounts);
         for sample in files.samples.iter().filter(|sample| sample.counters.operations() > 0) {
             self.volume_of(&sample.file);
+        }
+    }
+
+    /// Drops moments that lie before the window that ends now, and what the neighbours did before it.
+    pub fn keep_newest(&mut self, window: Duration) {
+        let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
+        for volume in &mut self.all {
+            let end = volume.moments.last().map_or(0, |moment| moment.ended_unix_ns);
+            let begin = end.saturating_sub(window_ns);
+            volume.moments.retain(|moment| moment.ended_unix_ns > begin);
+            if let Some(neighbours) = &mut volume.neighbours {
+                neighbours.keep_newest(window);
+            }
+        }
+    }
+
+    /// Forgets all moments, and what was counted before the next sample.
+    pub fn forget(&mut self) {
+        for volume in &mut self.all {
+            volume.moments.clear();
+            volume.last_of_kernel = None;
+            volume.pressure = Pressure::default();
+            volume.caps_used.clear();
         }
     }
 

@@ -142,6 +142,19 @@ pub struct Verdict {
 }
 
 impl VerdictKind {
+    /// All of them.
+    pub const ALL: [VerdictKind; 9] = [
+        VerdictKind::Healthy,
+        VerdictKind::DemandExceedsCapability,
+        VerdictKind::StorageDegraded,
+        VerdictKind::Throttled,
+        VerdictKind::Serialized,
+        VerdictKind::Burst,
+        VerdictKind::NotStorage,
+        VerdictKind::NobodyWaits,
+        VerdictKind::CannotSay,
+    ];
+
     /// Whether somebody has to act.
     pub fn is_bad_news(self) -> bool {
         !matches!(self, VerdictKind::Healthy | VerdictKind::NobodyWaits | VerdictKind::CannotSay)

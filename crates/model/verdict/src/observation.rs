@@ -281,6 +281,21 @@ impl Observation {
         })
     }
 
+    /// The same, of its newest moments only: those that ended within `span_ns` before the last one did.
+    #[must_use]
+    pub fn newest(&self, span_ns: u64) -> Observation {
+        let begin = self.ended_unix_ns().saturating_sub(span_ns);
+        let first = self.moments.partition_point(|moment| moment.ended_unix_ns <= begin);
+        Observation {
+            moments: self.moments[first..].to_vec(),
+            caps: self.caps.clone(),
+            notes: self.notes.clone(),
+            neighbours: self.neighbours.clone(),
+            log_timing: self.log_timing.clone(),
+            ..*self
+        }
+    }
+
     /// When the last moment ended, nanoseconds since 1970; 0 without moments.
     pub fn ended_unix_ns(&self) -> u64 {
         self.moments.last().map_or(0, |moment| moment.ended_unix_ns)

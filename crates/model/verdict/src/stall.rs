@@ -2,8 +2,8 @@
 
 use crate::case::Case;
 use crate::figures::IOS_TO_COMPARE;
-use crate::thresholds::{EXPLAINED_MIN, STALLED_MIN};
-use crate::{Evidence, Pressure};
+use crate::thresholds::{COVERAGE_MIN, EXPLAINED_MIN, OUTSTANDING_IDLE, STALLED_MIN};
+use crate::{Evidence, Figures, Observation, Pressure};
 use filestats::{Figure, Ops};
 use std::fmt;
 use workload::{CapKind, Unit};
@@ -70,13 +70,8 @@ impl Case<'_> {
         self.unexplained_stall().filter(|_| untimed)
     }
 
-    /// Mean of a time of [`Pressure`] as a share of the time, where known.
     fn pressure(&self, time_ns: fn(&Pressure) -> Figure<u64>) -> Option<f64> {
-        let all = self.observation.moments.iter().map(|moment| &moment.pressure);
-        let known = all.filter_map(|pressure| Some((time_ns(pressure).known()?, pressure.elapsed_ns)));
-        let (ns, elapsed_ns) =
-            known.fold((0_u64, 0_u64), |sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)));
-        (elapsed_ns > 0).then(|| (ns as f64 / elapsed_ns as f64).min(1.0))
+        self.observation.pressure(time_ns)
     }
 
     /// What each limit counted, for the evidence.
@@ -104,5 +99,27 @@ impl Case<'_> {
             Some(self.observed(&what, share?, Unit::Share, source))
         });
         facts.collect()
+    }
+}
+
+impl Observation {
+    /// Mean of a time of [`Pressure`] as a share of the time, where known.
+    fn pressure(&self, time_ns: fn(&Pressure) -> Figure<u64>) -> Option<f64> {
+        let all = self.moments.iter().map(|moment| &moment.pressure);
+        let known = all.filter_map(|pressure| Some((time_ns(pressure).known()?, pressure.elapsed_ns)));
+        let (ns, elapsed_ns) =
+            known.fold((0_u64, 0_u64), |sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)));
+        (elapsed_ns > 0).then(|| (ns as f64 / elapsed_ns as f64).min(1.0))
+    }
+
+    /// Whether the counters are known, hardly any session waits for I/O by them, and tasks are not stalled: where nothing
+    /// completes, no counter shows that sessions wait. `false` too where the counters are not known.
+    pub fn is_idle(&self) -> bool {
+        let figures = Figures::from_moments(&self.moments, None);
+        let group = self.pressure(|pressure| pressure.group_ns);
+        let stalled = group.or_else(|| self.pressure(|pressure| pressure.host_ns));
+        figures.coverage >= COVERAGE_MIN
+            && figures.outstanding < OUTSTANDING_IDLE
+            && stalled.is_none_or(|share| share < STALLED_MIN)
     }
 }

@@ -10,6 +10,7 @@
 //! Verdict     -> verdicts
 //! Matrix      -> matrices, matrix_points   the planned runs, and the result of each finished one
 //! test files  -> test_files      files that Headroom made: it removes no others
+//! Judged      -> subjects, verdict_changes, judged_minutes, incidents   what the agent judged, bounded by rows
 //! imports     -> imports         imported texts of other tools, so that none is imported twice
 //! ```
 //!
@@ -36,6 +37,7 @@ mod file_state;
 mod gaps;
 mod imports;
 mod intervals;
+mod judged;
 mod matrices;
 mod open;
 mod packed;
@@ -54,6 +56,7 @@ pub use error::Error;
 pub use file_state::APPLICATION_ID;
 pub use gaps::{Gap, GapId};
 pub use intervals::{IntervalFilter, IntervalRow, Latency};
+pub use judged::{IncidentId, Judged};
 pub use matrices::{MatrixId, MatrixInfo};
 pub use results::ResultId;
 pub use retention::{Retention, RetentionStep, Thinned};

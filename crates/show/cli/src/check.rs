@@ -1,7 +1,7 @@
 use crate::measure::{How, TestPlace, keep, measure_directory};
 use capability::Capability;
 use collect::{FileNames, Source};
-use everyday::{Observer, Scope};
+use everyday::{JudgedVolume, Observer, Scope, judge_volumes, stored_capability};
 use filestats::{Profile, ServiceLevel};
 use headroom_sqlite::VFS_NAME;
 use history::History;
@@ -14,7 +14,7 @@ use storage::{Target, Workspace};
 use terminal::{
     Done, FINE, Failure, Output, SourceName, bad_news, interrupt, kept, no_answer, page, workspace,
 };
-use verdict::{Answer, Figures, JudgedVolume, Observation, VerdictKind, judge};
+use verdict::{Answer, Figures, Observation, VerdictKind};
 use workload::{Caching, parse_duration};
 
 /// Arguments of `headroom check`.
@@ -96,7 +96,7 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
         Some(live) => watch_live(args, live, target, &mut history, out)?,
         None => run_everyday(args, target, &mut history, out)?,
     };
-    let checks = seen.volumes.into_iter().map(|volume| judge_volume(args, volume, &seen.phases));
+    let checks = seen.volumes.into_iter().map(|volume| check_of(args, volume, &seen.phases));
     let check = answer(checks.collect());
     // The answer first: a history or a page that cannot be written must not swallow it.
     out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
@@ -113,10 +113,9 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     })
 }
 
-/// The verdict on one volume.
-fn judge_volume(args: &CheckArgs, volume: SeenVolume, phases: &[Phase]) -> Check {
-    let SeenVolume { target, observation, capability } = volume;
-    let verdict = judge(&observation, capability.as_ref(), &args.service_level);
+/// The verdict on one volume, with all that is reported with it.
+fn check_of(args: &CheckArgs, volume: JudgedVolume, phases: &[Phase]) -> Check {
+    let JudgedVolume { target, observation, capability, verdict } = volume;
     let exceeded = verdict.verdict == VerdictKind::DemandExceedsCapability;
     let advice = capability.as_ref().filter(|_| exceeded);
     let advice = advice.and_then(|capability| advice_for(&observation, capability));
@@ -139,9 +138,9 @@ fn judge_volume(args: &CheckArgs, volume: SeenVolume, phases: &[Phase]) -> Check
 
 /// The verdict on the volume that binds, with those on the others.
 fn answer(mut volumes: Vec<Check>) -> Check {
-    let judged: Vec<JudgedVolume> = volumes
+    let judged: Vec<verdict::JudgedVolume> = volumes
         .iter()
-        .map(|volume| JudgedVolume {
+        .map(|volume| verdict::JudgedVolume {
             name: volume.place(),
             verdict: &volume.verdict,
             outstanding: volume.outstanding(),
@@ -179,15 +178,8 @@ fn advice_for(observation: &Observation, capability: &Capability) -> Option<Advi
 /// What a verdict needs.
 struct Seen {
     observer: Observer<'static>,
-    volumes: Vec<SeenVolume>,
+    volumes: Vec<JudgedVolume>,
     phases: Vec<Phase>,
-}
-
-/// One volume, or the only one.
-struct SeenVolume {
-    target: Target,
-    observation: Observation,
-    capability: Option<Capability>,
 }
 
 /// Observes somebody's database; no load unless it was asked for.
@@ -223,21 +215,16 @@ fn watch_live(
         )
         .map_err(failure)?;
     let phase = Phase { name: "watched".into(), from_unix_ns, to_unix_ns: host::unix_ns() };
-    let mut volumes = Vec::new();
-    for (target, observation) in observer.observations() {
-        let capability = match measured.remove(target.path()) {
-            Some(now) => Some(now),
-            None => stored(args, &target, history)?,
-        };
-        volumes.push(SeenVolume { target, observation, capability });
-    }
+    let volumes = judge_volumes(&mut observer, &args.service_level, |target| {
+        let now = measured.remove(target.path());
+        now.map_or_else(|| stored(args, target, history), |now| Ok(Some(now)))
+    })?;
     Ok(Seen { observer, volumes, phases: vec![phase] })
 }
 
-/// What the history knows of the storage. What was measured through the page cache says nothing of it.
+/// What the history knows of the storage.
 fn stored(args: &CheckArgs, target: &Target, history: &History) -> Result<Option<Capability>, Failure> {
-    let stored = history.latest_capability(target.facts())?.map(|(_, capability)| capability);
-    Ok(stored.filter(|stored| stored.conditions.caching == args.how.caching()))
+    Ok(stored_capability(history, target.facts(), args.how.caching())?)
 }
 
 /// Measures each volume, by its path. Where another than the first refuses, the others are judged without it.
@@ -320,12 +307,8 @@ fn run_everyday(
         to_unix_ns: phase.to_unix_ns,
     });
     let phases = phases.collect();
-    let volumes = observer.observations().into_iter().map(|(target, observation)| SeenVolume {
-        target,
-        observation,
-        capability: Some(capability.clone()),
-    });
-    let volumes = volumes.collect();
+    let known = |_: &Target| Ok::<_, Failure>(Some(capability.clone()));
+    let volumes = judge_volumes(&mut observer, &args.service_level, known)?;
     workspace::remove(workspace, out)?;
     Ok(Seen { observer, volumes, phases })
 }

@@ -1,6 +1,7 @@
 //! The program `headroom`: argument parsing and wiring only. Each subcommand is a file that reads from top
 //! to bottom: parse, do, render. A library, so that tests see the tree of its arguments.
 
+mod agent;
 mod analyze;
 mod capture;
 mod capture_script;
@@ -13,6 +14,7 @@ mod doctor;
 mod extension;
 mod history;
 mod import;
+mod incidents;
 mod intervals;
 mod laboratory;
 mod layouts;
@@ -22,6 +24,7 @@ mod measure;
 mod progress_line;
 mod record;
 mod run;
+mod service_log;
 mod simulate;
 mod sweep;
 mod targets;
@@ -83,6 +86,10 @@ enum Command {
     Capture(capture::CaptureArgs),
     /// Say what each source needs, what is missing, and what grants it
     Doctor(doctor::DoctorArgs),
+    /// Judge databases and their volumes all the time; open and close incidents
+    Agent(agent::AgentArgs),
+    /// List and show the incidents that the agent found
+    Incidents(incidents::IncidentsArgs),
     /// Keep the counters of many sources in the history, for weeks
     Record(record::RecordArgs),
     /// Watch files, devices and waits live, or print them interval by interval
@@ -138,6 +145,8 @@ pub fn main() -> ExitCode {
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::CaptureScript(args) => capture_script::run(args, &mut out),
         Command::Doctor(args) => doctor::run(args, &mut out),
+        Command::Agent(args) => agent::run(args, history, &mut out),
+        Command::Incidents(args) => incidents::run(args, history, &mut out),
         Command::Record(args) => record::run(args, history, &mut out),
         Command::Watch(args) => watch::run(args, arguments.json, &mut out),
         Command::Trace(args) => trace::run(args, arguments.json, &mut out),

@@ -1,14 +1,13 @@
 mod push;
 
+use crate::service_log::{log, stop_on_interrupt};
 use filestats::Snapshot;
 use history::Retention;
 use metrics::Totals;
 use record::{Event, RecordedSource, Recorder, Settings};
 use std::collections::HashMap;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use terminal::{Done, FINE, Failure, Output, SourceName, interrupt, kept, text_file};
@@ -159,19 +158,6 @@ fn sources(args: &RecordArgs) -> Result<Vec<SourceName>, Failure> {
     }
 }
 
-/// A flag that Ctrl-C sets.
-fn stop_on_interrupt() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let set = stop.clone();
-    std::thread::spawn(move || {
-        while !interrupt::requested() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        set.store(true, Relaxed);
-    });
-    stop
-}
-
 fn recorded(name: SourceName, names: collect::FileNames) -> RecordedSource {
     RecordedSource { name: name.to_string(), open: Box::new(move || name.open(&[], &names)) }
 }
@@ -201,17 +187,4 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn others_can_read(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
-}
-
-/// Writes a line of the log to stderr. Under systemd the line begins with the priority by sd-daemon(3), and the journal adds
-/// the time.
-fn log(priority: u8, text: &str) {
-    let text = terminal::escape::escape_line(text);
-    let line = if std::env::var_os("JOURNAL_STREAM").is_some() {
-        format!("<{priority}>{text}\n")
-    } else {
-        format!("{} {text}\n", jiff::Zoned::now().strftime("%F %T"))
-    };
-    // A closed stderr cannot be reported.
-    let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -4,6 +4,7 @@
 mod analysis;
 mod capability;
 mod check;
+mod incidents;
 mod lab;
 mod runs;
 mod traced;
@@ -12,6 +13,7 @@ mod watched;
 pub use analysis::analysis;
 pub use capability::{capability, sweeps};
 pub use check::check;
+pub use incidents::incidents;
 pub use lab::{commits, footprint, recoveries};
 pub use runs::{estimate, matrix, phases, run, simulation};
 pub use traced::{trace, traced_io};

@@ -7,6 +7,7 @@
 //! NamedRuns ──────────── html::runs, html::matrix, html::comparison
 //! Snapshots ──────────── text::intervals                    WatchedInterval ─ text, json, csv::watch
 //! TraceSummary ───────── text, json, html::trace            AnalysisReport ── text, json, csv, html::analysis
+//! NumberedIncident ───── text, json::incidents
 //! Sweeps ─────────────── text, json, html::sweeps           matrix::Summary ─ text, json, csv::matrix
 //! Simulation, Estimate, CommitStudy, RecoverStudy, Footprint ─ text, json, most of them html
 //! ```
@@ -23,6 +24,7 @@ mod estimate;
 mod files;
 mod headline;
 pub mod html;
+mod incident;
 pub mod json;
 pub mod text;
 mod trace_summary;
@@ -32,6 +34,7 @@ mod wording;
 
 pub use analysis_report::{AnalysisReport, ChartSubject, HistoryChart};
 pub use estimate::{Estimate, Simulation, simulated_note};
+pub use incident::NumberedIncident;
 pub use trace_summary::{OpTotals, TraceFile, TraceSummary};
 pub use watched::{WatchedFile, WatchedInterval};
 

@@ -21,19 +21,24 @@ pub struct Process {
     pub place: Option<DeviceNumber>,
     parent: u32,
     program: Option<PathBuf>,
-    /// At the first sample; 0 where it started later.
+    /// At the first sample, or where a window begins; 0 where it started later.
     first: ProcessIo,
     last: ProcessIo,
     /// What its ended children had done: the kernel adds that to its own.
     inherited: ProcessIo,
-    /// Moved until the mark.
+    /// The total at the mark.
     marked: ProcessIo,
 }
 
 impl Process {
-    /// What it has moved since the first sample.
+    /// What it has moved since the first sample, or since the window began.
     pub fn io(&self) -> ProcessIo {
-        self.last.minus(self.first).minus(self.inherited)
+        self.total().minus(self.first)
+    }
+
+    /// What it has moved itself since it started.
+    fn total(&self) -> ProcessIo {
+        self.last.minus(self.inherited)
     }
 
     /// It may have been seen before it became another program.
@@ -47,9 +52,15 @@ impl Process {
 
     /// What it has moved since the mark.
     pub fn io_since_mark(&self) -> ProcessIo {
-        self.io().minus(self.marked)
+        self.total().minus(ProcessIo {
+            read_bytes: self.first.read_bytes.max(self.marked.read_bytes),
+            write_bytes: self.first.write_bytes.max(self.marked.write_bytes),
+        })
     }
 }
+
+/// Bytes of each process at an instant.
+pub type ProcessTotals = HashMap<ProcessKey, ProcessIo>;
 
 /// The processes that run, and those that moved much and ended.
 #[derive(Debug, Default)]
@@ -136,7 +147,21 @@ impl Processes {
 
     /// Begins to count again, beside what is counted since the first sample.
     pub fn mark(&mut self) {
-        self.all.values_mut().for_each(|process| process.marked = process.io());
+        self.all.values_mut().for_each(|process| process.marked = process.total());
+    }
+
+    /// What each has moved since it started: where a window may begin.
+    pub fn totals(&self) -> ProcessTotals {
+        self.all.iter().map(|(key, process)| (*key, process.total())).collect()
+    }
+
+    /// Counts from earlier totals on, and forgets the processes that ended before.
+    pub fn begin_at(&mut self, totals: &ProcessTotals) {
+        for (key, process) in &mut self.all {
+            process.first = totals.get(key).copied().unwrap_or(process.first);
+        }
+        let running = &self.running;
+        self.all.retain(|key, process| running.get(&key.pid) == Some(key) || process.io().bytes() > 0);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Process> {

@@ -41,6 +41,17 @@ impl Queued {
         }
     }
 
+    /// What was added since an earlier count. A user that the kernel's table forgot and counts again begins at 0.
+    #[must_use]
+    pub fn minus(self, earlier: Queued) -> Queued {
+        Queued {
+            reads: self.reads.saturating_sub(earlier.reads),
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
+            writes: self.writes.saturating_sub(earlier.writes),
+            write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
+        }
+    }
+
     /// Reads and writes.
     pub fn ios(self) -> u64 {
         self.reads.saturating_add(self.writes)

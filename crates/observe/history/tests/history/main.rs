@@ -6,6 +6,7 @@ mod damaged;
 mod defects_of_others;
 mod guide;
 mod interrupted;
+mod judged;
 mod life;
 mod packing;
 mod processes;

@@ -1,5 +1,6 @@
 //! Headroom as its users meet it: the binary, run from outside, on real storage and a real database.
 
+mod agent;
 mod analyze;
 mod arguments;
 mod chart;

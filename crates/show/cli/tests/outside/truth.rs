@@ -5,7 +5,7 @@
 //! The device is a loop device that a cgroup holds at 2,000 reads a second, before it is measured, once for all
 //! databases: a slow disk whose capability is exactly known.
 
-mod engines;
+pub mod engines;
 mod headroom;
 mod neighbours;
 mod untimed_log;

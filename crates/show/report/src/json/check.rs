@@ -7,22 +7,21 @@ use crate::volumes::{VolumeRow, volumes};
 use crate::{Check, number};
 use filestats::{Delta, Figure, Reason};
 use serde_json::{Value, json};
-use verdict::{CapUse, Figures, LogTiming, Moment};
+use verdict::{CapUse, Evidence, Figures, LogTiming, Moment};
+
+/// One number that supports a verdict.
+pub(super) fn evidence(fact: &Evidence) -> Value {
+    let (at, at_time) = (fact.at, number::rfc3339(fact.at));
+    json!({
+        "what": fact.what, "value": fact.value, "unit": fact.unit, "source": fact.source,
+        "at": at, "at_time": at_time,
+    })
+}
 
 /// A verdict with its evidence, the files, the curves and the course.
 pub fn check(check: &Check) -> Value {
     let verdict = &check.verdict;
-    let evidence: Vec<Value> = verdict
-        .evidence
-        .iter()
-        .map(|fact| {
-            let (at, at_time) = (fact.at, number::rfc3339(fact.at));
-            json!({
-                "what": fact.what, "value": fact.value, "unit": fact.unit, "source": fact.source,
-                "at": at, "at_time": at_time,
-            })
-        })
-        .collect();
+    let evidence: Vec<Value> = verdict.evidence.iter().map(evidence).collect();
     let moments: Vec<Value> = check.observation.moments.iter().map(moment).collect();
     let target = check.capability.as_ref().map(|capability| plain(&capability.target));
     json!({

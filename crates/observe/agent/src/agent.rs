@@ -1,0 +1,346 @@
+use crate::capabilities::Capabilities;
+use crate::judgement::SubjectJudgement;
+use crate::keeper::Keeper;
+use crate::watcher::{Message, Report, Watcher, clocks};
+use crate::{Event, WatchedSource};
+use filestats::ServiceLevel;
+use history::{Error, History};
+use incidents::{Clocks, Incident, Judgement, Subject, Tracker};
+use metrics::{AgentState, SourceState, SubjectState};
+use record::Supervisor;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use verdict::VerdictKind;
+
+/// How an agent works.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Between two judgements.
+    pub every: Duration,
+    /// What is judged: the newest moments, so long.
+    pub window: Duration,
+    /// How long to work; without end where it is `None`.
+    pub duration: Option<Duration>,
+    /// What was promised.
+    pub service_level: ServiceLevel,
+    /// When incidents are opened and closed.
+    pub incidents: incidents::Settings,
+}
+
+/// Judges databases all the time.
+pub struct Agent {
+    keeper: Keeper,
+    settings: Settings,
+    state: Arc<Mutex<AgentState>>,
+    supervisor: Supervisor,
+    capabilities: Arc<Mutex<Capabilities>>,
+    /// By the number of its thread.
+    watched: BTreeMap<u64, Watched>,
+    subjects: BTreeMap<Subject, Followed>,
+    /// Incidents that were open when the agent was ended, until their subject is judged again.
+    resumed: Vec<Incident>,
+    next_watcher: u64,
+}
+
+/// A source that is watched.
+struct Watched {
+    identity: String,
+    stop: Arc<AtomicBool>,
+    last_message: Instant,
+    /// Why it gives nothing; `None` while it gives counters or before its first message.
+    failing: Option<String>,
+    began: bool,
+}
+
+/// A database on a volume.
+struct Followed {
+    tracker: Tracker,
+    watcher: u64,
+    verdict: Option<VerdictKind>,
+    /// The last minute that was kept.
+    minute: u64,
+}
+
+/// The most messages in the queue: each thread sends one in a few seconds.
+const WAITING_MAX: usize = 256;
+/// How often `stop` is checked.
+const NAP: Duration = Duration::from_millis(200);
+/// Between two searches for sources.
+const SOURCES_EVERY: Duration = Duration::from_secs(30);
+/// The most sources that are watched: a thread and a connection each. Further ones are left out.
+const SOURCES_MAX: usize = 200;
+/// Between two notes that nothing is known of a source that hangs.
+const SILENCE_EVERY: Duration = Duration::from_secs(5);
+const MINUTE_NS: u64 = 60_000_000_000;
+
+impl Agent {
+    /// An agent that keeps what it finds in `history`, and goes on with the incidents that are open there. `capabilities` is the
+    /// same history, opened once more to read. What it knows is in `state`.
+    ///
+    /// # Errors
+    /// The history cannot be read.
+    pub fn new(
+        history: History,
+        capabilities: History,
+        settings: Settings,
+        state: Arc<Mutex<AgentState>>,
+    ) -> Result<Agent, Error> {
+        let resumed = history.open_incidents()?.into_iter().map(|(_, incident)| incident).collect();
+        Ok(Agent {
+            keeper: Keeper::new(history),
+            settings,
+            state,
+            supervisor: Supervisor::from_environment(),
+            capabilities: Arc::new(Mutex::new(Capabilities::new(capabilities))),
+            watched: BTreeMap::new(),
+            subjects: BTreeMap::new(),
+            resumed,
+            next_watcher: 0,
+        })
+    }
+
+    /// Judges until `stop` is set or the time is over. `sources` lists the databases that are there now; it is called every
+    /// 30 s.
+    pub fn run(
+        mut self,
+        sources: &mut dyn FnMut() -> Vec<WatchedSource>,
+        stop: &AtomicBool,
+        log: &mut dyn FnMut(Event<'_>),
+    ) {
+        let began = Instant::now();
+        let (to, messages) = sync_channel(WAITING_MAX);
+        let end = self.settings.duration.and_then(|longest| began.checked_add(longest));
+        let (mut sources_at, mut alive, mut silence_at) = (began, began, began + SILENCE_EVERY);
+        self.supervisor.ready();
+        while !stop.load(Relaxed) && end.is_none_or(|end| Instant::now() < end) {
+            if Instant::now() >= sources_at {
+                sources_at = Instant::now() + SOURCES_EVERY;
+                self.follow_sources(sources(), &to, log);
+            }
+            self.receive(&messages, log);
+            if Instant::now() >= silence_at {
+                silence_at = Instant::now() + SILENCE_EVERY;
+                self.notice_silence(log);
+            }
+            self.keeper.save(log);
+            if self.supervisor.watchdog().is_some_and(|often| alive.elapsed() >= often) {
+                alive = Instant::now();
+                self.supervisor.alive();
+            }
+        }
+        self.finish(log);
+    }
+
+    fn receive(&mut self, messages: &Receiver<Message>, log: &mut dyn FnMut(Event<'_>)) {
+        let first = messages.recv_timeout(NAP).ok();
+        for message in first.into_iter().chain(messages.try_iter().take(WAITING_MAX)) {
+            self.hear(message, log);
+        }
+    }
+
+    /// Begins to watch sources that are new, and ends to watch those that are not there any more.
+    fn follow_sources(
+        &mut self,
+        there: Vec<WatchedSource>,
+        to: &SyncSender<Message>,
+        log: &mut dyn FnMut(Event<'_>),
+    ) {
+        let is_there = |identity: &str| there.iter().any(|source| source.identity == identity);
+        let gone: Vec<u64> =
+            self.watched.iter().filter(|(_, one)| !is_there(&one.identity)).map(|(at, _)| *at).collect();
+        let forgotten: Vec<Incident> =
+            self.resumed.extract_if(.., |open| !is_there(&open.subject.database)).collect();
+        gone.into_iter().for_each(|watcher| self.end_watcher(watcher, log));
+        for incident in forgotten {
+            let mut tracker = Tracker::new(incident.subject.clone(), self.settings.incidents);
+            tracker.resume(Some(incident), None, clocks());
+            self.note(tracker.end(), log);
+        }
+        for source in there {
+            let known = self.watched.values().any(|one| one.identity == source.identity);
+            if !known && self.watched.len() < SOURCES_MAX {
+                self.begin_watcher(source, to);
+            }
+        }
+    }
+
+    fn begin_watcher(&mut self, source: WatchedSource, to: &SyncSender<Message>) {
+        let number = self.next_watcher;
+        self.next_watcher += 1;
+        let stop = Arc::new(AtomicBool::new(false));
+        let watched = Watched {
+            identity: source.identity.clone(),
+            stop: stop.clone(),
+            last_message: Instant::now(),
+            failing: None,
+            began: false,
+        };
+        self.watched.insert(number, watched);
+        let watcher = Watcher {
+            number,
+            source,
+            every: self.settings.every,
+            window: self.settings.window,
+            service_level: self.settings.service_level,
+            capabilities: self.capabilities.clone(),
+            to: to.clone(),
+            stop,
+        };
+        // Detached: at the end one may still hang in a server that does not answer.
+        std::thread::spawn(move || watcher.run());
+    }
+
+    fn end_watcher(&mut self, number: u64, log: &mut dyn FnMut(Event<'_>)) {
+        let Some(watched) = self.watched.remove(&number) else { return };
+        watched.stop.store(true, Relaxed);
+        log(Event::Gone { source: &watched.identity });
+        lock(&self.state).sources.remove(&watched.identity);
+        let of_it = self.subjects.iter().filter(|(_, followed)| followed.watcher == number);
+        let of_it: Vec<Subject> = of_it.map(|(subject, _)| subject.clone()).collect();
+        for subject in of_it {
+            let event = self.subjects.remove(&subject).and_then(|mut followed| followed.tracker.end());
+            lock(&self.state).subjects.remove(&subject);
+            self.keeper.waiting().changes.push((subject, clocks().unix_ns, None));
+            self.note(event, log);
+        }
+    }
+
+    fn hear(&mut self, message: Message, log: &mut dyn FnMut(Event<'_>)) {
+        let Message { watcher, at, report } = message;
+        // One that was ended may have sent a last message.
+        let Some(watched) = self.watched.get_mut(&watcher) else { return };
+        watched.last_message = Instant::now();
+        match report {
+            Report::Judged { volumes, took } => {
+                let again = watched.failing.take().is_some();
+                if again || !std::mem::replace(&mut watched.began, true) {
+                    let mounts = volumes.iter().map(|volume| volume.subject.mount.as_str()).collect();
+                    log(Event::Watching { source: &watched.identity, mounts });
+                }
+                let mut state = lock(&self.state);
+                let source = state.sources.entry(watched.identity.clone()).or_default();
+                (source.up, source.last_success_unix_ns) = (true, Some(at.unix_ns));
+                source.collection_s = Some(took.as_secs_f64());
+                drop(state);
+                volumes.into_iter().for_each(|volume| self.judged(watcher, at, volume, log));
+            }
+            Report::Nothing { why } => self.nothing(watcher, at, why, log),
+        }
+    }
+
+    /// The volume of a database was judged.
+    fn judged(&mut self, watcher: u64, at: Clocks, volume: SubjectJudgement, log: &mut dyn FnMut(Event<'_>)) {
+        let subject = volume.subject.clone();
+        if !self.subjects.contains_key(&subject) {
+            let followed = self.follow(&subject, watcher, at);
+            self.subjects.insert(subject.clone(), followed);
+        }
+        let Some(followed) = self.subjects.get_mut(&subject) else { return };
+        let waiting = self.keeper.waiting();
+        if followed.verdict != Some(volume.verdict) {
+            followed.verdict = Some(volume.verdict);
+            waiting.changes.push((subject.clone(), at.unix_ns, followed.verdict));
+        }
+        let minute = at.unix_ns / MINUTE_NS;
+        let is_new_minute = minute != followed.minute;
+        if is_new_minute {
+            followed.minute = minute;
+            waiting.minutes.push((subject.clone(), minute, volume.readings));
+        }
+        let judgement = Judgement { at, standing: volume.standing, detail: volume.detail };
+        let event = followed.tracker.judged(&judgement);
+        let open = followed.tracker.open().cloned();
+        let mut state = lock(&self.state);
+        if let Some(capability) = volume.capability {
+            state.capabilities.insert(subject.mount.clone(), capability);
+        }
+        let judged = SubjectState {
+            verdict: volume.verdict,
+            confidence: volume.confidence,
+            judged_unix_ns: at.unix_ns,
+            utilisation: volume.readings.utilisation,
+            outstanding: volume.readings.outstanding,
+            read: volume.read,
+            commit: volume.commit,
+            incident_open: open.is_some(),
+        };
+        state.subjects.insert(subject, judged);
+        drop(state);
+        if event.is_some() {
+            self.note(event, log);
+        } else if let Some(open) = open.filter(|_| is_new_minute) {
+            // An agent that is killed loses a minute of what it knows of an open incident.
+            self.keeper.save_incident(open, log);
+        }
+    }
+
+    /// Begins to follow a subject, with the incident that was open when the agent was ended.
+    fn follow(&mut self, subject: &Subject, watcher: u64, at: Clocks) -> Followed {
+        let mut tracker = Tracker::new(subject.clone(), self.settings.incidents);
+        let open = self.resumed.extract_if(.., |open| open.subject == *subject).next();
+        // Without it, a burst that comes again is a new incident.
+        let last_burst = self.keeper.history().last_burst(subject).ok().flatten();
+        tracker.resume(open, last_burst, at);
+        Followed { tracker, watcher, verdict: None, minute: at.unix_ns / MINUTE_NS }
+    }
+
+    /// A source gives nothing.
+    fn nothing(&mut self, watcher: u64, at: Clocks, why: String, log: &mut dyn FnMut(Event<'_>)) {
+        let Some(watched) = self.watched.get_mut(&watcher) else { return };
+        if watched.failing.as_ref() != Some(&why) {
+            log(Event::Nothing { source: &watched.identity, why: &why });
+            watched.failing = Some(why);
+        }
+        let mut state = lock(&self.state);
+        let source: &mut SourceState = state.sources.entry(watched.identity.clone()).or_default();
+        (source.up, source.failures) = (false, source.failures + 1);
+        drop(state);
+        let mut events = Vec::new();
+        for (subject, followed) in self.subjects.iter_mut().filter(|(_, one)| one.watcher == watcher) {
+            lock(&self.state).subjects.remove(subject);
+            if followed.verdict.take().is_some() {
+                self.keeper.waiting().changes.push((subject.clone(), at.unix_ns, None));
+            }
+            events.push(followed.tracker.unknown(at));
+        }
+        events.into_iter().for_each(|event| self.note(event, log));
+    }
+
+    /// A source that hangs sends no message.
+    fn notice_silence(&mut self, log: &mut dyn FnMut(Event<'_>)) {
+        let longest = self.settings.incidents.gap_after;
+        let silent = self.watched.iter().filter(|(_, one)| one.last_message.elapsed() > longest);
+        let silent: Vec<(u64, Option<String>)> =
+            silent.map(|(number, one)| (*number, one.failing.clone())).collect();
+        for (number, failing) in silent {
+            let why = failing.unwrap_or_else(|| format!("no answer for {} s", longest.as_secs()));
+            self.nothing(number, clocks(), why, log);
+        }
+    }
+
+    /// Saves and logs what happened to an incident.
+    fn note(&mut self, event: Option<incidents::Event>, log: &mut dyn FnMut(Event<'_>)) {
+        let Some(event) = event else { return };
+        let id = self.keeper.save_incident(event.incident().clone(), log);
+        log(Event::Incident { id, event: &event });
+    }
+
+    /// Open incidents stay open: another agent goes on with them.
+    fn finish(mut self, log: &mut dyn FnMut(Event<'_>)) {
+        self.supervisor.stopping();
+        self.watched.values().for_each(|watched| watched.stop.store(true, Relaxed));
+        let open: Vec<Incident> =
+            self.subjects.values().filter_map(|one| one.tracker.open().cloned()).collect();
+        for incident in open {
+            self.keeper.save_incident(incident, log);
+        }
+        self.keeper.save(log);
+    }
+}
+
+fn lock(state: &Mutex<AgentState>) -> MutexGuard<'_, AgentState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,173 @@
+//! What is judged of a database at one time, for each of its volumes.
+
+use crate::capabilities::place;
+use capability::Capability;
+use everyday::JudgedVolume;
+use filestats::{Figure, FileInterval, ServiceLevel, WaitInterval};
+use incidents::{BusyFile, BusyProcess, Detail, LongWait, Readings, Standing, Subject};
+use metrics::Latency;
+use std::sync::Arc;
+use std::time::Duration;
+use verdict::{Confidence, Figures, Neighbour, Observation, Verdict, VerdictKind, judge};
+
+/// What was judged of a database on one volume.
+pub struct SubjectJudgement {
+    pub subject: Subject,
+    /// What it means for an incident.
+    pub standing: Standing,
+    /// The verdict on the whole window.
+    pub verdict: VerdictKind,
+    pub confidence: Confidence,
+    /// The figures of the whole window.
+    pub readings: Readings,
+    pub read: Latency,
+    pub commit: Latency,
+    /// What was known of the part of the window that decided.
+    pub detail: Detail,
+    /// What the volume can give.
+    pub capability: Option<Arc<Capability>>,
+}
+
+/// Whether an incident begins or goes on is judged by this part of the window, the newest: a mean over all of it would change too
+/// late.
+const NEWEST_PART: u32 = 4;
+/// The newest part is at least so long: shorter ones have too few I/Os.
+const NEWEST_MIN: Duration = Duration::from_secs(10);
+/// So many files, programs and waits are kept of a moment.
+const NAMED_MAX: usize = 5;
+
+/// The newest part of a window.
+pub fn newest_part(window: Duration) -> Duration {
+    (window / NEWEST_PART).max(NEWEST_MIN).min(window)
+}
+
+/// What is asked beside the volume.
+pub struct Question<'a> {
+    pub database: &'a str,
+    pub window: Duration,
+    pub service_level: &'a ServiceLevel,
+    pub waits: &'a [WaitInterval],
+}
+
+impl SubjectJudgement {
+    /// Judges one volume of a database.
+    pub fn new(volume: JudgedVolume, question: &Question<'_>) -> SubjectJudgement {
+        let JudgedVolume { target, observation, capability, verdict } = volume;
+        let span_ns = u64::try_from(newest_part(question.window).as_nanos()).unwrap_or(u64::MAX);
+        let newest = observation.newest(span_ns);
+        let on_newest = judge(&newest, capability.as_ref(), question.service_level);
+        let standing = Standing::new(on_newest.verdict, verdict.verdict, newest.is_idle());
+        let whole = Measured::new(&observation, capability.as_ref());
+        let decided_by_newest = on_newest.verdict != VerdictKind::CannotSay;
+        let (kind, confidence) = (verdict.verdict, verdict.confidence);
+        let detail = if decided_by_newest {
+            let measured = Measured::new(&newest, capability.as_ref());
+            detail(on_newest, &newest, &measured, question.waits)
+        } else {
+            detail(verdict, &observation, &whole, question.waits)
+        };
+        SubjectJudgement {
+            subject: Subject { mount: place(&target), database: question.database.to_owned() },
+            standing,
+            verdict: kind,
+            confidence,
+            readings: whole.readings,
+            read: whole.read,
+            commit: whole.commit,
+            detail,
+            capability: capability.map(Arc::new),
+        }
+    }
+}
+
+/// The figures of an observation.
+struct Measured {
+    readings: Readings,
+    read: Latency,
+    commit: Latency,
+}
+
+impl Measured {
+    fn new(observation: &Observation, capability: Option<&Capability>) -> Measured {
+        let figures = Figures::from_moments(&observation.moments, capability);
+        let place = figures.reads_place.as_ref();
+        let read = Latency {
+            latency_ns: place.map(|place| place.latency_ns),
+            expected_ns: place.map(|place| place.expected_ns),
+        };
+        let commit_ns = figures.commit_ns();
+        let expected_ns = commit_ns.zip(figures.commit_ratio).map(|(ns, ratio)| ns / ratio);
+        let commit = Latency { latency_ns: commit_ns, expected_ns };
+        let times = |latency: &Latency| {
+            latency.latency_ns.zip(latency.expected_ns).map_or(0.0, |(latency, expected)| latency / expected)
+        };
+        let longest = if times(&commit) > times(&read) { commit } else { read };
+        let known = figures.database.is_some();
+        let readings = Readings {
+            utilisation: figures.utilisation.map(|utilisation| utilisation.value),
+            outstanding: known.then_some(figures.outstanding),
+            latency_ns: longest.latency_ns,
+            expected_ns: longest.expected_ns,
+        };
+        Measured { readings, read, commit }
+    }
+}
+
+fn detail(
+    verdict: Verdict,
+    observation: &Observation,
+    measured: &Measured,
+    waits: &[WaitInterval],
+) -> Detail {
+    Detail {
+        at_unix_ns: observation.ended_unix_ns(),
+        summary: verdict.summary,
+        cause: verdict.cause,
+        confidence: verdict.confidence,
+        readings: measured.readings,
+        evidence: verdict.evidence,
+        next_step: verdict.next_step,
+        files: busiest_files(&observation.files()),
+        processes: observation.neighbours.iter().take(NAMED_MAX).map(busy_process).collect(),
+        waits: longest_waits(waits),
+    }
+}
+
+fn busiest_files(files: &[FileInterval]) -> Vec<BusyFile> {
+    let known = files.iter().filter_map(|file| {
+        let delta = file.interval.known().filter(|delta| delta.counters.operations() > 0)?;
+        let (read, write) = (delta.counters.read, delta.counters.write);
+        let seconds = delta.elapsed_s();
+        let sync_ns = delta.counters.sync.known().and_then(|sync| sync.stall_ns.known()).unwrap_or(0);
+        let stall_ns = read.stall_ns.zip(write.stall_ns, u64::saturating_add).known();
+        let outstanding = stall_ns.map(|ns| ns.saturating_add(sync_ns) as f64 / delta.elapsed_ns as f64);
+        Some(BusyFile {
+            path: file.file.path.clone(),
+            operations_per_s: read.count.saturating_add(write.count) as f64 / seconds,
+            bytes_per_s: read.bytes.saturating_add(write.bytes) as f64 / seconds,
+            outstanding,
+        })
+    });
+    let mut known: Vec<BusyFile> = known.collect();
+    let time = |file: &BusyFile| file.outstanding.unwrap_or(0.0);
+    known.sort_by(|a, b| time(b).total_cmp(&time(a)).then(b.operations_per_s.total_cmp(&a.operations_per_s)));
+    known.truncate(NAMED_MAX);
+    known
+}
+
+fn busy_process(neighbour: &Neighbour) -> BusyProcess {
+    let share = neighbour.part_of(None);
+    BusyProcess { pid: neighbour.pid, command: neighbour.command.clone(), share }
+}
+
+fn longest_waits(waits: &[WaitInterval]) -> Vec<LongWait> {
+    let known = waits.iter().filter_map(|wait| {
+        let Figure::Known(delta) = &wait.interval else { return None };
+        let ns = delta.wait_ns.known().filter(|ns| *ns > 0)?;
+        Some(LongWait { event: wait.event.clone(), sessions: ns as f64 / delta.elapsed_ns as f64 })
+    });
+    let mut known: Vec<LongWait> = known.collect();
+    known.sort_by(|a, b| b.sessions.total_cmp(&a.sessions));
+    known.truncate(NAMED_MAX);
+    known
+}

@@ -1,0 +1,37 @@
+//! Judges each database on each of its volumes all the time, and keeps what it finds in the history.
+//!
+//! ```text
+//! sources() every 30 s ─> a thread each: watcher.rs   Observer::sample() every second, judge_volumes() every few
+//!                              │  judgement.rs        the verdict on the newest part and on the whole window
+//!                              v  a bounded queue
+//!                         agent.rs  Tracker::judged() ─> incidents ─┐
+//!                                   changes, a row a minute        ─┴─> keeper.rs ─> History::save_judged()
+//!                                   AgentState                     ───> /metrics
+//! ```
+//!
+//! Main path: [`Agent::run`] until its flag is set. The verdicts are those of `headroom check`: the same observer, the same
+//! [`everyday::judge_volumes`]. A source that hangs or fails has a gap: no verdict, no incident, and no health.
+//!
+//! It puts no load on storage, and records no counters: that is what `headroom record` is for.
+
+mod agent;
+mod capabilities;
+mod event;
+mod judgement;
+mod keeper;
+mod watcher;
+
+pub use agent::{Agent, Settings};
+pub use event::Event;
+
+use collect::SourceArgument;
+use std::sync::Arc;
+
+/// A database to watch.
+#[derive(Clone)]
+pub struct WatchedSource {
+    /// The same for the same database, whenever it is found: its name in verdicts and incidents, without credentials.
+    pub identity: String,
+    /// How to read it.
+    pub argument: Arc<SourceArgument>,
+}

@@ -1,0 +1,230 @@
+//! The thread of one source.
+
+use crate::WatchedSource;
+use crate::capabilities::Capabilities;
+use crate::judgement::{Question, SubjectJudgement};
+use collect::FileNames;
+use everyday::{Extent, JudgedVolume, Observer, Scope, judge_volumes};
+use filestats::{Reason, ServiceLevel};
+use incidents::Clocks;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use storage::Target;
+
+/// What the thread of a source reports.
+pub struct Message {
+    /// Which thread it is.
+    pub watcher: u64,
+    /// When, on both clocks.
+    pub at: Clocks,
+    pub report: Report,
+}
+
+/// The result of a tick.
+pub enum Report {
+    /// Each volume was judged. `took` is the longest time that a sample of the counters took.
+    Judged { volumes: Vec<SubjectJudgement>, took: Duration },
+    /// The source gives nothing.
+    Nothing { why: String },
+}
+
+/// Between two samples: what a verdict calls a moment.
+const MOMENT: Duration = Duration::from_secs(1);
+/// How often `stop` is checked.
+const NAP: Duration = Duration::from_millis(100);
+/// A longer time between two samples is a gap: an average over it says nothing of its moments.
+const MOMENT_MAX: Duration = Duration::from_secs(5);
+/// After so many failures in a row the source is opened again.
+const FAILURES_MAX: u32 = 3;
+/// Wait before a source that cannot be opened is tried again: twice as long each time.
+const RETRY_FIRST: Duration = Duration::from_secs(5);
+/// The longest such wait: a server that was started again is watched within this time.
+const RETRY_LONGEST: Duration = Duration::from_secs(30);
+
+/// Watches one source until `stop` is set.
+pub struct Watcher {
+    pub number: u64,
+    pub source: WatchedSource,
+    pub every: Duration,
+    pub window: Duration,
+    pub service_level: ServiceLevel,
+    pub capabilities: Arc<Mutex<Capabilities>>,
+    pub to: SyncSender<Message>,
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Why the observer is given up.
+enum Over {
+    /// `stop` was set, or the agent has ended.
+    Stopped,
+    /// It is opened again.
+    OpenAgain,
+}
+
+/// The clocks of this host.
+pub fn clocks() -> Clocks {
+    Clocks { unix_ns: host::unix_ns(), monotonic_ns: host::monotonic_ns() }
+}
+
+impl Watcher {
+    /// Watches, and opens the source again after a failure.
+    pub fn run(self) {
+        let mut retry = RETRY_FIRST;
+        loop {
+            // A panic in one source stops neither the others nor, permanently, this one.
+            let watched = catch_unwind(AssertUnwindSafe(|| self.watch_once(&mut retry)));
+            match watched {
+                Ok(Over::Stopped) => return,
+                Ok(Over::OpenAgain) => {}
+                Err(_) => {
+                    let why = "a fault of Headroom: the backtrace is on stderr".to_owned();
+                    if self.send(Report::Nothing { why }).is_err() {
+                        return;
+                    }
+                }
+            }
+            if !self.sleep_until(Instant::now() + retry) {
+                return;
+            }
+        }
+    }
+
+    fn watch_once(&self, retry: &mut Duration) -> Over {
+        let observer = match self.open() {
+            Ok(observer) => observer,
+            Err(why) => {
+                *retry = (*retry * 2).min(RETRY_LONGEST);
+                return match self.send(Report::Nothing { why }) {
+                    Ok(()) => Over::OpenAgain,
+                    Err(AgentEnded) => Over::Stopped,
+                };
+            }
+        };
+        *retry = RETRY_FIRST;
+        self.watch(observer)
+    }
+
+    fn open(&self) -> Result<Observer<'static>, String> {
+        let with_remedy = |error: &dyn ToString, remedy: Option<String>| match remedy {
+            Some(remedy) => format!("{}; {remedy}", error.to_string()),
+            None => error.to_string(),
+        };
+        let opened = self.source.argument.open(&[], &FileNames::default());
+        let source = opened.map_err(|error| with_remedy(&error, error.remedy().map(Into::into)))?;
+        let dir = source.directory().ok_or("it does not say on which storage of this host its files lie")?;
+        let target = Target::open(dir).map_err(|error| error.to_string())?;
+        Ok(Observer::new(source, target, Scope::All).with_extent(Extent::Window(self.window)))
+    }
+
+    /// Samples every second, and judges every few.
+    fn watch(&self, mut observer: Observer<'static>) -> Over {
+        let (mut failures, mut longest) = (0_u32, Duration::ZERO);
+        let mut last: Option<Clocks> = None;
+        let mut due = Instant::now();
+        let mut judge_at = due + self.every;
+        loop {
+            let now = clocks();
+            let gap_ns = MOMENT_MAX.as_nanos() as u64;
+            if last.is_some_and(|last| now.since(&last).is_none_or(|ns| ns > gap_ns)) {
+                observer.forget();
+            }
+            let began = Instant::now();
+            match observer.sample(None) {
+                Ok(()) => (failures, last) = (0, Some(now)),
+                Err(error) => {
+                    observer.forget();
+                    failures += 1;
+                    let sent = self.send(Report::Nothing { why: error.to_string() });
+                    match sent {
+                        Err(AgentEnded) => return Over::Stopped,
+                        Ok(()) if failures >= FAILURES_MAX => return Over::OpenAgain,
+                        Ok(()) => {}
+                    }
+                }
+            }
+            longest = longest.max(began.elapsed());
+            if failures == 0 && Instant::now() >= judge_at {
+                judge_at = next_tick(judge_at, self.every);
+                if let Some(over) = self.judge(&mut observer, std::mem::take(&mut longest)) {
+                    return over;
+                }
+            }
+            due = next_tick(due, MOMENT);
+            if !self.sleep_until(due) {
+                return Over::Stopped;
+            }
+        }
+    }
+
+    fn judge(&self, observer: &mut Observer<'static>, took: Duration) -> Option<Over> {
+        let capabilities = &self.capabilities;
+        let known = |target: &Target| {
+            let mut capabilities = capabilities.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok::<_, Infallible>(capabilities.find(target).map(|known| (*known).clone()))
+        };
+        let Ok(volumes) = judge_volumes(observer, &self.service_level, known);
+        let restarted = volumes.iter().any(has_restarted);
+        let waits = observer.waits();
+        let question = Question {
+            database: &self.source.identity,
+            window: self.window,
+            service_level: &self.service_level,
+            waits: &waits,
+        };
+        let volumes: Vec<SubjectJudgement> =
+            volumes.into_iter().map(|volume| SubjectJudgement::new(volume, &question)).collect();
+        match self.send(Report::Judged { volumes, took }) {
+            Err(AgentEnded) => Some(Over::Stopped),
+            // It has other processes now, whose log and neighbours are to be watched.
+            Ok(()) => restarted.then_some(Over::OpenAgain),
+        }
+    }
+
+    fn sleep_until(&self, due: Instant) -> bool {
+        while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            if self.stop.load(Relaxed) {
+                return false;
+            }
+            std::thread::sleep(left.min(NAP));
+        }
+        !self.stop.load(Relaxed)
+    }
+
+    /// Queues a report. One that does not fit is dropped: the next one says more.
+    fn send(&self, report: Report) -> Result<(), AgentEnded> {
+        match self.to.try_send(Message { watcher: self.number, at: clocks(), report }) {
+            Ok(()) | Err(TrySendError::Full(_)) => Ok(()),
+            Err(TrySendError::Disconnected(_)) => Err(AgentEnded),
+        }
+    }
+}
+
+/// No thread reads the queue any more.
+struct AgentEnded;
+
+/// Whether the server restarted in a moment of the window.
+fn has_restarted(volume: &JudgedVolume) -> bool {
+    volume.observation.gaps().any(|reason| reason == Reason::Restart)
+}
+
+/// The next tick that is not over; missed ones are not made up for.
+fn next_tick(last: Instant, every: Duration) -> Instant {
+    let passed = last.elapsed().as_nanos() / every.as_nanos().max(1);
+    last + every.saturating_mul(u32::try_from(passed + 1).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missed_ticks_are_not_made_up_for() {
+        let every = Duration::from_secs(5);
+        let last = Instant::now().checked_sub(Duration::from_secs(12)).unwrap();
+        assert_eq!(next_tick(last, every) - last, Duration::from_secs(15));
+    }
+}

@@ -1,0 +1,218 @@
+//! What the agent judges: changes of verdicts, a row a minute, incidents.
+//!
+//! All that a tick adds is one transaction. Each table has a bound by the number of its rows, so that a clock that is set
+//! ahead removes nothing.
+
+use crate::exact::{Exact, Json, Word, exact};
+use crate::statements::{first_row, rows};
+use crate::{Error, History};
+use incidents::{Incident, Readings, Subject};
+use rusqlite::{Connection, Row, named_params};
+use serde::{Deserialize, Serialize};
+use verdict::VerdictKind;
+
+/// The number of an incident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct IncidentId(pub i64);
+
+/// What was judged since the last save.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judged {
+    /// Verdicts that differ from those before; `None` where nothing is known from then on.
+    pub changes: Vec<(Subject, u64, Option<VerdictKind>)>,
+    /// The figures of minutes, each by the number of minutes since 1970 at its end.
+    pub minutes: Vec<(Subject, u64, Readings)>,
+    /// Incidents that began or changed. One that is kept, by subject and beginning, is replaced.
+    pub incidents: Vec<Incident>,
+}
+
+impl Judged {
+    /// Whether there is nothing to save.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.minutes.is_empty() && self.incidents.is_empty()
+    }
+}
+
+/// Minutes kept of each subject: a month.
+const MINUTES_MAX: u32 = 31 * 24 * 60;
+/// Changes kept of each subject: one in five minutes for a month.
+const CHANGES_MAX: u32 = 8_928;
+/// Closed incidents kept, of all subjects: about 40 MB at most.
+const INCIDENTS_MAX: u32 = 5_000;
+
+impl History {
+    /// Saves what was judged. Returns the numbers of the incidents, in their order.
+    ///
+    /// # Errors
+    /// Where the file cannot be written; then nothing of it was saved.
+    pub fn save_judged(&mut self, judged: &Judged) -> Result<Vec<IncidentId>, Error> {
+        self.transact("save what was judged", |transaction| {
+            for (subject, at_unix_ns, verdict) in &judged.changes {
+                let change = "INSERT OR REPLACE INTO verdict_changes VALUES (?, ?, ?)";
+                let values = (subject_id(transaction, subject)?, Exact(*at_unix_ns), verdict.map(Word));
+                transaction.prepare_cached(change)?.execute(values)?;
+            }
+            for (subject, minute, readings) in &judged.minutes {
+                save_minute(transaction, subject, *minute, readings)?;
+            }
+            judged.incidents.iter().map(|incident| save_incident(transaction, incident)).collect()
+        })
+    }
+
+    /// All incidents, the newest first.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn incidents(&self, limit: usize) -> Result<Vec<(IncidentId, Incident)>, Error> {
+        let query = "SELECT id, json FROM incidents ORDER BY started_unix_ns DESC, id DESC LIMIT ?";
+        self.rows("list incidents", query, [limit as i64], numbered)
+    }
+
+    /// The incidents that are open.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn open_incidents(&self) -> Result<Vec<(IncidentId, Incident)>, Error> {
+        let query = "SELECT id, json FROM incidents WHERE ended_unix_ns IS NULL ORDER BY id";
+        self.rows("list open incidents", query, [], numbered)
+    }
+
+    /// An incident; `None` where there is none of that number.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn incident(&self, id: IncidentId) -> Result<Option<Incident>, Error> {
+        let query = "SELECT json FROM incidents WHERE id = ?";
+        self.first_row("read an incident", query, [id.0], |row| row.get(0).map(|Json(incident)| incident))
+    }
+
+    /// The last closed burst of a subject.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn last_burst(&self, subject: &Subject) -> Result<Option<Incident>, Error> {
+        let query = "SELECT json FROM incidents i JOIN subjects s ON s.id = i.subject \
+             WHERE s.mount = ? AND s.database_name = ? AND verdict = ? AND ended_unix_ns IS NOT NULL \
+             ORDER BY started_unix_ns DESC LIMIT 1";
+        let values = (&subject.mount, &subject.database, Word(VerdictKind::Burst));
+        self.first_row("read the last burst", query, values, |row| row.get(0).map(|Json(incident)| incident))
+    }
+
+    /// The figures of a subject from one minute to another, both included.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn judged_minutes(
+        &self,
+        subject: &Subject,
+        from: u64,
+        until: u64,
+    ) -> Result<Vec<(u64, Readings)>, Error> {
+        let query = "SELECT m.* FROM judged_minutes m JOIN subjects s ON s.id = m.subject \
+             WHERE s.mount = ? AND s.database_name = ? AND minute BETWEEN ? AND ? ORDER BY minute";
+        let values = (&subject.mount, &subject.database, Exact(from), Exact(until));
+        self.rows("read judged minutes", query, values, |row| Ok((exact(row, "minute")?, readings(row)?)))
+    }
+
+    /// The changes of a subject's verdict, the oldest first.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn verdict_changes(&self, subject: &Subject) -> Result<Vec<(u64, Option<VerdictKind>)>, Error> {
+        let query = "SELECT at_unix_ns, verdict FROM verdict_changes c JOIN subjects s ON s.id = c.subject \
+             WHERE s.mount = ? AND s.database_name = ? ORDER BY at_unix_ns";
+        self.rows("read changes of verdicts", query, (&subject.mount, &subject.database), |row| {
+            Ok((exact(row, 0)?, row.get::<_, Option<Word<_>>>(1)?.map(|Word(verdict)| verdict)))
+        })
+    }
+
+    /// Removes what is beyond the bounds, the oldest first; open incidents stay.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn remove_old_judged(&mut self) -> Result<(), Error> {
+        self.transact("remove old judgements", |transaction| {
+            for id in rows(transaction, "SELECT id FROM subjects", [], |row| row.get::<_, i64>(0))? {
+                for (table, column, most) in
+                    [("judged_minutes", "minute", MINUTES_MAX), ("verdict_changes", "at_unix_ns", CHANGES_MAX)]
+                {
+                    let remove = format!(
+                        "DELETE FROM {table} WHERE subject = :id AND {column} <= \
+                         (SELECT {column} FROM {table} WHERE subject = :id ORDER BY {column} DESC LIMIT 1 OFFSET :most)"
+                    );
+                    let values = named_params! { ":id": id, ":most": most };
+                    transaction.prepare_cached(&remove)?.execute(values)?;
+                }
+            }
+            let remove = "DELETE FROM incidents WHERE ended_unix_ns IS NOT NULL AND id <= \
+                 (SELECT id FROM incidents WHERE ended_unix_ns IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?)";
+            transaction.execute(remove, [INCIDENTS_MAX]).map(drop)
+        })
+    }
+}
+
+fn subject_id(connection: &Connection, subject: &Subject) -> rusqlite::Result<i64> {
+    let values = (&subject.mount, &subject.database);
+    let find = "SELECT id FROM subjects WHERE mount = ? AND database_name = ?";
+    match first_row(connection, find, values, |row| row.get(0))? {
+        Some(id) => Ok(id),
+        None => connection
+            .prepare_cached("INSERT INTO subjects (mount, database_name) VALUES (?, ?)")?
+            .insert(values),
+    }
+}
+
+fn save_minute(
+    connection: &Connection,
+    subject: &Subject,
+    minute: u64,
+    readings: &Readings,
+) -> rusqlite::Result<()> {
+    let whole =
+        |value: Option<f64>, unit: f64| value.filter(|it| it.is_finite()).map(|it| (it * unit) as i64);
+    let values = (
+        subject_id(connection, subject)?,
+        Exact(minute),
+        whole(readings.utilisation, MILLIONTHS),
+        whole(readings.outstanding, MILLIONTHS),
+        whole(readings.latency_ns, 1.0),
+        whole(readings.expected_ns, 1.0),
+    );
+    let save = "INSERT OR REPLACE INTO judged_minutes VALUES (?, ?, ?, ?, ?, ?)";
+    connection.prepare_cached(save)?.execute(values).map(drop)
+}
+
+const MILLIONTHS: f64 = 1e6;
+
+fn readings(row: &Row<'_>) -> rusqlite::Result<Readings> {
+    let value = |column: &str, unit: f64| -> rusqlite::Result<Option<f64>> {
+        Ok(row.get::<_, Option<i64>>(column)?.map(|it| it as f64 / unit))
+    };
+    Ok(Readings {
+        utilisation: value("utilisation_millionths", MILLIONTHS)?,
+        outstanding: value("outstanding_millionths", MILLIONTHS)?,
+        latency_ns: value("latency_ns", 1.0)?,
+        expected_ns: value("expected_ns", 1.0)?,
+    })
+}
+
+fn save_incident(connection: &Connection, incident: &Incident) -> rusqlite::Result<IncidentId> {
+    let save = "INSERT INTO incidents (subject, verdict, started_unix_ns, ended_unix_ns, json) \
+         VALUES (:subject, :verdict, :started, :ended, :json) \
+         ON CONFLICT (subject, started_unix_ns) DO UPDATE \
+         SET verdict = :verdict, ended_unix_ns = :ended, json = :json RETURNING id";
+    let values = named_params! {
+        ":subject": subject_id(connection, &incident.subject)?,
+        ":verdict": Word(incident.verdict),
+        ":started": Exact(incident.started_unix_ns),
+        ":ended": incident.ended_unix_ns.map(Exact),
+        ":json": Json(incident),
+    };
+    connection.prepare_cached(save)?.query_row(values, |row| row.get(0)).map(IncidentId)
+}
+
+fn numbered(row: &Row<'_>) -> rusqlite::Result<(IncidentId, Incident)> {
+    let Json(incident) = row.get("json")?;
+    Ok((IncidentId(row.get("id")?), incident))
+}

@@ -1,0 +1,143 @@
+//! What the agent judged: each incident is kept once, however often it is saved; the tables are bounded.
+
+use history::{History, Judged};
+use incidents::{Clocks, Detail, Event, Incident, Judgement, Readings, Settings, Standing, Subject, Tracker};
+use tempfile::TempDir;
+use verdict::{Confidence, VerdictKind};
+
+const S: u64 = 1_000_000_000;
+
+fn subject(mount: &str) -> Subject {
+    Subject { mount: mount.into(), database: "postgres:".into() }
+}
+
+fn history() -> (TempDir, History) {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::open(&dir.path().join("history.db")).unwrap();
+    (dir, history)
+}
+
+/// An incident that is open, and the same closed.
+fn incident(subject: Subject, kind: VerdictKind, began_s: u64) -> (Incident, Incident) {
+    let mut tracker = Tracker::new(subject, Settings::default());
+    let mut incidents = Vec::new();
+    for tick in 0..30 {
+        let at = Clocks { unix_ns: (began_s + tick * 5) * S, monotonic_ns: tick * 5 * S };
+        let standing = if tick < 10 { Standing::Bad(kind) } else { Standing::Fine };
+        let detail = Detail {
+            at_unix_ns: at.unix_ns,
+            summary: "a cap holds the storage back".into(),
+            cause: None,
+            confidence: Confidence::High,
+            readings: Readings { utilisation: Some(0.1 + 0.2), ..Readings::default() },
+            evidence: vec![],
+            next_step: "raise it".into(),
+            files: vec![],
+            processes: vec![],
+            waits: vec![],
+        };
+        let event = tracker.judged(&Judgement { at, standing, detail });
+        incidents.extend(event.as_ref().map(Event::incident).cloned());
+    }
+    let [open, closed] = <[Incident; 2]>::try_from(incidents).unwrap();
+    (open, closed)
+}
+
+#[test]
+fn an_incident_that_is_saved_again_is_still_one_and_comes_back_exactly() {
+    let (_dir, mut history) = history();
+    let (open, closed) = incident(subject("/data"), VerdictKind::Throttled, 1_000);
+    let save = |history: &mut History, one: &Incident| {
+        history.save_judged(&Judged { incidents: vec![one.clone()], ..Judged::default() }).unwrap()
+    };
+    let first = save(&mut history, &open);
+    assert_eq!(history.open_incidents().unwrap(), [(first[0], open)]);
+    let second = save(&mut history, &closed);
+    assert_eq!(first, second);
+    assert_eq!(history.incidents(10).unwrap(), [(first[0], closed.clone())]);
+    assert_eq!(history.incident(first[0]).unwrap(), Some(closed));
+    assert!(history.open_incidents().unwrap().is_empty());
+    assert_eq!(history.incident(history::IncidentId(77)).unwrap(), None);
+}
+
+#[test]
+fn the_last_burst_is_that_of_the_subject() {
+    let (_dir, mut history) = history();
+    let (_, old) = incident(subject("/data"), VerdictKind::Burst, 1_000);
+    let (_, new) = incident(subject("/data"), VerdictKind::Burst, 5_000);
+    let (_, other) = incident(subject("/log"), VerdictKind::Burst, 9_000);
+    let (open, _) = incident(subject("/data"), VerdictKind::Burst, 9_500);
+    let incidents = vec![new.clone(), old, other, open];
+    history.save_judged(&Judged { incidents, ..Judged::default() }).unwrap();
+    assert_eq!(history.last_burst(&subject("/data")).unwrap(), Some(new));
+    assert_eq!(history.last_burst(&subject("/elsewhere")).unwrap(), None);
+}
+
+#[test]
+fn minutes_and_changes_come_back_and_what_is_unknown_stays_so() {
+    let (_dir, mut history) = history();
+    let readings = Readings {
+        utilisation: Some(0.25),
+        outstanding: Some(f64::INFINITY),
+        latency_ns: Some(1_500_000.0),
+        expected_ns: None,
+    };
+    let data = subject("/data");
+    let judged = Judged {
+        changes: vec![(data.clone(), 60 * S, Some(VerdictKind::Healthy)), (data.clone(), 90 * S, None)],
+        minutes: vec![(data.clone(), 1, readings), (data.clone(), 2, Readings::default())],
+        incidents: vec![],
+    };
+    assert!(!judged.is_empty());
+    history.save_judged(&judged).unwrap();
+    let known = Readings { outstanding: None, ..readings };
+    assert_eq!(history.judged_minutes(&data, 0, 1).unwrap(), [(1, known)]);
+    assert_eq!(history.judged_minutes(&data, 2, 9).unwrap(), [(2, Readings::default())]);
+    let changes = [(60 * S, Some(VerdictKind::Healthy)), (90 * S, None)];
+    assert_eq!(history.verdict_changes(&data).unwrap(), changes);
+}
+
+#[test]
+fn a_month_of_minutes_is_kept_and_takes_little_space() {
+    let (dir, mut history) = history();
+    let path = dir.path().join("history.db");
+    let bytes = || std::fs::metadata(&path).unwrap().len();
+    let readings = |minute: u64| Readings {
+        utilisation: Some((minute % 997) as f64 / 1e3),
+        outstanding: Some((minute % 89) as f64 / 7.0),
+        latency_ns: Some(350_000.0 + (minute % 1_009) as f64 * 977.0),
+        expected_ns: Some(280_000.0),
+    };
+    let month = 31 * 24 * 60;
+    let before = bytes();
+    let data = subject("/data");
+    for day in 0..62 {
+        let minutes = (day * 1_440..(day + 1) * 1_440).map(|at| (data.clone(), at, readings(at))).collect();
+        history.save_judged(&Judged { minutes, ..Judged::default() }).unwrap();
+        history.remove_old_judged().unwrap();
+    }
+    let kept = history.judged_minutes(&data, 0, u64::MAX >> 1).unwrap();
+    assert_eq!((kept.len(), kept[0].0), (month, month as u64));
+    rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let a_month = bytes() - before;
+    println!("a month of one subject: {} KiB", a_month >> 10);
+    // 15 of them (5 volumes, 3 databases) in 40 MB.
+    assert!(a_month < 40_000_000 / 15, "{a_month}");
+}
+
+#[test]
+fn old_incidents_go_and_open_ones_stay() {
+    let (_dir, mut history) = history();
+    let (open, _) = incident(subject("/data"), VerdictKind::Throttled, 1);
+    let (_, closed) = incident(subject("/data"), VerdictKind::Throttled, 2);
+    let at = |number: u64| {
+        let mut incident = closed.clone();
+        incident.started_unix_ns = number * S;
+        incident
+    };
+    let incidents = std::iter::once(open.clone()).chain((10..5_500).map(at)).collect();
+    history.save_judged(&Judged { incidents, ..Judged::default() }).unwrap();
+    history.remove_old_judged().unwrap();
+    assert_eq!(history.incidents(10_000).unwrap().len(), 5_001);
+    assert_eq!(history.open_incidents().unwrap()[0].1, open);
+}

@@ -1,0 +1,232 @@
+//! `headroom agent` with real servers on real block devices whose limits change at a known second.
+
+use crate::programs::Headroom;
+use crate::truth::engines::{Evicting, Sessions};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use testbed::{LoopDisk, PostgresServer};
+use workload::CapKind;
+
+/// Rows of nearly 8 KiB: more than the server's memory holds.
+const ROWS: u32 = 8_192;
+/// Longer than it is watched; ended before.
+const SECONDS: u32 = 600;
+const READ: &str = "\\set id random(1, 8192)\nSELECT length(payload) FROM items WHERE id = :id;\n";
+/// Reads a second: far from what a loop device gives.
+const RATE: &str = "--rate=150";
+/// Of the disk while it is limited: far below the rate.
+const CAP: u64 = 30;
+/// Shorter than the defaults, so that the test takes less time; `scripts/bench incidents` measures with the defaults.
+const QUICK: [&str; 6] = ["--window", "40s", "--open-after", "15s", "--close-after", "20s"];
+
+/// A PostgreSQL on a disk of its own that was measured, and clients that read at a pace.
+struct Stage {
+    headroom: Headroom,
+    server: PostgresServer,
+    scripts: tempfile::TempDir,
+    _evicting: Evicting,
+    // After the server.
+    disk: LoopDisk,
+}
+
+impl Stage {
+    fn set_up() -> Option<Stage> {
+        let mut disk = LoopDisk::new(2 << 30)?;
+        let dir = disk.format_and_mount().to_owned();
+        let headroom = Headroom::new();
+        headroom.json(&["measure", "--quick", "--size", "256M", dir.to_str().unwrap()]);
+        let server = PostgresServer::start_in(15, &dir)?;
+        server.set("track_io_timing", "on");
+        server.set("track_wal_io_timing", "on");
+        server.set("autovacuum", "off");
+        server.sql("ALTER SYSTEM SET shared_buffers = '16MB'");
+        server.sql(&format!(
+            "CREATE UNLOGGED TABLE items (id int PRIMARY KEY, payload text);
+             ALTER TABLE items ALTER payload SET STORAGE PLAIN;
+             INSERT INTO items SELECT g, repeat('x', 7900) FROM generate_series(1, {ROWS}) g;"
+        ));
+        server.sql("VACUUM ANALYZE items");
+        let mut server = server;
+        server.restart();
+        let scripts = tempfile::tempdir().unwrap();
+        std::fs::write(scripts.path().join("read"), READ).unwrap();
+        let table = server.data_directory().join(server.sql("SELECT pg_relation_filepath('items')"));
+        let evicting = Evicting::begin(&table);
+        Some(Stage { headroom, server, scripts, _evicting: evicting, disk })
+    }
+
+    fn source(&self) -> String {
+        format!("postgres:{}", self.server.connection())
+    }
+
+    fn readers(&self) -> Sessions {
+        let mut pgbench = self.server.pgbench_command();
+        pgbench.args(["--no-vacuum", "--client=4", RATE, &format!("--time={SECONDS}")]);
+        pgbench.arg(format!("--file={}", self.scripts.path().join("read").display()));
+        pgbench.arg("postgres").stdout(Stdio::null()).stderr(Stdio::null());
+        Sessions(vec![pgbench.spawn().unwrap()])
+    }
+
+    fn incidents(&self) -> Vec<Value> {
+        let listed = self.headroom.json(&["incidents"]);
+        listed["incidents"].as_array().unwrap().clone()
+    }
+
+    /// Waits until the only incident is as wanted; fails after so many seconds.
+    #[track_caller]
+    fn wait_for(&self, what: &str, seconds: u64, is_so: impl Fn(&Value) -> bool) -> Value {
+        let began = Instant::now();
+        loop {
+            let found = self.incidents();
+            assert!(found.len() < 2, "one cause, one incident: {found:#?}");
+            if let Some(one) = found.into_iter().find(|one| is_so(one)) {
+                println!("{what} after {:.0?}: {} {}", began.elapsed(), one["verdict"], one["summary"]);
+                return one;
+            }
+            assert!(began.elapsed() < Duration::from_secs(seconds), "not {what}: {:#?}", self.incidents());
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+}
+
+/// An agent that runs; killed when dropped.
+struct Agent {
+    child: Child,
+    port: u16,
+}
+
+impl Agent {
+    fn start(headroom: &Headroom, source: &str, settings: &[&str]) -> Agent {
+        let mut command = headroom.command(&["agent", "--source", source, "--listen", "127.0.0.1:0"]);
+        let mut child = command.args(settings).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let line = lines.find(|line| line.contains("metrics at http://")).unwrap();
+        std::thread::spawn(move || lines.for_each(|line| println!("  {line}")));
+        let port = line.rsplit(':').next().unwrap().trim_end_matches("/metrics").parse().unwrap();
+        Agent { child, port }
+    }
+
+    fn metrics(&self) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    /// The value of the series whose line begins so.
+    fn series(&self, begin: &str) -> Option<f64> {
+        let text = self.metrics();
+        let line = text.lines().find(|line| line.starts_with(begin))?;
+        line.rsplit(' ').next().unwrap().parse().ok()
+    }
+
+    #[track_caller]
+    fn wait_for_verdict(&self, seconds: u64, verdicts: &[&str]) {
+        let began = Instant::now();
+        loop {
+            let text = self.metrics();
+            let holds = |verdict: &&str| {
+                let end = format!("verdict=\"{verdict}\"}} 1");
+                text.lines().any(|line| line.starts_with("headroom_verdict{") && line.ends_with(&end))
+            };
+            if let Some(verdict) = verdicts.iter().find(|verdict| holds(verdict)) {
+                return println!("{verdict} after {:.0?}", began.elapsed());
+            }
+            assert!(began.elapsed() < Duration::from_secs(seconds), "none of {verdicts:?}: {text}");
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+
+    /// As a crash of it does.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
+}
+
+/// Debian's own judge of what is exported says nothing.
+fn promtool_is_content(text: &str) {
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = promtool.spawn() else { return eprintln!("skipped: no promtool") };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success() && said.is_empty(), "{}\n{text}", String::from_utf8_lossy(&said));
+}
+
+#[test]
+fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_meanwhile() {
+    let Some(mut stage) = Stage::set_up() else { return };
+    let (source, mount) = (stage.source(), stage.disk.mount_point().to_str().unwrap().to_owned());
+    let _readers = stage.readers();
+    let agent = Agent::start(&stage.headroom, &source, &QUICK);
+    agent.wait_for_verdict(40, &["healthy", "nobody-waits"]);
+    assert!(stage.incidents().is_empty());
+    promtool_is_content(&agent.metrics());
+
+    let set = unix_ns();
+    if !stage.disk.throttle(CapKind::ReadIops, CAP) {
+        return;
+    }
+    let open = stage.wait_for("open", 60, |one| one["ended_unix_ns"].is_null());
+    assert_eq!((&open["mount"], &open["database"]), (&mount.as_str().into(), &source.as_str().into()));
+    let began = open["started_unix_ns"].as_u64().unwrap();
+    assert!(began.abs_diff(set) < 25_000_000_000, "{} s off", (began as f64 - set as f64) / 1e9);
+    assert!(!open["worst"]["evidence"].as_array().unwrap().is_empty(), "{open:#}");
+    let file = open["worst"]["files"][0]["path"].as_str().unwrap();
+    assert!(!file.is_empty() && open["next_step"].as_str().unwrap().len() > 10, "{open:#}");
+    let labels = format!("{{mount=\"{mount}\",source=\"{}\"", source.replace('"', "\\\""));
+    assert_eq!(agent.series(&format!("headroom_incident_open{labels}}}")), Some(1.0));
+    promtool_is_content(&agent.metrics());
+
+    agent.kill();
+    let agent = Agent::start(&stage.headroom, &source, &QUICK);
+    agent.wait_for_verdict(40, &["throttled"]);
+    assert_eq!(stage.wait_for("still open", 5, |one| one["ended_unix_ns"].is_null())["id"], open["id"]);
+
+    stage.disk.unthrottle();
+    let lifted = unix_ns();
+    let closed = stage.wait_for("closed", 90, |one| one["ended_unix_ns"].is_u64());
+    assert_eq!((&closed["id"], &closed["verdict"]), (&open["id"], &"throttled".into()), "{closed:#}");
+    assert_eq!(closed["ending"], "recovered");
+    let ended = closed["ended_unix_ns"].as_u64().unwrap();
+    assert!(ended.abs_diff(lifted) < 25_000_000_000, "{} s off", (ended as f64 - lifted as f64) / 1e9);
+    let text = stage.headroom.run(&["incidents", &closed["id"].to_string()]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("THROTTLED") && text.contains("Next step"), "{text}");
+}
+
+#[test]
+fn wrong_usage_is_refused_before_anything_is_made() {
+    let headroom = Headroom::new();
+    for arguments in [
+        &["agent"][..],
+        &["agent", "--source", "devices:"],
+        &["agent", "--source", "process:", "--source", "process:"],
+        &["agent", "--source", "process:", "--window", "1s"],
+        &["agent", "--source", "process:", "--every", "0s"],
+    ] {
+        let output = headroom.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    }
+    assert!(!Path::new(&headroom.history()).exists());
+    let none = headroom.run(&["incidents"]);
+    assert_eq!(none.status.code(), Some(3), "{none:?}");
+}
