@@ -8,6 +8,7 @@ mod chart;
 mod check;
 mod clean;
 mod compare;
+mod discover;
 mod diskspd;
 mod doctor;
 mod extension;
@@ -81,6 +82,8 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
+    /// Find what asks storage on this host, and the best source for each
+    Discover(discover::DiscoverArgs),
     /// Say what each source needs, what is missing, and what grants it
     Doctor(doctor::DoctorArgs),
     /// Keep the counters of many sources in the history, for weeks
@@ -137,6 +140,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::CaptureScript(args) => capture_script::run(args, &mut out),
+        Command::Discover(args) => discover::run(args, history, &mut out),
         Command::Doctor(args) => doctor::run(args, &mut out),
         Command::Record(args) => record::run(args, history, &mut out),
         Command::Watch(args) => watch::run(args, arguments.json, &mut out),

@@ -20,6 +20,7 @@
 mod address;
 mod argument;
 mod client;
+mod discover;
 mod engine;
 mod error;
 mod files;
@@ -137,6 +138,11 @@ impl Source for Mysql {
 
     fn commits(&self) -> Option<u64> {
         self.commits
+    }
+
+    fn version(&self) -> Option<String> {
+        let (major, minor) = self.server.version;
+        (major > 0).then(|| format!("{major}.{minor}"))
     }
 
     fn remarks(&self) -> &[String] {
