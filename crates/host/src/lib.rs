@@ -9,6 +9,12 @@
 //! open_devices    /proc/PID/fdinfo, mountinfo  open_devices(pid): where the files lie that a process has open
 //! process         /proc/PID                  ProcessStat::read, ProcessIo, ProcessIdentity::is_alive, pids, children_of
 //! local_clients   /proc/PID/fd, net/tcp      the processes that are connected to a server
+//! listeners       /proc/PID/net/unix, tcp    listeners_of(pid): where it listens
+//! peer            SO_PEERCRED                peer_at(socket): who listens there
+//! open_files      /proc/PID/fd, fdinfo       open_files(pid), working_directory(pid)
+//! process_files   /proc/PID/mountinfo, root  ProcessFiles: where its files lie on this host, and what is in them
+//! command_line    /proc/PID/cmdline, environ arguments_of(pid), variable_of(pid, name)
+//! membership      /proc/PID/cgroup           control_group_of(pid)
 //! pressure        /proc/pressure/io          io_stalled_us: how long tasks waited for I/O, of the host and of a control group
 //! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
@@ -23,18 +29,25 @@
 //! data is destroyed.
 
 mod block_devices;
+mod bounded_read;
 mod cgroups;
 mod clock;
+mod command_line;
 mod device_number;
 mod diskstats;
 mod escape;
 mod in_use;
 mod kernel;
+mod listeners;
 mod local_clients;
+mod membership;
 mod mounts;
 mod open_devices;
+mod open_files;
+mod peer;
 mod pressure;
 mod process;
+mod process_files;
 mod processors;
 mod swaps;
 
@@ -44,16 +57,22 @@ pub use block_devices::{
 };
 pub use cgroups::{ThrottleFile, cap_counted, caps_for, throttle_files};
 pub use clock::{monotonic_ns, unix_ns};
+pub use command_line::{arguments_of, variable_of};
 pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
 pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using};
 pub use kernel::{BOOT_ID, available_memory_bytes, boot_id, hostname, memory_figures, release};
+pub use listeners::{Listeners, listeners_of};
 pub use local_clients::local_clients;
+pub use membership::control_group_of;
 pub use mounts::{MOUNTINFO, Mount, Mounts};
 pub use open_devices::open_devices;
+pub use open_files::{OpenFile, open_files, working_directory};
+pub use peer::{Peer, peer_at, peer_of};
 pub use pressure::{PRESSURE, io_stalled_us, io_stalled_us_of_group};
 pub use process::{
     ProcessIdentity, ProcessIo, ProcessStat, children_of, command_name, pids, program_of, start_ticks,
     threads_of, user_of, waits_of,
 };
+pub use process_files::{FilePlace, MountView, ProcessFiles};
 pub use processors::{ProcessorTimes, clock_ticks};

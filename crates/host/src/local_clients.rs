@@ -1,6 +1,7 @@
 //! Which processes of this host are connected to a server: unix(7) sockets by the credentials of their peer, TCP by the
 //! other end of the connection in /proc/PID/net/tcp.
 
+use crate::peer::peer_of;
 use crate::process::{numbers_in, pids};
 use rustix::net::{AddressFamily, SocketAddrAny, getpeername, getsockname, sockopt};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -20,9 +21,7 @@ pub fn local_clients(servers: &[u32]) -> BTreeSet<u32> {
     for socket in servers.iter().flat_map(|server| sockets_of(*server)).take(SOCKETS_MAX) {
         match sockopt::socket_domain(&socket) {
             Ok(AddressFamily::UNIX) => {
-                let peer = sockopt::socket_peercred(&socket);
-                clients
-                    .extend(peer.ok().and_then(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()).ok()));
+                clients.extend(peer_of(&socket).ok().and_then(|peer| peer.pid));
             }
             Ok(AddressFamily::INET | AddressFamily::INET6) => tcp_clients.extend(connection_of(&socket)),
             _ => {}
@@ -44,7 +43,7 @@ fn sockets_of(pid: u32) -> Vec<OwnedFd> {
 }
 
 /// The numbers of a process's descriptors that are sockets, with their inodes.
-fn sockets_in(pid: u32) -> impl Iterator<Item = (u32, u64)> {
+pub(crate) fn sockets_in(pid: u32) -> impl Iterator<Item = (u32, u64)> {
     let directory = format!("/proc/{pid}/fd");
     let numbers = numbers_in(Path::new(&directory)).unwrap_or_default().into_iter();
     numbers.filter_map(move |fd| {
@@ -94,7 +93,7 @@ fn parse_tcp(text: &str) -> impl Iterator<Item = (SocketAddr, SocketAddr, u64)> 
 }
 
 /// An address as 32-bit words in the byte order of the machine, and a port, all in hexadecimal.
-fn parse_address(text: &str) -> Option<SocketAddr> {
+pub(crate) fn parse_address(text: &str) -> Option<SocketAddr> {
     let (words, port) = text.split_once(':')?;
     let mut bytes = [0_u8; 16];
     let length = words.len() / 2;

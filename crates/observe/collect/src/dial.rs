@@ -1,6 +1,8 @@
 //! Connections to a server, made within a deadline.
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+use rustix::process::{Gid, Uid};
+use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -31,6 +33,39 @@ pub(crate) fn unix(path: &Path, deadline: Instant) -> io::Result<OwnedFd> {
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(left))?;
     connect(&socket, &address)?;
     Ok(socket)
+}
+
+/// Connects to a Unix socket without waiting: an error where its server has no space for another client.
+pub(crate) fn unix_at_once(path: &Path) -> io::Result<OwnedFd> {
+    let address = SocketAddrUnix::new(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &address)?;
+    Ok(socket)
+}
+
+/// The same as another user: the server and the file system see that user and its group. Only root may do it. A thread of its
+/// own takes on the identity and ends with it.
+pub(crate) fn unix_as(path: &Path, user: u32, group: u32) -> io::Result<OwnedFd> {
+    let (path, user, group) = (path.to_path_buf(), Uid::from_raw(user), Gid::from_raw(group));
+    let connected = std::thread::Builder::new().name("connect-as".into()).spawn(move || {
+        set_thread_groups(&[])?;
+        set_thread_gid(group)?;
+        set_thread_uid(user)?;
+        unix_at_once(&path)
+    })?;
+    connected.join().map_err(|_| io::Error::other("its thread failed"))?
+}
+
+/// Whether the server on the other end of a Unix socket runs as that user.
+pub(crate) fn require_peer(socket: &OwnedFd, user: u32) -> io::Result<()> {
+    match host::peer_of(socket)?.user {
+        found if found == user => Ok(()),
+        found => {
+            let why = format!("user {found} listens on it, and user {user} is required");
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+        }
+    }
 }
 
 /// Resolves a name on a thread of its own: the system's resolver has longer timeouts than a source.

@@ -17,7 +17,7 @@
 //! give two snapshots to `filestats::intervals`.
 //!
 //! Where to add a source: a folder, its `mod` line here and one line of [`SOURCES`]. In the folder stand its
-//! [`SourceKind`] (schemes, help, discovery), its [`SourceArgument`] (parsing, redaction, opening), its [`Source`], and its
+//! [`SourceKind`] (schemes, help, discovery), how its databases are found on this host (`discover.rs`, see [`discovery`]), its [`SourceArgument`] (parsing, redaction, opening), its [`Source`], and its
 //! [`SourceFault`] and notes, which are what `doctor` prints: what is missing and what grants it. Which waits of an engine
 //! are waits for I/O is pure and stands in `filestats::waits`.
 //!
@@ -27,6 +27,7 @@
 mod connection_text;
 mod der;
 mod dial;
+pub mod discovery;
 pub mod diskstats;
 mod environment;
 mod error;
@@ -51,6 +52,7 @@ pub use file_names::FileNames;
 pub use pid_file::read_pid_file;
 pub use redaction::quote_unless_secret;
 pub use registry::{
-    SOURCES, discover_sources, discovery_help, parse_source, parse_source_argument, source_help,
+    SOURCES, discover_sources, discovery_help, find_instances, parse_source, parse_source_argument,
+    source_help,
 };
 pub use source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind, SqlTarget};

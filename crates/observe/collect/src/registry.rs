@@ -1,5 +1,6 @@
 //! The list of sources, and what is done with all of them: parsing an argument, discovery, texts for `--help`.
 
+use crate::discovery::{Instance, Programs};
 use crate::source::{ArgumentError, Discovery, SourceArgument, SourceKind};
 use crate::{diskstats, mysql, pagestore, postgres, process, sqlite, sqlserver};
 use std::sync::Arc;
@@ -49,6 +50,13 @@ pub fn discover_sources() -> Vec<Arc<SourceArgument>> {
         Discovery::Never => false,
     };
     SOURCES.into_iter().filter(may_be_here).filter_map(|kind| (kind.parse)("").ok().map(Arc::new)).collect()
+}
+
+/// The databases that run on this host, as far as this user may see them.
+pub fn find_instances(programs: &Programs) -> Vec<Instance> {
+    let mut found: Vec<Instance> = SOURCES.into_iter().flat_map(|kind| (kind.find)(programs)).collect();
+    found.sort_by(|a, b| (a.engine, a.pid, &a.part).cmp(&(b.engine, b.pid, &b.part)));
+    found
 }
 
 /// What `--source` takes, for `--help`.

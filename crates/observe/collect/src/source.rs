@@ -1,5 +1,6 @@
 //! What a source is: a kind of it in the list of sources, an argument that names one, and the open source itself.
 
+use crate::discovery::{Instance, Programs};
 use crate::error::SourceError;
 use crate::file_names::FileNames;
 use filestats::Snapshot;
@@ -19,6 +20,8 @@ pub struct SourceKind {
     pub discovery: Discovery,
     /// Parses what stands after the colon.
     pub parse: fn(&str) -> Result<SourceArgument, ArgumentError>,
+    /// Finds databases on this host that it can observe.
+    pub find: fn(&Programs) -> Vec<Instance>,
 }
 
 /// Where a source may be found with an empty argument.
@@ -143,6 +146,11 @@ pub trait Source {
     /// repaired.
     fn remarks(&self) -> &[String] {
         &[]
+    }
+
+    /// The version of the server, as it was when the source connected to it: "10.11".
+    fn version(&self) -> Option<String> {
+        None
     }
 
     /// The counters of all files at this instant.

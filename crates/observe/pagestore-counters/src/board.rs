@@ -111,6 +111,12 @@ pub struct Owner {
 }
 
 impl Owner {
+    /// Device and inode of the store's directory.
+    #[must_use]
+    pub fn directory_id(&self) -> [u64; 2] {
+        self.directory
+    }
+
     /// The time since it was opened.
     #[must_use]
     pub fn open_for(&self) -> Duration {

@@ -30,7 +30,7 @@ pub use file::{FileId, FileStatistics};
 pub use log_state::{Certificate, LogState, StateBoard, VlfState};
 pub use lsn::{Lsn, PageNo};
 pub use publisher::Publisher;
-pub use reader::{ReadError, Reader};
+pub use reader::{ReadError, Reader, published};
 
 /// CLOCK_MONOTONIC in nanoseconds, without a system call.
 #[must_use]

@@ -95,6 +95,24 @@ pub(crate) fn remove_dead(dir: &Path) {
     }
 }
 
+/// The stores that running programs have open, by the files in `HEADROOM_COUNTERS_DIR` or /dev/shm that this user may read.
+///
+/// # Errors
+/// If the directory cannot be listed.
+pub fn published() -> io::Result<Vec<Owner>> {
+    let mut owners = Vec::new();
+    for entry in std::fs::read_dir(counters_dir())?.take(ENTRIES_SEARCHED_MAX) {
+        let entry = entry?;
+        if pid_in_name(&entry.file_name()).is_some()
+            && let Ok(Some(reader)) = Reader::open_file(&entry.path(), Access::Read)
+            && reader.is_open()
+        {
+            owners.push(reader.owner);
+        }
+    }
+    Ok(owners)
+}
+
 /// The counters of one opening of a store.
 pub struct Reader {
     file: PublishedFile,

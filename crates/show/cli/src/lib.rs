@@ -9,6 +9,7 @@ mod chart;
 mod check;
 mod clean;
 mod compare;
+mod discover;
 mod diskspd;
 mod doctor;
 mod extension;
@@ -84,6 +85,8 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
+    /// Find what asks storage on this host, and the best source for each
+    Discover(discover::DiscoverArgs),
     /// Say what each source needs, what is missing, and what grants it
     Doctor(doctor::DoctorArgs),
     /// Judge databases and their volumes all the time; open and close incidents
@@ -144,6 +147,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
         Command::CaptureScript(args) => capture_script::run(args, &mut out),
+        Command::Discover(args) => discover::run(args, history, &mut out),
         Command::Doctor(args) => doctor::run(args, &mut out),
         Command::Agent(args) => agent::run(args, history, &mut out),
         Command::Incidents(args) => incidents::run(args, history, &mut out),

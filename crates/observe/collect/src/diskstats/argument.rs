@@ -11,6 +11,7 @@ pub static KIND: SourceKind = SourceKind {
     forms: "devices:NAME,...",
     discovery: Discovery::Never,
     parse,
+    find: |_| Vec::new(),
 };
 
 /// Kernel names: "vda", "sdb,/dev/sdc"; without any, all devices that did I/O.

@@ -4,7 +4,7 @@
 //! mysql:                                        as the option files say, else the usual socket
 //! mysql://headroom@db.example.com:3306/         TCP
 //! mysql://headroom@/run/mysqld/mysqld.sock      a socket; also mysql:socket=/run/mysqld/mysqld.sock user=headroom
-//! options: user, socket, defaults-extra-file, defaults-file, ssl-mode, ssl-ca
+//! options: user, socket, require-peer, defaults-extra-file, defaults-file, ssl-mode, ssl-ca
 //! ```
 //!
 //! It has no password: every user of the machine could read it in the list of processes.
@@ -19,6 +19,8 @@ pub(super) struct Address {
     pub port: Option<u16>,
     pub socket: Option<PathBuf>,
     pub user: Option<String>,
+    /// The user that must run the server that listens on the socket.
+    pub required_peer: Option<String>,
     /// Read after the files of the system and before ~/.my.cnf.
     pub defaults_extra_file: Option<PathBuf>,
     /// Read instead of all others.
@@ -39,8 +41,8 @@ pub(super) enum Tls {
     VerifyIdentity(Option<PathBuf>),
 }
 
-pub(super) const OPTIONS: [&str; 6] =
-    ["user", "socket", "defaults-extra-file", "defaults-file", "ssl-mode", "ssl-ca"];
+pub(super) const OPTIONS: [&str; 7] =
+    ["user", "socket", "require-peer", "defaults-extra-file", "defaults-file", "ssl-mode", "ssl-ca"];
 
 impl Address {
     pub fn parse(text: &str) -> Result<Address, String> {
@@ -95,6 +97,7 @@ impl Address {
             match name {
                 "user" => self.user = Some(value),
                 "socket" => self.socket = Some(value.into()),
+                "require-peer" => self.required_peer = Some(value),
                 "defaults-extra-file" => self.defaults_extra_file = Some(value.into()),
                 "defaults-file" => self.defaults_file = Some(value.into()),
                 "ssl-mode" => mode = Some(value.to_ascii_lowercase().replace('-', "_")),

@@ -12,6 +12,7 @@ pub static KIND: SourceKind = SourceKind {
     forms: "mysql:CONNECTION",
     discovery: Discovery::Always,
     parse,
+    find: super::discover::find,
 };
 
 fn parse(text: &str) -> Result<SourceArgument, ArgumentError> {

@@ -20,6 +20,7 @@
 mod address;
 mod argument;
 mod client;
+mod discover;
 mod engine;
 mod error;
 mod files;
@@ -156,6 +157,11 @@ impl Source for Mysql {
 
     fn commits(&self) -> Option<u64> {
         self.commits.total
+    }
+
+    fn version(&self) -> Option<String> {
+        let (major, minor) = self.server.version;
+        (major > 0).then(|| format!("{major}.{minor}"))
     }
 
     fn remarks(&self) -> &[String] {

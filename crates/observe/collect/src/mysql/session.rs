@@ -36,6 +36,8 @@ pub(super) struct Login {
     place: Place,
     options: ClientOptions,
     tls: Tls,
+    /// The user that must run the server that listens on a socket.
+    required_peer: Option<u32>,
 }
 
 /// A live connection and what is known of the server behind it.
@@ -55,12 +57,17 @@ impl Login {
             options.user = Some(user.clone());
         }
         if options.user.is_none() {
-            options.user = std::env::var("USER").ok().filter(|user| !user.is_empty());
+            options.user = environment::of_variable("USER").or_else(environment::user_name);
         }
         if options.password.is_none() {
             options.password = environment::of_process("MYSQL_PWD").map(Secret);
         }
-        Ok(Login { place: place(&address, &options), options, tls: address.tls })
+        let required_peer = address.required_peer.as_deref().map(|name| {
+            let unknown = || MysqlError::BadConnection("require-peer names no user of this host".into());
+            environment::user_id(name).ok_or_else(unknown)
+        });
+        let required_peer = required_peer.transpose()?;
+        Ok(Login { place: place(&address, &options), options, tls: address.tls, required_peer })
     }
 
     /// "mysql HOST:PORT" or "mysql /PATH/OF/SOCKET".
@@ -84,7 +91,13 @@ impl Login {
     /// A connection that is logged in, and its server. The next statements have the same deadline.
     pub fn connect(&self, limits: Limits, deadline: Instant) -> Result<(Wire, Server), MysqlError> {
         let (mut wire, tls_client) = match &self.place {
-            Place::Socket(path) => (Wire::over_unix_socket(dial::unix(path, deadline)?, deadline), None),
+            Place::Socket(path) => {
+                let socket = dial::unix(path, deadline)?;
+                if let Some(user) = self.required_peer {
+                    dial::require_peer(&socket, user)?;
+                }
+                (Wire::over_unix_socket(socket, deadline), None)
+            }
             Place::Tcp { host, port } => {
                 let tls = tls_client(&self.tls, host).map_err(Fault::Encryption)?;
                 (Wire::over_tcp(dial::tcp(host, *port, deadline)?, deadline), tls)

@@ -2,6 +2,8 @@
 //!
 //! A sample is one of its three files. What its commits waited for the log stands beside them as a wait.
 
+mod discover;
+
 use crate::error::{SourceError, SourceFault};
 use crate::source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind};
 use crate::volume::{inode_id, mount_point};
@@ -21,6 +23,7 @@ pub static KIND: SourceKind = SourceKind {
     forms: "pagestore:DIR",
     discovery: Discovery::Never,
     parse,
+    find: discover::find,
 };
 
 fn parse(text: &str) -> Result<SourceArgument, ArgumentError> {

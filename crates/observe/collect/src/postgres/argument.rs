@@ -12,6 +12,7 @@ pub static KIND: SourceKind = SourceKind {
     forms: "postgres:CONNECTION",
     discovery: Discovery::Always,
     parse,
+    find: super::discover::find,
 };
 
 /// A URL, or name=value pairs.

@@ -9,6 +9,7 @@
 //! No error of this file repeats a value: a mistyped URL has pieces of the password where a port should be.
 
 use super::passfile;
+use super::peer::PeerRule;
 use super::settings::Settings;
 use super::tls::Tls;
 use crate::environment::Environment;
@@ -31,6 +32,8 @@ pub(super) struct Connection {
     pub database: String,
     /// Why a password file was ignored.
     pub passfile_ignored: Option<String>,
+    /// Who must listen on a socket of the file system, and as whom this program connects to it.
+    pub peer: PeerRule,
 }
 
 /// Settings of libpq without effect in this program.
@@ -58,6 +61,7 @@ impl Connection {
         settings.complete(environment)?;
         let home = environment("HOME").map(PathBuf::from);
         let passfile = settings.take("passfile").map(PathBuf::from);
+        let required_peer = settings.take("requirepeer").filter(|name| !name.is_empty());
         WITHOUT_EFFECT.iter().for_each(|name| drop(settings.take(name)));
         settings.set("application_name", APPLICATION);
         if settings.get("port").is_none() {
@@ -85,8 +89,14 @@ impl Connection {
         let mut config: Config = settings.to_text().parse().map_err(|_| settings.complaint())?;
         let host = first_host(&config);
         let port = config.get_ports().first().copied().unwrap_or(PORT);
+        let is_socket = matches!(config.get_hosts(), [Host::Unix(_)]);
+        let peer = PeerRule::new(required_peer, &user, is_socket)?;
         let mut passfile_ignored = None;
-        if config.get_password().is_none() {
+        if peer.connects_as.is_some() {
+            // The server knows the user by the kernel (peer). A program that only looks like a server gets no password.
+            settings.take("password");
+            config = settings.to_text().parse().map_err(|_| settings.complaint())?;
+        } else if config.get_password().is_none() {
             let file = passfile.or_else(|| home.map(|home| home.join(".pgpass")));
             let is_default = SOCKET_DIRECTORIES.contains(&host.as_str());
             let server = passfile::Server {
@@ -101,7 +111,15 @@ impl Connection {
                 _ => {}
             }
         }
-        Ok(Connection { config, tls, place: format!("{host}:{port}"), user, database, passfile_ignored })
+        Ok(Connection {
+            config,
+            tls,
+            place: format!("{host}:{port}"),
+            user,
+            database,
+            passfile_ignored,
+            peer,
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::bounded::{AnswerLimit, Bounded, Socket};
 use super::error::describe;
+use super::peer::PeerRule;
 use super::tls::Connector;
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -59,6 +60,7 @@ impl Drop for Driver {
 pub(super) struct Dialer<'a> {
     pub config: &'a Config,
     pub connector: &'a Connector,
+    pub peer: &'a PeerRule,
     pub limit: AnswerLimit,
 }
 
@@ -78,7 +80,8 @@ impl Dialer<'_> {
             let connected = match host {
                 Host::Unix(directory) => {
                     let path = directory.join(format!(".s.PGSQL.{port}"));
-                    match UnixStream::connect(path).await.map(|socket| Box::new(socket) as Socket) {
+                    let connected = self.peer.connect(&path).and_then(UnixStream::from_std);
+                    match connected.map(|socket| Box::new(socket) as Socket) {
                         Ok(socket) => self.log_in(socket, "localhost").await,
                         Err(error) => Err(error.into()),
                     }

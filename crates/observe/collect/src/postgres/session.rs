@@ -89,7 +89,8 @@ impl Session {
         };
         let mut config = connection.config.clone();
         config.ssl_mode(mode);
-        let dialer = Dialer { config: &config, connector: &connection.tls.connector, limit };
+        let (connector, peer) = (&connection.tls.connector, &connection.peer);
+        let dialer = Dialer { config: &config, connector, peer, limit };
         let (client, driver) = dialer.dial().await.map_err(|error| match error {
             DialError::Unreachable(why) => PostgresError::Unreachable { place: place(), why },
             DialError::Postgres(error) => failed(error),

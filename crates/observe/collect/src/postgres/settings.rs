@@ -11,12 +11,13 @@ use std::path::PathBuf;
 pub(super) struct Settings(BTreeMap<String, String>);
 
 /// The variables of libpq that are used, and their settings.
-const VARIABLES: [(&str, &str); 17] = [
+const VARIABLES: [(&str, &str); 18] = [
     ("PGHOST", "host"),
     ("PGHOSTADDR", "hostaddr"),
     ("PGPORT", "port"),
     ("PGDATABASE", "dbname"),
     ("PGUSER", "user"),
+    ("PGREQUIREPEER", "requirepeer"),
     ("PGPASSWORD", "password"),
     ("PGPASSFILE", "passfile"),
     ("PGSSLMODE", "sslmode"),
@@ -32,7 +33,7 @@ const VARIABLES: [(&str, &str); 17] = [
 ];
 
 /// Settings that may be printed. An unknown setting may be a mistyped secret.
-const NO_SECRETS: [&str; 6] = ["dbname", "host", "hostaddr", "port", "service", "user"];
+const NO_SECRETS: [&str; 7] = ["dbname", "host", "hostaddr", "port", "requirepeer", "service", "user"];
 
 /// Other settings that are no secrets. Any other name may be a mistyped `password`.
 const HARMLESS: [&str; 11] = [

@@ -13,6 +13,7 @@ pub static KIND: SourceKind = SourceKind {
     forms: "process:, process:PID, process:pid-file=PATH, process:cgroup=DIR",
     discovery: Discovery::Always,
     parse,
+    find: super::discover::find,
 };
 
 fn parse(text: &str) -> Result<SourceArgument, ArgumentError> {

@@ -33,6 +33,8 @@ mod argument;
 mod casts;
 mod cgroup;
 mod classify;
+mod directory;
+mod discover;
 mod drain;
 mod error;
 mod kept;
@@ -67,6 +69,7 @@ use host::Mounts;
 use kept::Kept;
 use names::Names;
 use program::{Counted, Programs};
+use std::path::{Path, PathBuf};
 use tables::{Counts, FileId, Key, kind};
 use target::running;
 use unseen::{Missed, Unseen};
@@ -86,6 +89,8 @@ pub struct Process {
     /// Identifies boot and load. Counters only grow within a run.
     run: String,
     processes: Vec<u32>,
+    /// Where the chosen processes have their files.
+    directory: Option<PathBuf>,
     object_names: FileNames,
 }
 
@@ -109,6 +114,7 @@ impl Process {
             narrowed: selection.is_narrowed(),
             run,
             processes: Vec::new(),
+            directory: selection.pids.first().and_then(|pid| directory::of_process(*pid)),
             object_names: FileNames::default(),
         })
     }
@@ -134,6 +140,10 @@ impl Source for Process {
 
     fn processes(&self) -> &[u32] {
         &self.processes
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {

@@ -8,7 +8,7 @@ use crate::pid_file::read_pid_file;
 use crate::source::Source;
 use filestats::Snapshot;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Identifies one start of the processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +87,10 @@ impl Source for RestartingProcess {
 
     fn processes(&self) -> &[u32] {
         self.current.process.processes()
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.current.process.directory()
     }
 
     /// After a restart, one more snapshot has the former processes, up to their end; the new ones are counted already.

@@ -4,6 +4,7 @@
 //! for the super-journals of transactions over several databases), and the sum of the process's
 //! temporary files, which belong to no single database.
 
+mod discover;
 mod error;
 
 pub use error::SqliteError;
@@ -26,6 +27,7 @@ pub static KIND: SourceKind = SourceKind {
     forms: "sqlite:PATH",
     discovery: Discovery::Never,
     parse,
+    find: discover::find,
 };
 
 fn parse(text: &str) -> Result<SourceArgument, ArgumentError> {

@@ -13,6 +13,7 @@ pub static KIND: SourceKind = SourceKind {
     // A login needs a name.
     discovery: Discovery::WhereSet(&["SQLCMDSERVER", "SQLCMDUSER"]),
     parse,
+    find: super::discover::find,
 };
 
 fn parse(text: &str) -> Result<SourceArgument, ArgumentError> {

@@ -21,6 +21,7 @@
 
 mod address;
 mod argument;
+mod discover;
 mod error;
 mod files;
 #[cfg(fuzzing)]

@@ -5,6 +5,7 @@ mod analyze;
 mod arguments;
 mod chart;
 mod compare;
+mod discover;
 mod diskspd;
 mod doctor;
 mod intervals;

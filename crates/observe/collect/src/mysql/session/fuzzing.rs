@@ -17,7 +17,7 @@ pub fn read_answers(bytes: &[u8]) -> Vec<Snapshot> {
     };
     // A new connection fails at once.
     let place = Place::Socket("/nonexistent/mysqld.sock".into());
-    let login = Login { place, options, tls: Tls::Disabled };
+    let login = Login { place, options, tls: Tls::Disabled, required_peer: None };
     let Some((tcp, _server)) = dial::to_server_of(bytes, LOGIN) else { return Vec::new() };
     let mut wire = Wire::over_tcp(tcp, Instant::now() + ANSWER_TIMEOUT);
     let credentials = Credentials { user: "watcher", password: "secret" };

@@ -37,6 +37,7 @@ pub fn read_answers(bytes: &[u8]) -> Vec<Snapshot> {
         let dialer = Dialer {
             config: &connection.config,
             connector: &connection.tls.connector,
+            peer: &connection.peer,
             limit: AnswerLimit::Recording,
         };
         let (client, driver) = dialer.log_in(Box::new(memory), "192.0.2.1").await.ok()?;
