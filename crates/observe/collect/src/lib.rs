@@ -53,4 +53,4 @@ pub use redaction::quote_unless_secret;
 pub use registry::{
     SOURCES, discover_sources, discovery_help, parse_source, parse_source_argument, source_help,
 };
-pub use source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind, SqlTarget};
+pub use source::{ArgumentError, Discovery, IoFailures, Source, SourceArgument, SourceKind, SqlTarget};

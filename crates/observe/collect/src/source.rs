@@ -102,6 +102,25 @@ pub enum SqlTarget {
     Mysql(String),
 }
 
+/// I/Os that ended with an error of storage, such as EIO.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoFailures {
+    /// The process that requested them: "pid 812 (postgres)".
+    pub process: String,
+    /// Of this file.
+    pub path: String,
+    /// Where its file system is mounted, if that is known.
+    pub drive: Option<String>,
+    /// How many.
+    pub count: u64,
+}
+
+impl fmt::Display for IoFailures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} I/Os of {} on {} failed", self.count, self.process, self.path)
+    }
+}
+
 /// Something that keeps cumulative counters of files.
 pub trait Source {
     /// What it is and of what, for people ("sqlite /data/shop.db").
@@ -142,6 +161,11 @@ pub trait Source {
     /// The notes of the last snapshot that only say what the figures mean: nothing could be switched on, granted or
     /// repaired.
     fn remarks(&self) -> &[String] {
+        &[]
+    }
+
+    /// The I/Os that storage failed since the source was opened, at the last snapshot. Empty where they are not counted.
+    fn failures(&self) -> &[IoFailures] {
         &[]
     }
 

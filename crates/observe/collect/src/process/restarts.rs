@@ -5,7 +5,7 @@ use super::{Process, Selection};
 use crate::error::SourceError;
 use crate::file_names::FileNames;
 use crate::pid_file::read_pid_file;
-use crate::source::Source;
+use crate::source::{IoFailures, Source};
 use filestats::Snapshot;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -87,6 +87,11 @@ impl Source for RestartingProcess {
 
     fn processes(&self) -> &[u32] {
         self.current.process.processes()
+    }
+
+    /// Those of the current processes.
+    fn failures(&self) -> &[IoFailures] {
+        self.current.process.failures()
     }
 
     /// After a restart, one more snapshot has the former processes, up to their end; the new ones are counted already.
