@@ -76,6 +76,19 @@ static __always_inline void done(struct key *key, struct file *file, struct inod
         add(counters, 1, bytes, ns);
 }
 
+/* An I/O that ended with an error. */
+static __always_inline void failed(struct key *key, struct file *file, long result)
+{
+    struct counters *counters;
+
+    if (!is_failure_of_storage(result))
+        return;
+    key->kind = FAILED;
+    counters = counters_of(key, file, NULL, 0);
+    if (counters)
+        add(counters, 1, 0, 0);
+}
+
 /* A read that missed the page cache is also counted as a miss. */
 static __always_inline void missed(struct thread *thread, struct file *file, u64 bytes, u64 ns)
 {

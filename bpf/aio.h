@@ -220,6 +220,10 @@ static long reaped_one(u32 i, struct thread **at)
     if (!aio->counted && event.result >= 0)
         done(&aio->key, NULL, NULL, aio->key.kind == SYNC ? 0 : event.result, aio->start_ns, at_ns - aio->start_ns, 0,
              &aio->issue);
+    if (event.result < 0) {
+        struct key key = aio->key;
+        failed(&key, NULL, event.result);
+    }
     bpf_map_delete_elem(&iocbs, &name);
     return 0;
 }

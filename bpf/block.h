@@ -1,6 +1,7 @@
 /* Requests to block devices, by file. Counted when a request completes; its time begins when the kernel creates the
  * request (as in /proc/diskstats: queueing in the kernel included).
  *
+ *   a part of a bio, or what device mapper, md or btrfs made of one            origin.h
  *   the page cache's pages (reads, read-ahead, writeback by any thread)         page -> mapping -> inode
  *   direct I/O of iomap's file systems                                          iomap_dio -> iocb -> file
  *   direct I/O on a block device                                                the device
@@ -8,15 +9,13 @@
  */
 #pragma once
 #include "account.h"
+#include "origin.h"
 
 /* Addresses of functions that complete direct I/O; 0 where unknown. */
 const volatile u64 iomap_dio_bio_end_io = 0;
 const volatile u64 blkdev_bio_end_io = 0;
 const volatile u64 blkdev_bio_end_io_simple = 0;
 const volatile u64 blkdev_bio_end_io_async = 0;
-/* The address of the function that completes a part of a bio that was too large for the device. */
-const volatile u64 bio_chain_endio = 0;
-
 /* Flags of a request's rq_flags: it is counted in the device's statistics; it is a part of a flush sequence. */
 const volatile u32 rq_counted = 0;
 const volatile u32 rq_flush_sequence = 0;
@@ -48,7 +47,6 @@ struct {
 } devices SEC(".maps");
 
 #define BIOS_MAX 4096
-#define SPLITS_MAX 3
 enum {
     REQ_OP_MASK = 0xff,
     REQ_OP_READ = 0,
@@ -96,25 +94,11 @@ __noinline int count_block(struct walk_of_bios *walk)
     return 0;
 }
 
-/* The bio that a part was split from, which identifies the file. It completes after its parts. */
-static __always_inline struct bio *whole_of(struct bio *bio)
-{
-    int i;
-
-    for (i = 0; i < SPLITS_MAX; i++) {
-        if (!bio_chain_endio || (u64)READ(bio, bi_end_io) != bio_chain_endio)
-            break;
-        bio = READ(bio, bi_private);
-    }
-    return bio;
-}
-
-/* The inode of a bio, which may be a part of another bio; NULL where it is unknown. */
+/* The inode of a bio; NULL where it is unknown. `whole` is the bio that it was made for, or the same one. */
 static __always_inline struct inode *inode_of(struct bio *bio, struct bio *whole)
 {
     u64 end = (u64)READ(whole, bi_end_io), vector, page, head, mapping;
     struct inode *inode;
-    u32 index;
 
     if (iomap_dio_bio_end_io && end == iomap_dio_bio_end_io) {
         struct iomap_dio *dio = READ(whole, bi_private);
@@ -122,8 +106,11 @@ static __always_inline struct inode *inode_of(struct bio *bio, struct bio *whole
         struct file *file = READ(iocb, ki_filp);
         return READ(file, f_inode);
     }
-    index = READ(bio, bi_iter.bi_idx);
-    vector = word_at(&bio->bi_io_vec) + index * bpf_core_type_size(struct bio_vec);
+    /* All pages of a bio are of one file. The whole one may have been advanced beyond its last page, and its part may
+     * have other pages than it: encrypted ones. */
+    vector = word_at(&whole->bi_io_vec);
+    if (whole == bio)
+        vector += (u64)READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec);
     page = word_at(&((struct bio_vec *)vector)->bv_page);
     head = word_at(&((struct page *)page)->compound_head);
     if (head & 1)
@@ -138,9 +125,11 @@ static __always_inline struct inode *inode_of(struct bio *bio, struct bio *whole
 
 static __always_inline bool owner_of(struct bio *bio, u32 meta, struct file_id *id, u64 *at)
 {
-    struct bio *whole = whole_of(bio);
+    u64 origin = origin_of((u64)bio);
+    bool known = origin & ORIGIN_INODE;
+    struct bio *whole = known ? bio : (void *)origin;
+    struct inode *inode = known ? (void *)(origin - ORIGIN_INODE) : inode_of(bio, whole);
     u64 end = (u64)READ(whole, bi_end_io);
-    struct inode *inode = inode_of(bio, whole);
     struct block_device *device;
     u32 type = inode ? READ(inode, i_mode) & S_IFMT : 0;
 
@@ -262,6 +251,8 @@ static __always_inline int block_completed(struct request *request, u32 bytes, u
     struct bio *bio;
 
     see(request, bytes, program);
+    if (is_passed_on(request))
+        return 0;
     switch (flags & REQ_OP_MASK) {
     case REQ_OP_READ: walk.kind = BLOCK_READ; break;
     /* The device counts all of these as writes; those without data are counted for no file. */
@@ -291,8 +282,9 @@ static __always_inline int block_completed(struct request *request, u32 bytes, u
     walk.ns = walk.count ? walk.ns : 0;
     walk.left = bytes;
     walk.meta = flags & REQ_META;
-    bio = request->bio;
-    if (bio && bio->bi_iter.bi_size >= bytes) {
+    /* As a number: to the verifier a typed pointer is no argument of a global function. */
+    bio = (void *)word_at(&request->bio);
+    if (bio && READ(bio, bi_iter.bi_size) >= bytes) {
         count_one(bio, &walk);
         return 0;
     }

@@ -9,24 +9,12 @@ static long msync_file(struct task_struct *task, struct vm_area_struct *vma, voi
     return 0;
 }
 
-SEC("tp_btf/sys_enter")
-int sys_enter(u64 *ctx)
+static __always_inline int call_begins(struct task_struct *task, void *regs, u32 call)
 {
-    void *regs = (void *)ctx[0];
-    u64 id = ctx[1], first, in, out = 0;
-    struct task_struct *task;
+    u64 first, in, out = 0;
     struct thread *thread;
     struct file *file;
-    u32 call;
 
-    if (id >= SYSCALLS)
-        return 0;
-    call = calls[id];
-    if (call == CALL_NONE)
-        return 0;
-    task = bpf_get_current_task_btf();
-    if (!counted(task) || is_compat(task))
-        return 0;
     first = argument(regs, 0);
     if (call == CALL_SENDFILE) {
         in = argument(regs, 1);
@@ -75,13 +63,13 @@ int sys_enter(u64 *ctx)
     return 0;
 }
 
-static __always_inline void ended(struct thread *thread, void *regs, u64 id, long result, u64 now)
+static __always_inline void ended(struct thread *thread, u32 call, void *regs, u64 id, long result, u64 now)
 {
     u64 bytes = result, ns = now - thread->start_ns;
     struct file *file = (void *)thread->file;
     struct file *out = (void *)thread->file_out;
 
-    switch (thread->call) {
+    switch (call) {
     case CALL_WRITE:
         thread->key.kind = WRITE;
         break;
@@ -106,33 +94,60 @@ static __always_inline void ended(struct thread *thread, void *regs, u64 id, lon
     }
 }
 
-SEC("tp_btf/sys_exit")
-int sys_exit(u64 *ctx)
+/* `call`: CALL_NONE where only the thread's entry knows it. */
+static __always_inline int call_ends(void *regs, u64 id, u32 call, long result)
 {
-    void *regs = (void *)ctx[0];
-    long result = ctx[1];
-    u64 id = call_number(regs), now;
     struct thread *thread;
+    u64 now;
 
-    if (id >= SYSCALLS || calls[id] == CALL_NONE)
-        return 0;
     /* Only threads whose calls are counted have an entry. */
     thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
     if (!thread || thread->call == CALL_NONE)
         return 0;
+    if (call == CALL_NONE)
+        call = thread->call;
     now = bpf_ktime_get_ns();
-    if (thread->call == CALL_IO_SUBMIT)
+    if (call == CALL_IO_SUBMIT)
         submit_ended(thread, result, now);
-    else if (thread->call == CALL_IO_GETEVENTS)
+    else if (call == CALL_IO_GETEVENTS)
         events_reaped(thread, result, now);
     else {
         over(&thread->issue);
         /* A failed call moved no data; -EAGAIN of a read that must not wait is not an I/O. */
         if (result >= 0)
-            ended(thread, regs, id, result, now);
+            ended(thread, call, regs, id, result, now);
+        else if (thread->file)
+            failed(&thread->key, (void *)thread->file, result);
     }
     thread->call = CALL_NONE;
     return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int sys_enter(u64 *ctx)
+{
+    struct task_struct *task;
+    u64 id = ctx[1];
+    u32 call;
+
+    if (id >= SYSCALLS)
+        return 0;
+    call = calls[id];
+    if (call == CALL_NONE)
+        return 0;
+    task = bpf_get_current_task_btf();
+    if (!counted(task) || is_compat(task))
+        return 0;
+    return call_begins(task, (void *)ctx[0], call);
+}
+
+SEC("tp_btf/sys_exit")
+int sys_exit(u64 *ctx)
+{
+    void *regs = (void *)ctx[0];
+    u64 id = call_number(regs);
+
+    return id >= SYSCALLS || calls[id] == CALL_NONE ? 0 : call_ends(regs, id, CALL_NONE, ctx[1]);
 }
 
 /* The name of a process is that of the program that it runs now. */

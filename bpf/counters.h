@@ -14,6 +14,8 @@ enum kind {
     BLOCK_READ = 5,
     BLOCK_WRITE = 6,
     BLOCK_SYNC = 7,
+    /* I/Os that storage failed: they have no bytes and no time. */
+    FAILED = 8,
 };
 
 /* Inode 0 is the block device `dev` itself, for programs that open it. */
@@ -100,9 +102,34 @@ struct {
 } nested SEC(".maps");
 
 enum {
+    EIO = 5,
     E2BIG = 7,
     EEXIST = 17,
+    EBADE = 52,
+    ENODATA = 61,
+    ENOLINK = 67,
+    EILSEQ = 84,
+    ETIMEDOUT = 110,
+    EUCLEAN = 117,
+    EREMOTEIO = 121,
 };
+
+/* Whether storage failed, not the request: the errors of blk_status_t, and EUCLEAN for what a file system finds damaged. */
+static __always_inline bool is_failure_of_storage(long result)
+{
+    switch (-result) {
+    case EIO:
+    case EBADE:
+    case ENODATA:
+    case ENOLINK:
+    case EILSEQ:
+    case ETIMEDOUT:
+    case EUCLEAN:
+    case EREMOTEIO:
+        return true;
+    }
+    return false;
+}
 
 static const struct counters zero_counters;
 

@@ -216,6 +216,7 @@ struct gendisk {
 };
 struct request_queue {
     struct gendisk *disk;
+    const void *mq_ops;
 };
 
 #pragma clang attribute pop

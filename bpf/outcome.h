@@ -4,6 +4,7 @@
  *   begun      an I/O begins                  ensure      its file gets counters or a name while its process exists
  *   of_...     its details, by interface
  *   over       it ended, with success or not  done        it moved so many bytes        missed   a page-cache miss
+ *   failed     it ended with an error
  */
 #pragma once
 #define NO_KIND 255

@@ -62,11 +62,15 @@ static __always_inline int ring_completed(struct io_kiocb *request, int result)
     key.tgid = pending.tgid;
     key.started = pending.started;
     kind = kind_of(READ(request, opcode));
-    if (kind == NO_KIND || result < 0)
+    if (kind == NO_KIND)
         return 0;
     file = READ(request, file);
     if (!file || !identify_inode(READ(file, f_inode), &key.file))
         return 0;
+    if (result < 0) {
+        failed(&key, file, result);
+        return 0;
+    }
     key.kind = kind;
     of_ring_ended(&pending.issue, request, file, result);
     done(&key, file, NULL, kind == SYNC ? 0 : result, pending.start_ns, ns, 0, &pending.issue);

@@ -342,5 +342,8 @@ static __always_inline void done(struct key *key, struct file *file, struct inod
     bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
+/* Only what moved data is reported. */
+static __always_inline void failed(struct key *key, struct file *file, long result) {}
+
 /* The event of the read itself has this. */
 static __always_inline void missed(struct thread *thread, struct file *file, u64 bytes, u64 ns) {}

@@ -2,6 +2,9 @@
 
 mod layout;
 mod loop_status;
+mod mapper_table;
+mod query;
+mod trouble;
 
 use crate::{DeviceNumber, Mounts};
 pub(crate) use loop_status::LoopStatus;
@@ -11,6 +14,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+pub use trouble::device_troubles;
 use workload::{DeviceFacts, DeviceKind, WriteCache};
 
 /// Most devices of one chain: more is a cycle.
@@ -97,11 +101,13 @@ pub fn device_sequence(number: DeviceNumber) -> Option<String> {
 pub(crate) struct BlockDevices {
     /// "/sys", or a test's.
     sysfs: PathBuf,
+    /// Where device mapper shows its tables; `None` in a test.
+    mapper: Option<&'static Path>,
 }
 
 impl BlockDevices {
     pub fn host() -> BlockDevices {
-        BlockDevices { sysfs: "/sys".into() }
+        BlockDevices { sysfs: "/sys".into(), mapper: Some(Path::new(mapper_table::CONTROL)) }
     }
 
     /// Breadth first, each device once.
@@ -109,8 +115,9 @@ impl BlockDevices {
         let mut numbers = vec![top];
         let mut chain = Vec::new();
         while let Some(number) = numbers.get(chain.len()).copied() {
-            let found =
-                self.directory(number).and_then(|directory| Some((facts(&directory, number)?, directory)));
+            let found = self
+                .directory(number)
+                .and_then(|directory| Some((self.facts(&directory, number)?, directory)));
             let Some((facts, directory)) = found else {
                 numbers.remove(chain.len());
                 continue;
@@ -123,6 +130,42 @@ impl BlockDevices {
             chain.push(facts);
         }
         chain
+    }
+
+    fn facts(&self, directory: &Path, number: DeviceNumber) -> Option<DeviceFacts> {
+        let is_partition = is_partition(directory);
+        // A partition has no queue of its own: its I/Os wait in the disk's.
+        let disk = if is_partition { directory.parent()? } else { directory };
+        let kind = match directory {
+            _ if is_partition => DeviceKind::Partition,
+            own if own.join("loop").is_dir() || name(own).starts_with("loop") => DeviceKind::Loop,
+            own if own.join("dm").is_dir() => DeviceKind::Dm,
+            own if own.join("md").is_dir() => DeviceKind::Md,
+            _ => DeviceKind::Disk,
+        };
+        let queue = disk.join("queue");
+        Some(DeviceFacts {
+            name: name(directory),
+            number: number.to_string(),
+            kind,
+            model: read(&disk.join("device/model")).filter(|_| !is_partition),
+            backing_file: backing_file(directory).map(|file| file.to_string_lossy().into_owned()),
+            size_bytes: size_bytes(directory)?,
+            rotational: read_number::<u8>(&queue.join("rotational")).map(|rotational| rotational != 0),
+            scheduler: read(&queue.join("scheduler")).and_then(|text| scheduler_in_use(&text)),
+            requests_max: read_number(&queue.join("nr_requests")),
+            queues: fs::read_dir(disk.join("mq")).ok().and_then(|queues| u32::try_from(queues.count()).ok()),
+            request_bytes_max: read_number::<u64>(&queue.join("max_sectors_kb"))
+                .and_then(|kib| kib.checked_mul(1024)),
+            logical_block_bytes: read_number(&queue.join("logical_block_size")),
+            physical_block_bytes: read_number(&queue.join("physical_block_size")),
+            write_cache: match read(&queue.join("write_cache")).as_deref() {
+                Some("write back") => Some(WriteCache::WriteBack),
+                Some("write through") => Some(WriteCache::WriteThrough),
+                _ => None,
+            },
+            layout: layout::layout(directory, || mapper_table::read(self.mapper?, number)),
+        })
     }
 
     pub fn directory(&self, number: DeviceNumber) -> Option<PathBuf> {
@@ -190,42 +233,6 @@ impl BlockDevices {
         });
         devices.collect()
     }
-}
-
-fn facts(directory: &Path, number: DeviceNumber) -> Option<DeviceFacts> {
-    let is_partition = is_partition(directory);
-    // A partition has no queue of its own: its I/Os wait in the disk's.
-    let disk = if is_partition { directory.parent()? } else { directory };
-    let kind = match directory {
-        _ if is_partition => DeviceKind::Partition,
-        own if own.join("loop").is_dir() || name(own).starts_with("loop") => DeviceKind::Loop,
-        own if own.join("dm").is_dir() => DeviceKind::Dm,
-        own if own.join("md").is_dir() => DeviceKind::Md,
-        _ => DeviceKind::Disk,
-    };
-    let queue = disk.join("queue");
-    Some(DeviceFacts {
-        name: name(directory),
-        number: number.to_string(),
-        kind,
-        model: read(&disk.join("device/model")).filter(|_| !is_partition),
-        backing_file: backing_file(directory).map(|file| file.to_string_lossy().into_owned()),
-        size_bytes: size_bytes(directory)?,
-        rotational: read_number::<u8>(&queue.join("rotational")).map(|rotational| rotational != 0),
-        scheduler: read(&queue.join("scheduler")).and_then(|text| scheduler_in_use(&text)),
-        requests_max: read_number(&queue.join("nr_requests")),
-        queues: fs::read_dir(disk.join("mq")).ok().and_then(|queues| u32::try_from(queues.count()).ok()),
-        request_bytes_max: read_number::<u64>(&queue.join("max_sectors_kb"))
-            .and_then(|kib| kib.checked_mul(1024)),
-        logical_block_bytes: read_number(&queue.join("logical_block_size")),
-        physical_block_bytes: read_number(&queue.join("physical_block_size")),
-        write_cache: match read(&queue.join("write_cache")).as_deref() {
-            Some("write back") => Some(WriteCache::WriteBack),
-            Some("write through") => Some(WriteCache::WriteThrough),
-            _ => None,
-        },
-        layout: layout::layout(directory),
-    })
 }
 
 fn is_partition(directory: &Path) -> bool {

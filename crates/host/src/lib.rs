@@ -53,7 +53,7 @@ mod swaps;
 
 pub use block_devices::{
     LoopDevice, attribute_directory, device_chain, device_name, device_sequence, device_size_bytes,
-    is_read_only, loop_devices, loop_uses_direct_io, queue_attribute,
+    device_troubles, is_read_only, loop_devices, loop_uses_direct_io, queue_attribute,
 };
 pub use cgroups::{ThrottleFile, cap_counted, caps_for, throttle_files};
 pub use clock::{monotonic_ns, unix_ns};

@@ -1,19 +1,26 @@
+use super::mapper_table::{self, MapperTarget};
 use super::{entries, name, read, read_number};
 use std::path::{Path, PathBuf};
 use workload::{DeviceLayout, Layout};
 
-/// How a device is made of several others; `None` of a device with fewer than two members.
-pub(super) fn layout(directory: &Path) -> Option<DeviceLayout> {
+/// How a device is made of others; `None` of a disk, and of a device whose table is hidden and that has one member.
+pub(super) fn layout(
+    directory: &Path,
+    table: impl FnOnce() -> Option<Vec<MapperTarget>>,
+) -> Option<DeviceLayout> {
     let mut members = entries(&directory.join("slaves"));
     members.sort();
-    if members.len() < 2 {
-        return None;
-    }
     let (made_by, how) = if directory.join("md").is_dir() {
         ("md", md_layout(directory)?)
     } else if directory.join("dm").is_dir() {
-        let is_lvm = read(&directory.join("dm/uuid")).is_some_and(|uuid| uuid.starts_with("LVM-"));
-        (if is_lvm { "LVM" } else { "device mapper" }, dm_layout(directory, &members))
+        let uuid = read(&directory.join("dm/uuid")).unwrap_or_default();
+        let made_by = match uuid {
+            uuid if uuid.starts_with("LVM-") => "LVM",
+            uuid if uuid.starts_with("CRYPT-LUKS") => "LUKS",
+            _ => "device mapper",
+        };
+        let named = table().and_then(|table| mapper_table::layout(&table));
+        (made_by, named.or_else(|| (members.len() > 1).then(|| guessed(directory, &members)))?)
     } else {
         return None;
     };
@@ -34,9 +41,9 @@ fn md_layout(directory: &Path) -> Option<String> {
     })
 }
 
-/// The table of a device-mapper device is not in sysfs; a striped one is known by its hints: the smallest good I/O is its
-/// unit, the best one its unit on every member (Documentation/ABI/stable/sysfs-block).
-fn dm_layout(directory: &Path, members: &[PathBuf]) -> String {
+/// Without permission to read its table, a striped device is known by its hints: the smallest good I/O is its unit, the best
+/// one its unit on every member (Documentation/ABI/stable/sysfs-block).
+fn guessed(directory: &Path, members: &[PathBuf]) -> String {
     let hint = |hint: &str| read_number::<u64>(&directory.join("queue").join(hint)).unwrap_or(0);
     let sectors = |device: &Path| read_number::<u64>(&device.join("size")).unwrap_or(0);
     let (smallest, best) = (hint("minimum_io_size"), hint("optimal_io_size"));

@@ -1,7 +1,7 @@
 use super::LoopDevice;
+use super::query::{LOOP_WORDS, Query, query};
 use crate::DeviceNumber;
 use std::fs::OpenOptions;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -14,18 +14,6 @@ pub(crate) struct LoopStatus {
     pub block_device: DeviceNumber,
 }
 
-/// include/uapi/linux/loop.h
-const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
-
-/// `struct loop_info64`, 232 bytes.
-#[repr(C)]
-struct LoopInfo {
-    device: u64,
-    inode: u64,
-    rdevice: u64,
-    rest: [u64; 26],
-}
-
 impl LoopStatus {
     /// `None` if this user may not open the device, or it is detached by now.
     pub fn read(device: &LoopDevice) -> Option<LoopStatus> {
@@ -34,12 +22,12 @@ impl LoopStatus {
         if DeviceNumber::from_dev(opened.metadata().ok()?.rdev()) != device.number {
             return None;
         }
-        let mut info = LoopInfo { device: 0, inode: 0, rdevice: 0, rest: [0; 26] };
-        // SAFETY: the kernel writes one `loop_info64` during the call, and `info` has its size.
-        let done = unsafe { libc::ioctl(opened.as_raw_fd(), LOOP_GET_STATUS64, &raw mut info) };
+        // lo_device, lo_inode and lo_rdevice of `struct loop_info64`.
+        let mut info = [0; LOOP_WORDS];
+        let is_attached = query(&opened, Query::LoopFile, &mut info);
+        let [device, inode, rdevice, ..] = info;
         // The kernel encodes these numbers as `st_dev`.
-        let LoopInfo { device, inode, rdevice, .. } = info;
-        (done == 0)
+        is_attached
             .then(|| LoopStatus { file: (device, inode), block_device: DeviceNumber::from_dev(rdevice) })
     }
 }

@@ -29,7 +29,7 @@ fn mirror(directory: &Path) -> BlockDevices {
         symlink(directory.join("devices").join(member), link).unwrap();
     }
     fs::create_dir_all(directory.join("devices/sda/sda1/holders/md0")).unwrap();
-    BlockDevices { sysfs: directory.into() }
+    BlockDevices { sysfs: directory.into(), mapper: None }
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn made_of_two(directory: &Path, device: &str, files: &[(&str, &str)]) -> Option
         symlink(directory.join("devices").join(member), link).unwrap();
     }
     files.iter().for_each(|(path, text)| write(&format!("{device}/{path}"), text));
-    let sysfs = BlockDevices { sysfs: directory.into() };
+    let sysfs = BlockDevices { sysfs: directory.into(), mapper: None };
     sysfs.chain(DeviceNumber { major: 252, minor: 0 })[0].layout.clone()
 }
 
@@ -162,7 +162,7 @@ fn the_backing_file_of_a_loop_device_may_have_any_name_and_be_removed() {
     attach("loop0", "7:0\n", b"/a/caf\xe9 \n");
     attach("loop1", "7:1\n", b"/a/gone (deleted)\n");
     fs::create_dir_all(directory.path().join("block/loop2/loop")).unwrap();
-    let mut found = BlockDevices { sysfs: directory.path().into() }.loop_devices();
+    let mut found = BlockDevices { sysfs: directory.path().into(), mapper: None }.loop_devices();
     found.sort_by_key(|device| device.number);
     assert_eq!(found.len(), 2, "the third is not attached");
     assert_eq!((found[0].name.as_str(), &found[0].backing_file), ("loop0", &file(b"/a/caf\xe9 ")));

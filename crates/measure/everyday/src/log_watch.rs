@@ -8,7 +8,7 @@
 //! ```
 
 use collect::process::{Layer, Process, Selection};
-use collect::{Source, SourceError};
+use collect::{IoFailures, Source, SourceError};
 use filestats::{
     Delta, FileIdentity, FileInterval, FileKind, Interval, Meaning, Reason, Rules, Sample, Snapshot,
     intervals,
@@ -69,6 +69,14 @@ impl LogWatch {
         let mut snapshot = process.snapshot().ok()?;
         snapshot.samples.retain(|sample| sample.file.kind == FileKind::Log);
         Some(snapshot)
+    }
+
+    /// The I/Os of the watched processes that storage failed.
+    pub fn failures(&self) -> &[IoFailures] {
+        match self {
+            LogWatch::Watched { process, .. } => process.failures(),
+            LogWatch::NotNeeded | LogWatch::Refused { .. } => &[],
+        }
     }
 
     /// Puts the kernel's lines of the log in place of those of the database that have no times. Nothing is replaced where the

@@ -123,6 +123,8 @@ impl<'a> Observer<'a> {
             }
         }
         let log = self.log.snapshot();
+        let failures = [self.source.failures(), self.log.failures()].concat();
+        self.volumes.keep_failures(&failures);
         self.volumes.discover(&files, self.source.undivided_mounts());
         let processes = self.source.processes();
         let devices = self.volumes.all.iter_mut().map(|volume| volume.sample(processes)).collect();

@@ -1,15 +1,17 @@
 use crate::kernel::{Kernel, KernelCounters};
 use crate::neighbours::Neighbours;
-use collect::Source;
 use collect::diskstats::Disk;
+use collect::{IoFailures, Source};
 use filestats::{FileIdentity, FileKind, Snapshot};
 use host::DeviceNumber;
 use std::collections::{BTreeSet, HashMap};
+use std::mem::discriminant;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 use storage::Target;
-use verdict::{CapUse, Moment, Observation, Pressure};
+use verdict::{CapUse, FailedIos, Moment, Observation, Pressure};
+use workload::DeviceTrouble;
 
 /// Which of the volumes that hold a source's files are observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,10 @@ pub(crate) struct Volume {
     /// What limits counted between the last two samples.
     pub caps_used: Vec<CapUse>,
     pub moments: Vec<Moment>,
+    /// What its devices said of themselves, the last of each.
+    troubles: Vec<DeviceTrouble>,
+    /// I/Os that failed on its files.
+    failures: Vec<FailedIos>,
 }
 
 /// The observed volumes, and which files lie on which.
@@ -64,6 +70,8 @@ impl Volume {
             pressure: Pressure::default(),
             caps_used: Vec::new(),
             moments: Vec::new(),
+            troubles: Vec::new(),
+            failures: Vec::new(),
             target,
         }
     }
@@ -78,6 +86,13 @@ impl Volume {
             (self.pressure, self.caps_used) = (now.pressure_since(last), now.caps_since(last));
         }
         self.last_of_kernel = Some(now);
+        for trouble in host::device_troubles(&self.target.facts().devices) {
+            let is_same = |known: &DeviceTrouble| {
+                known.device() == trouble.device() && discriminant(known) == discriminant(&trouble)
+            };
+            self.troubles.retain(|known| !is_same(known));
+            self.troubles.push(trouble);
+        }
         self.device.as_mut().and_then(|device| device.snapshot().ok())
     }
 
@@ -99,6 +114,8 @@ impl Volume {
             reporting_delay_ns: u64::try_from(source.reporting_delay().as_nanos()).unwrap_or(u64::MAX),
             commits_one_by_one: source.commits_one_by_one(),
             neighbours,
+            troubles: std::mem::take(&mut self.troubles),
+            failures: std::mem::take(&mut self.failures),
             ..Observation::default()
         };
         (self.target.clone(), observation)
@@ -187,6 +204,18 @@ impl Volumes {
     /// The directories or mount points of the volumes.
     pub fn targets(&self) -> impl Iterator<Item = &Target> {
         self.all.iter().map(|volume| &volume.target)
+    }
+
+    /// Keeps the failures of the observed volumes' files, all since the source was opened.
+    pub fn keep_failures(&mut self, failures: &[IoFailures]) {
+        self.all.iter_mut().for_each(|volume| volume.failures.clear());
+        for IoFailures { process, path, drive, count } in failures {
+            let place = drive.as_ref().map_or(Some(FIRST), |drive| self.volume_at(drive));
+            if let Some(at) = place {
+                let failed = FailedIos { process: process.clone(), path: path.clone(), count: *count };
+                self.all[at].failures.push(failed);
+            }
+        }
     }
 
     /// Bytes of the data files on a volume, where all are known.

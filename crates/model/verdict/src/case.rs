@@ -120,6 +120,7 @@ impl<'a> Case<'a> {
     /// Where the cause of a verdict lies, beside the database and its storage.
     pub fn cause(&self, kind: VerdictKind) -> Option<Cause> {
         let neighbour = match kind {
+            VerdictKind::StorageDegraded if self.fails() => None,
             VerdictKind::StorageDegraded => self.slowing_neighbour(),
             VerdictKind::DemandExceedsCapability | VerdictKind::Burst => {
                 self.busy_neighbour(self.figures.utilisation?.binding)

@@ -3,7 +3,7 @@
 use crate::case::{Case, Wait};
 use crate::figures::{IOS_TO_COMPARE, expected_commit_ns};
 use crate::{Evidence, LogTiming};
-use workload::{Cap, CapKind, Unit};
+use workload::{Cap, CapKind, DeviceTrouble, Unit};
 
 pub const DATABASE: &str = "the database's file statistics";
 pub const COMMITS: &str = "the database's count of commits, those that only read included";
@@ -17,6 +17,9 @@ pub const READS_BY_DEVICE: &str =
     "the device's counters, since the database does not time its reads to their end";
 pub const PROCESSES: &str = "the processes' bytes (/proc/PID/io)";
 pub const QUEUED: &str = "the processes' I/Os, counted in the kernel (BPF)";
+pub const FAILED: &str = "the results of the processes' I/Os, counted in the kernel (BPF)";
+pub const ARRAY: &str = "what md says of the array (sysfs)";
+pub const POOL: &str = "device mapper's state of the pool";
 pub const BOTH: &str = "the database or the device, the larger of both";
 pub const MODEL: &str = "device rates x measured cost model";
 
@@ -124,6 +127,30 @@ impl Case<'_> {
             ],
         });
         facts.map(|(what, value, source)| self.observed(&what, value, Unit::Share, source)).collect()
+    }
+
+    /// What failed, and what the devices say of themselves.
+    pub fn trouble_facts(&self) -> Vec<Evidence> {
+        let failed = self.observation.failures.iter().map(|one| {
+            let what = format!("I/Os of {} on {} that failed", one.process, one.path);
+            self.observed(&what, one.count as f64, Unit::Ios, FAILED)
+        });
+        let troubles = self.observation.troubles.iter().map(|one| match one {
+            DeviceTrouble::Rebuilding { device, action, done } => {
+                let what = format!("part of the {action} of {device}'s members that is done");
+                self.observed(&what, done.unwrap_or(0.0), Unit::Share, ARRAY)
+            }
+            DeviceTrouble::MembersMissing { device, missing } => {
+                self.observed(&format!("members that {device} lacks"), *missing as f64, Unit::None, ARRAY)
+            }
+            DeviceTrouble::PoolFull { device, blocks } => self.observed(
+                &format!("blocks in use of the thin pool {device}, all it has"),
+                *blocks as f64,
+                Unit::Blocks,
+                POOL,
+            ),
+        });
+        failed.chain(troubles).collect()
     }
 
     pub fn commits_source(&self) -> &'static str {

@@ -32,7 +32,7 @@ mod volumes;
 
 pub use demand::is_log;
 pub use figures::{Figures, Place};
-pub use observation::{LogTiming, Moment, Neighbour, Observation, ProcessorUse};
+pub use observation::{FailedIos, LogTiming, Moment, Neighbour, Observation, ProcessorUse};
 pub use pressure::{CapUse, Pressure, caps_used};
 pub use table::judge;
 pub use volumes::{Answer, JudgedVolume};

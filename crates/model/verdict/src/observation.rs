@@ -6,7 +6,7 @@ use filestats::{Delta, Figure, FileInterval, FileKind, Interval, Ops, Reason};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use workload::Cap;
+use workload::{Cap, DeviceTrouble};
 
 /// One short interval, all files of the database and the device below them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,6 +89,23 @@ pub struct Observation {
     /// Who timed the writes and syncs of the database's log.
     #[serde(default)]
     pub log_timing: LogTiming,
+    /// What the devices said of themselves meanwhile, the last of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub troubles: Vec<DeviceTrouble>,
+    /// I/Os of the database that storage failed meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailedIos>,
+}
+
+/// I/Os that ended with an error of storage, such as EIO.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedIos {
+    /// The process that requested them: "pid 812 (postgres)".
+    pub process: String,
+    /// Of this file.
+    pub path: String,
+    /// How many.
+    pub count: u64,
 }
 
 /// Who timed the writes and syncs of a database's log.
@@ -292,6 +309,8 @@ impl Observation {
             notes: self.notes.clone(),
             neighbours: self.neighbours.clone(),
             log_timing: self.log_timing.clone(),
+            troubles: self.troubles.clone(),
+            failures: self.failures.clone(),
             ..*self
         }
     }

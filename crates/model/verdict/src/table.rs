@@ -2,7 +2,7 @@ use crate::case::Case;
 use crate::confidence::confidence;
 use crate::evidence::Grounds;
 use crate::rows::saturated_or_degraded::{demand_exceeds_capability, not_storage, storage_degraded};
-use crate::rows::{burst, cannot_say, healthy, nobody_waits, serialized, throttled};
+use crate::rows::{burst, cannot_say, failing, healthy, nobody_waits, serialized, throttled};
 use crate::{Observation, Verdict, VerdictKind};
 use capability::Capability;
 use filestats::ServiceLevel;
@@ -13,6 +13,7 @@ type Row = fn(&Case) -> Option<Grounds>;
 ///
 /// | verdict | condition |
 /// |---|---|
+/// | storage degraded | I/Os of the database failed, or a thin pool below has no free block: no curve is needed to see that |
 /// | cannot say | no capability or one that no longer holds, under 100 I/Os, over half unknown, no timing |
 /// | throttled | a cap set since the measurement is reached, latency 2 x the curve's |
 /// | nobody waits | the device is over the service level, the database keeps it and waits under 10 % |
@@ -24,7 +25,8 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | serialized | N about 1 second for second, U low: the time goes into waiting for one I/O at a time |
 /// | cannot say | tasks are stalled on I/O over half of the time, no layer accounts for it, and the log is not timed |
 /// | healthy | none of these |
-const TABLE: [(VerdictKind, Row); 11] = [
+const TABLE: [(VerdictKind, Row); 12] = [
+    (VerdictKind::StorageDegraded, failing::failing),
     (VerdictKind::CannotSay, cannot_say::cannot_say),
     (VerdictKind::Throttled, throttled::throttled),
     (VerdictKind::NobodyWaits, nobody_waits::nobody_waits),
@@ -50,6 +52,7 @@ pub fn judge(
     // What a limit counted belongs beside the first number: how much of it is used.
     let second = grounds.evidence.len().min(1);
     grounds.evidence.splice(second..second, case.cap_facts());
+    grounds.evidence.extend(case.trouble_facts());
     grounds.evidence.extend(case.stall_facts());
     grounds.evidence.extend(case.volume());
     let (confidence, doubts) = confidence(&case, kind);

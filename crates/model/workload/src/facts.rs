@@ -82,7 +82,7 @@ pub struct DeviceFacts {
     pub physical_block_bytes: Option<u32>,
     /// Volatile write cache or none.
     pub write_cache: Option<WriteCache>,
-    /// How LVM, md or device mapper makes it of several others.
+    /// How LVM, md or device mapper makes it of others.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub layout: Option<DeviceLayout>,
 }
@@ -90,9 +90,10 @@ pub struct DeviceFacts {
 /// A layout that the host made, as sysfs shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceLayout {
-    /// "LVM", "device mapper" or "md".
+    /// "LVM", "LUKS", "device mapper" or "md".
     pub made_by: String,
-    /// "span", "stripe:64K", "raid5, unit 512K"; what device mapper does not show in sysfs is "not known".
+    /// "span", "stripe:64K", "linear" (a part of one device), "raid5, unit 512K", "crypt", "thin"; "not known" where this user
+    /// may not read device mapper's table.
     pub how: String,
     /// Names of its members: "sda1".
     pub members: Vec<String>,

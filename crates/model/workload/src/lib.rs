@@ -23,6 +23,7 @@ mod result;
 mod spec;
 mod tally;
 mod trace;
+mod trouble;
 mod unit;
 
 pub use access::{Access, Distribution, Extent, Walk, Zone};
@@ -38,6 +39,7 @@ pub use result::{
 pub use spec::{Caching, Durability, InvalidWorkload, Pattern, RunLength, Shape, Workload};
 pub use tally::{Latencies, Slice, Tally};
 pub use trace::{Trace, TraceIo, TraceKind};
+pub use trouble::DeviceTrouble;
 pub use unit::Unit;
 
 /// Leaves out of JSON what says nothing.

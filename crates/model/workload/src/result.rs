@@ -1,4 +1,4 @@
-use crate::{Latencies, LatencyHistogram, Layout, Pool, Slice, Tally, Workload};
+use crate::{DeviceFacts, Latencies, LatencyHistogram, Layout, Pool, Slice, Tally, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -160,6 +160,9 @@ pub struct RunResult {
     /// What each member did, in their order. Empty where the target is one file or device.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub members: Vec<MemberShare>,
+    /// The device chain below the target, top first. Empty where it is unknown.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub devices: Vec<DeviceFacts>,
 }
 
 /// What one member of a layout did. An I/O that crosses from one member to another counts once on each.
@@ -263,6 +266,7 @@ impl RunResult {
             pool: None,
             layout: None,
             members: Vec::new(),
+            devices: Vec::new(),
         }
     }
 

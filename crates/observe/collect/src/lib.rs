@@ -55,4 +55,4 @@ pub use registry::{
     SOURCES, discover_sources, discovery_help, find_instances, parse_source, parse_source_argument,
     source_help,
 };
-pub use source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind, SqlTarget};
+pub use source::{ArgumentError, Discovery, IoFailures, Source, SourceArgument, SourceKind, SqlTarget};

@@ -105,6 +105,25 @@ pub enum SqlTarget {
     Mysql(String),
 }
 
+/// I/Os that ended with an error of storage, such as EIO.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoFailures {
+    /// The process that requested them: "pid 812 (postgres)".
+    pub process: String,
+    /// Of this file.
+    pub path: String,
+    /// Where its file system is mounted, if that is known.
+    pub drive: Option<String>,
+    /// How many.
+    pub count: u64,
+}
+
+impl fmt::Display for IoFailures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} I/Os of {} on {} failed", self.count, self.process, self.path)
+    }
+}
+
 /// Something that keeps cumulative counters of files.
 pub trait Source {
     /// What it is and of what, for people ("sqlite /data/shop.db").
@@ -151,6 +170,11 @@ pub trait Source {
     /// The version of the server, as it was when the source connected to it: "10.11".
     fn version(&self) -> Option<String> {
         None
+    }
+
+    /// The I/Os that storage failed since the source was opened, at the last snapshot. Empty where they are not counted.
+    fn failures(&self) -> &[IoFailures] {
+        &[]
     }
 
     /// The counters of all files at this instant.

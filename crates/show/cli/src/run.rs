@@ -165,8 +165,11 @@ impl Run<'_> {
             load::check_content(phase.workloads.iter().map(|placed| &placed.workload))?;
         }
         let opened = targets::open(self.plan, self.traces, self.destroy, history, out)?;
-        let (phases, failure) = self.run_phases(&opened, out);
+        let (mut phases, failure) = self.run_phases(&opened, out);
         let (cut, facts) = (opened.cut(), opened.facts());
+        for result in phases.iter_mut().flat_map(|phase| &mut phase.results) {
+            result.devices = facts.get(&result.target).map(|facts| facts.devices.clone()).unwrap_or_default();
+        }
         // The answer first, whatever fails after it; and what was measured before something failed is an answer.
         let removed = opened.remove(history, out);
         let measured = phases.iter().any(|phase| phase.results.iter().any(|result| result.elapsed_ns > 0));

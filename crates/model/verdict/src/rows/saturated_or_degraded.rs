@@ -102,6 +102,17 @@ pub(crate) fn storage_degraded(case: &Case) -> Option<Grounds> {
         let summary = format!("{ANOTHER_PROGRAM}: {}; {slower}", other.sentence());
         return Some(Grounds { summary, evidence, next_step: give_way(other) });
     }
+    if let Some(array) = case.observation.troubles.first() {
+        return Some(Grounds {
+            summary: format!("{array}; {slower}"),
+            evidence,
+            next_step: format!(
+                "wait until {} has all members and rests (/proc/mdstat), or make its work slower (sync_speed_max beside \
+                 sync_action in sysfs); then check again",
+                array.device()
+            ),
+        });
+    }
     Some(Grounds {
         summary: slower,
         evidence,

@@ -1,7 +1,7 @@
 use crate::builder::*;
 use filestats::{Figure, FileKind, Interval, Reason, ServiceLevel};
-use verdict::{Cause, Confidence, Neighbour, Observation, VerdictKind, judge};
-use workload::{Cap, CapKind};
+use verdict::{Cause, Confidence, FailedIos, Neighbour, Observation, VerdictKind, judge};
+use workload::{Cap, CapKind, DeviceTrouble};
 
 #[test]
 fn a_modest_workload_at_the_latency_of_the_curve_is_healthy() {
@@ -350,4 +350,61 @@ fn where_operations_run_out_the_share_of_operations_decides() {
         many_small.summary
     );
     assert!((value(&many_small, "part of this device's I/Os that rsync (pid 812) did") - 0.8).abs() < 1e-9);
+}
+
+/// Under which no curve is beaten.
+fn modest() -> Load {
+    Load { reads: 100, read_ns: 4 * MS, commits: 20, sync_ns: 2 * MS, ..Load::default() }
+}
+
+#[test]
+fn storage_that_fails_ios_is_degraded_however_fast_it_is() {
+    let failures =
+        vec![FailedIos { process: "pid 812 (postgres)".into(), path: "/data/base/16384".into(), count: 42 }];
+    let failing = Observation { failures, ..steady(modest()) };
+    // A curve is not needed.
+    for verdict in [verdict(&failing), judge(&failing, None, &ServiceLevel::default())] {
+        assert_eq!((verdict.verdict, verdict.cause), (VerdictKind::StorageDegraded, Some(Cause::Below)));
+        assert!(
+            verdict.summary.contains("failed 42 I/Os of the database, on /data/base/16384"),
+            "{}",
+            verdict.summary
+        );
+        let of = |evidence: &&verdict::Evidence| {
+            evidence.what == "I/Os of pid 812 (postgres) on /data/base/16384 that failed"
+        };
+        assert_eq!(
+            verdict.evidence.iter().find(of).map(|found| found.value),
+            Some(42.0),
+            "{:#?}",
+            verdict.evidence
+        );
+        assert!(verdict.next_step.contains("dmesg"), "{}", verdict.next_step);
+    }
+}
+
+#[test]
+fn a_full_thin_pool_is_named_before_anything_else_is_judged() {
+    let troubles = vec![DeviceTrouble::PoolFull { device: "dm-2".into(), blocks: 256 }];
+    let full = verdict(&Observation { troubles, ..steady(slow()) });
+    assert_eq!((full.verdict, full.cause), (VerdictKind::StorageDegraded, Some(Cause::Below)));
+    assert!(full.summary.starts_with("the thin pool dm-2 is full"), "{}", full.summary);
+    assert!(full.next_step.contains("dm-2"), "{}", full.next_step);
+}
+
+#[test]
+fn a_rebuilding_array_is_the_cause_of_slow_storage_and_no_cause_of_anything_where_it_is_fast() {
+    let rebuilding =
+        DeviceTrouble::Rebuilding { device: "md0".into(), action: "recover".into(), done: Some(0.12) };
+    let under = |load: Load| verdict(&Observation { troubles: vec![rebuilding.clone()], ..steady(load) });
+    let slow = under(slow());
+    assert_eq!((slow.verdict, slow.cause), (VerdictKind::StorageDegraded, Some(Cause::Below)));
+    assert!(
+        slow.summary.starts_with("md0 rebuilds or checks its members (recover, 12 % done)"),
+        "{}",
+        slow.summary
+    );
+    let fast = under(modest());
+    assert_eq!(fast.verdict, VerdictKind::Healthy);
+    assert!(fast.evidence.iter().any(|found| found.what.contains("recover of md0") && found.value == 0.12));
 }

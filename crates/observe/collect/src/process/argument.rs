@@ -1,7 +1,7 @@
-//! `process:[PID,...][,cgroup=DIR][,layer=block]` and `process:pid-file=PATH`.
+//! `process:[PID,...][,cgroup=DIR][,layer=block|storage]` and `process:pid-file=PATH`.
 
 use super::restarts::{ProcessMark, RestartingProcess};
-use super::{Process, Selection};
+use super::{Coverage, Process, Selection};
 use crate::redaction::quote_unless_secret;
 use crate::source::{ArgumentError, Discovery, SourceArgument, SourceKind};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Processes of this host.
 pub static KIND: SourceKind = SourceKind {
     schemes: &["process"],
-    help: "process: (all), process:PID,..., process:pid-file=PATH, process:cgroup=DIR, process:layer=block",
+    help: "process: (all), process:PID,..., process:pid-file=PATH, process:cgroup=DIR, process:layer=block or storage",
     forms: "process:, process:PID, process:pid-file=PATH, process:cgroup=DIR",
     discovery: Discovery::Always,
     parse,
@@ -52,11 +52,12 @@ fn parse_selection(text: &str) -> Result<Selection, String> {
     for part in text.split(',').filter(|part| !part.is_empty()) {
         match part.split_once('=') {
             Some(("cgroup", dir)) => selection.cgroup = Some(dir.into()),
-            Some(("layer", "block")) => selection.block_only = true,
+            Some(("layer", "block")) => selection.coverage = Coverage::Block,
+            Some(("layer", "storage")) => selection.coverage = Coverage::Storage,
             _ => selection.pids.push(part.parse().map_err(|_| {
                 format!(
-                    "{} is no process number; give process:, process:PID,..., process:cgroup=DIR or \
-                     process:layer=block",
+                    "{} is no process number; give process:, process:PID,..., process:cgroup=DIR, \
+                     process:layer=block or process:layer=storage",
                     quote_unless_secret(part)
                 )
             })?),

@@ -70,8 +70,8 @@ impl SourceFault for OpenError {
             OpenError::Cgroup { .. } => {
                 Some("give its directory, as in /sys/fs/cgroup/system.slice/postgresql.service")
             }
-            OpenError::BlockTrace => Some("leave out layer=block"),
-            OpenError::BlockOfProcesses => Some("leave out layer=block, or the processes and the group"),
+            OpenError::BlockTrace => Some("leave out layer="),
+            OpenError::BlockOfProcesses => Some("leave out layer=, or the processes and the group"),
             OpenError::File { .. } | OpenError::System { .. } => None,
         }
     }

@@ -1,6 +1,8 @@
 //! Events that were lost in the kernel, by cause, and the figures that are wrong because of them.
 
-use super::program::{BLOCK, Programs, recursion_misses};
+use super::calls;
+use super::hooks::BLOCK;
+use super::program::{Programs, recursion_misses};
 use super::refused::table_error;
 use super::tables::Nested;
 use crate::error::SourceError;
@@ -94,7 +96,8 @@ impl Programs {
             self.ebpf.program(BLOCK).and_then(recursion_misses).unwrap_or(0).saturating_sub(in_others);
         let words = "completions of block I/O that came one within the other";
         losses.block |= self.note_loss(&mut losses, missed, words);
-        for (name, program) in self.ebpf.programs().filter(|(name, _)| OF_TASKS.contains(name)) {
+        let of_tasks = |name: &str| OF_TASKS.contains(&name) || calls::is_at_function(name);
+        for (name, program) in self.ebpf.programs().filter(|(name, _)| of_tasks(name)) {
             let missed = recursion_misses(program).unwrap_or(0);
             let words = format!("events of {name} that came one within the other");
             losses.requests |= self.note_loss(&mut losses, missed, &words);

@@ -30,6 +30,7 @@
 //! the kernel itself, because they are stable, cheap, and allowed where kprobes are not.
 
 mod argument;
+mod calls;
 mod casts;
 mod cgroup;
 mod classify;
@@ -37,8 +38,11 @@ mod directory;
 mod discover;
 mod drain;
 mod error;
+mod failures;
+mod hooks;
 mod kept;
-mod kernel_enums;
+mod kernel_types;
+mod links;
 mod losses;
 mod names;
 mod object;
@@ -48,6 +52,7 @@ mod refused;
 mod restarts;
 mod samples;
 mod selection;
+mod symbols;
 mod tables;
 mod target;
 pub mod trace;
@@ -57,13 +62,14 @@ mod users;
 pub use argument::KIND;
 pub use error::OpenError;
 pub use samples::Layer;
-pub use selection::Selection;
+pub use selection::{Coverage, Selection};
 pub use users::{DeviceUsers, Queued, UserOfDevice};
 
 use crate::diskstats;
 use crate::error::SourceError;
 use crate::file_names::FileNames;
-use crate::source::Source;
+use crate::source::{IoFailures, Source};
+use failures::Failures;
 use filestats::Snapshot;
 use host::Mounts;
 use kept::Kept;
@@ -84,6 +90,7 @@ pub struct Process {
     unseen: Unseen,
     /// Notes of the last snapshot on I/Os that the block layer's figures lack.
     device_notes: Vec<String>,
+    failures: Failures,
     /// The selection is narrower than all processes and files.
     narrowed: bool,
     /// Identifies boot and load. Counters only grow within a run.
@@ -111,6 +118,7 @@ impl Process {
             kept: Kept::default(),
             unseen,
             device_notes: Vec::new(),
+            failures: Failures::default(),
             narrowed: selection.is_narrowed(),
             run,
             processes: Vec::new(),
@@ -146,27 +154,34 @@ impl Source for Process {
         self.directory.as_deref()
     }
 
+    fn failures(&self) -> &[IoFailures] {
+        &self.failures.all
+    }
+
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let clock_ns = host::monotonic_ns();
         // Before the tables: the programs were called for an I/O before its device counted it.
         let devices = diskstats::lines()?;
         let missed = self.unseen.update(&devices, &self.programs.devices()?)?;
-        let counted = self.programs.counted()?;
+        let mut counted = self.programs.counted()?;
+        self.names.add(self.programs.take_names()?);
+        let mounts = Mounts::read().unwrap_or_default();
+        let failed = self.failures.take(&mut counted, &mut self.programs, &mut self.names, &mounts)?;
         let in_kernel = counted.iter().map(|(key, counts)| (*key, counts.fingerprint())).collect();
         let mut counted = self.kept.with(counted);
         if !self.narrowed {
             missed.iter().for_each(|device| add_missed(&mut counted, device));
         }
-        self.names.add(self.programs.take_names()?);
         self.programs.sweep()?;
         self.programs.guard()?;
+        self.programs.follow_modules()?;
         let running = running()?;
         let grew = missed.iter().filter(|device| device.grew).map(|device| FileId::unattributed(device.dev));
         let samples = samples::Samples {
             programs: &self.programs,
             names: &mut self.names,
             kept: &mut self.kept,
-            mounts: &Mounts::read().unwrap_or_default(),
+            mounts: &mounts,
             run: &self.run,
             source: &self.source,
             running: &running,
@@ -176,6 +191,7 @@ impl Source for Process {
         self.object_names.fill_in(&mut snapshot.samples);
         self.device_notes = missed.iter().map(|device| device.note(!self.narrowed)).collect();
         snapshot.notes.extend_from_slice(&self.device_notes);
+        snapshot.notes.extend(failed);
         self.kept.tidy(&mut self.programs, &in_kernel, &counted, &running)?;
         let files = counted.keys().map(|key| key.file).collect();
         let counted_processes = counted.keys().map(|key| (key.tgid, key.started)).collect();

@@ -1,12 +1,12 @@
 //! Loads the BPF object: sets its constants from the selection and creates its maps. No program is attached yet.
 
 use super::error::OpenError;
-use super::kernel_enums::{KERNEL_BTF, enumerator};
+use super::kernel_types::{KERNEL_BTF, Types};
 use super::refused::{not_filled, open_error};
 use super::selection::Selection;
-use super::tables::by_number;
+use super::symbols::Symbols;
 use super::trace::filter::{Filter, FilterConstants};
-use super::{casts, cgroup, target};
+use super::{calls, casts, cgroup, target};
 use aya::maps::{HashMap as KernelMap, MapError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use host::Mounts;
@@ -18,13 +18,12 @@ pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../../bp
 pub(super) static TRACE_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../../bpf/trace.bpf.o");
 
 /// Kernel functions by whose addresses the programs identify an I/O's kind and file: names of bpf/aio.h and block.h.
-const FUNCTIONS: [&str; 6] = [
+pub(super) const FUNCTIONS: [&str; 5] = [
     "aio_complete_rw",
     "iomap_dio_bio_end_io",
     "blkdev_bio_end_io",
     "blkdev_bio_end_io_simple",
     "blkdev_bio_end_io_async",
-    "bio_chain_endio",
 ];
 
 /// Memory for counters on all CPUs. Reads, writes and syncs of a file by a process take 912 bytes each per CPU.
@@ -32,51 +31,13 @@ pub(super) const COUNTERS_BYTES_MAX: usize = 64 << 20;
 pub(super) const KEYS_MIN: usize = 2048;
 pub(super) const KEYS_MAX: usize = 32_768;
 
-/// What a system call number means to the programs: `enum call` of thread.h.
-const CALLS: &[(libc::c_long, u8)] = &[
-    (libc::SYS_read, 1),
-    (libc::SYS_pread64, 1),
-    (libc::SYS_readv, 1),
-    (libc::SYS_preadv, 1),
-    (libc::SYS_preadv2, 1),
-    (libc::SYS_write, 2),
-    (libc::SYS_pwrite64, 2),
-    (libc::SYS_writev, 2),
-    (libc::SYS_pwritev, 2),
-    (libc::SYS_pwritev2, 2),
-    (libc::SYS_fsync, 3),
-    (libc::SYS_fdatasync, 3),
-    (libc::SYS_sync_file_range, 3),
-    (libc::SYS_msync, 4),
-    (libc::SYS_copy_file_range, 5),
-    (libc::SYS_splice, 5),
-    (libc::SYS_sendfile, 6),
-    (libc::SYS_io_submit, 7),
-    (libc::SYS_io_getevents, 8),
-    (SYS_IO_PGETEVENTS, 8),
-];
-/// libc does not define it.
-const SYS_IO_PGETEVENTS: libc::c_long = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
-
-/// The addresses of kernel functions; 0 where the kernel lacks one or hides its address.
-fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
-    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    let mut addresses = [0; N];
-    for line in symbols.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let (address, name) = (words.next(), words.nth(1));
-        if let Some(at) = names.iter().position(|wanted| Some(*wanted) == name) {
-            addresses[at] = address.and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0);
-        }
-    }
-    addresses
-}
-
 /// The flags of the kernel's requests that bpf/block.h reads: counted, and of a flush sequence. Enumerators since Linux 6.11,
 /// macros with these values before.
 fn request_flags() -> (u32, u32) {
     let btf = std::fs::read(KERNEL_BTF).unwrap_or_default();
-    let flag = |name: &str, before: u32| 1 << (enumerator(&btf, name).unwrap_or(before) & 31);
+    let types = Types::of_kernel(&btf);
+    let enumerator = |name: &str| types.as_ref().and_then(|types| types.enumerator(name));
+    let flag = |name: &str, before: u32| 1 << (enumerator(name).unwrap_or(before) & 31);
     (flag("__RQF_IO_STAT", 13), flag("__RQF_FLUSH_SEQ", 4))
 }
 
@@ -88,13 +49,15 @@ pub(super) fn configured(
     counters_max: usize,
     cast: Option<i32>,
 ) -> Result<Ebpf, OpenError> {
-    let calls = by_number(CALLS);
+    let symbols = Symbols::read(|name| FUNCTIONS.contains(&name));
+    let calls = calls::meanings();
     let group = selection.cgroup.as_deref().map(cgroup::Group::for_path).transpose()?;
     let only_chosen = u8::from(!selection.pids.is_empty() || group.is_some());
     let only_files = u8::from(!selection.files.is_empty());
     let own = std::process::id();
     let (id, level, hierarchy) = group.map_or((0, 0, 0), |group| (group.id, group.level, group.hierarchy));
-    let functions = addresses(FUNCTIONS);
+    // 0 where the kernel lacks one or hides its address.
+    let functions = FUNCTIONS.map(|name| symbols.address(name, "").unwrap_or(0));
     let (counted, flush_sequence) = request_flags();
     let object = if trace.is_some() { TRACE_OBJECT } else { OBJECT };
     let object = cast.map_or_else(|| object.to_vec(), |number| casts::replace_placeholder(object, number));

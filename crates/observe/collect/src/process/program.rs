@@ -1,114 +1,30 @@
 //! The BPF programs: loads them for a selection, attaches them to their tracepoints, and reads their counters.
 //!
 //! ```text
+//! hooks.rs     the kernel's events that they are attached to    calls.rs   system calls
 //! object.rs    the compiled object, with its constants set from the selection
+//! links.rs     the kernel's structures between a bio at a disk and its file
 //! losses.rs    lost events by cause, and the figures that are wrong because of them
 //! refused.rs   why the kernel rejected them
 //! ```
 
 use super::casts;
 use super::error::OpenError;
+use super::hooks::{self, BLOCK, GUARD, Hooks, NO_MISSES};
+use super::links;
 use super::object::{COUNTERS_BYTES_MAX, KEYS_MAX, KEYS_MIN, choose_files, choose_processes, configured};
 use super::places::Places;
-use super::refused::{is_absent, no_table, open_error, reason, table_error};
-use super::selection::Selection;
+use super::refused::{no_table, table_error};
+use super::selection::{Coverage, Selection};
 use super::tables::{Counts, CpuCounts, Key, Seen, Started};
 use super::trace::filter::Filter;
 use crate::error::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
-use aya::programs::{Program, ProgramError};
+use aya::programs::Program;
 use aya::{Btf, Ebpf};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
-
-/// An event of the kernel that the programs need.
-struct Hook {
-    /// The programs for it, of which the first that the kernel accepts is used: the verifier compares a program with what the
-    /// kernel's BTF says of the event's arguments.
-    candidates: &'static [Candidate],
-    /// What is missing on a kernel that accepts none of them; `None`: it is required.
-    without: Option<&'static str>,
-}
-
-/// A program and what it is attached to.
-struct Candidate {
-    program: &'static str,
-    event: Event,
-}
-
-/// Where a program can be attached.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Event {
-    Tracepoint(&'static str),
-    /// The entry of a function, for kernels that have no tracepoint in it.
-    Entry(&'static str),
-}
-
-const HOOKS: &[Hook] = &[
-    required(&[at("sys_enter", "sys_enter")]),
-    required(&[at("sys_exit", "sys_exit")]),
-    required(&[at("fork", "sched_process_fork")]),
-    required(&[at(EXEC, "sched_process_exec")]),
-    optional(&[at("ring_submit", "io_uring_submit_req"), at("ring_submit", "io_uring_submit_sqe")], NO_RING),
-    optional(
-        &[at("ring_complete", "io_uring_complete"), at("ring_complete_by_value", "io_uring_complete")],
-        NO_RING,
-    ),
-    optional(
-        &[at("direct_complete", "iomap_dio_complete"), entry("direct_completing", "iomap_dio_complete")],
-        NO_DIRECT_AIO,
-    ),
-    optional(
-        &[at("read_missed", "page_cache_sync_ra"), entry("read_missing", "page_cache_sync_ra")],
-        NO_MISSES,
-    ),
-    optional(&[at("fault_begin", "mm_filemap_fault"), entry("fault_beginning", "filemap_fault")], NO_FAULTS),
-    optional(&[at("page_added", "mm_filemap_add_to_page_cache")], NO_FAULTS),
-    optional(&[at("fault_end", "rss_stat")], NO_FAULTS),
-    optional(&[at(BLOCK, BLOCK_TRACEPOINT)], NO_BLOCK),
-    optional(&[at(GUARD, BLOCK_TRACEPOINT)], NO_BLOCK),
-];
-
-const fn required(candidates: &'static [Candidate]) -> Hook {
-    Hook { candidates, without: None }
-}
-
-const fn optional(candidates: &'static [Candidate], without: &'static str) -> Hook {
-    Hook { candidates, without: Some(without) }
-}
-
-const fn at(program: &'static str, tracepoint: &'static str) -> Candidate {
-    Candidate { program, event: Event::Tracepoint(tracepoint) }
-}
-
-const fn entry(program: &'static str, function: &'static str) -> Candidate {
-    Candidate { program, event: Event::Entry(function) }
-}
-
-impl Hook {
-    /// A trace needs neither names of processes nor the block layer; the block layer alone needs only its own event.
-    fn is_wanted(&self, selection: &Selection, trace: bool) -> bool {
-        let of_block = self.candidates[0].event == Event::Tracepoint(BLOCK_TRACEPOINT);
-        if trace {
-            return self.candidates[0].program != EXEC && !of_block;
-        }
-        !selection.block_only || of_block
-    }
-}
-
-const NO_MISSES: &str = "page-cache misses are not counted";
-const NO_RING: &str = "io_uring I/O is not counted";
-const NO_DIRECT_AIO: &str = "direct libaio I/O is timed until its result is fetched";
-const NO_FAULTS: &str = "reads of mapped files are not counted";
-const NO_BLOCK: &str = "block I/O is not counted";
-const EXEC: &str = "exec";
-pub(super) const BLOCK: &str = "block_complete";
-/// Counts completions that interrupt [`BLOCK`]. It is attached once that has happened: each program of an event costs
-/// time, and on most machines completions never nest.
-const GUARD: &str = "block_complete_2";
-const ONLY_BLOCK: &str = "only the block layer is counted, as chosen: not what processes asked for";
-const BLOCK_TRACEPOINT: &str = "block_rq_complete";
 
 /// The loaded programs. Dropping them unloads them.
 pub(super) struct Programs {
@@ -123,6 +39,8 @@ pub(super) struct Programs {
     pub(super) left_behind: u64,
     /// The guard of block completions is attached.
     guarded: bool,
+    /// Those for which the table of links is filled.
+    modules: links::Modules,
     /// Notes on what is missing on this kernel.
     pub(super) missing: Vec<String>,
     /// Number of losses at the last snapshot, by the words of their note.
@@ -135,7 +53,7 @@ pub(super) type Counted = HashMap<Key, Box<Counts>>;
 impl Programs {
     /// Loads the programs that count or, with a filter, those that trace.
     pub fn load(selection: &Selection, trace: Option<&Filter>) -> Result<Programs, OpenError> {
-        if selection.block_only && (!selection.pids.is_empty() || selection.cgroup.is_some()) {
+        if selection.coverage != Coverage::All && (!selection.pids.is_empty() || selection.cgroup.is_some()) {
             return Err(OpenError::BlockOfProcesses);
         }
         let btf = Btf::from_sys_fs().map_err(|error| OpenError::NoBtf(error.to_string()))?;
@@ -162,34 +80,40 @@ impl Programs {
         let counters_max = (COUNTERS_BYTES_MAX / (size_of::<CpuCounts>() * cpus)).clamp(KEYS_MIN, KEYS_MAX);
         let mut ebpf = configured(selection, trace, btf, counters_max, cast)?;
         choose_files(&mut ebpf, selection)?;
-        let mut missing = Vec::new();
-        if selection.block_only {
-            missing.push(ONLY_BLOCK.to_owned());
-        }
-        for hook in HOOKS.iter().filter(|hook| hook.is_wanted(selection, trace.is_some())) {
-            match (first_accepted(&mut ebpf, hook.candidates, btf), hook.without) {
-                (Ok(()), _) => {}
-                // The event exists: without the function the kernel may accept the program.
-                (Err(error @ OpenError::Refused { .. }), _) if cast.is_some() && !is_absent(&error) => {
-                    return Err(error);
-                }
-                (Err(_), Some(without)) if missing.iter().any(|note| note.starts_with(without)) => {}
-                (Err(error), Some(without)) => missing.push(format!("{without}: {}", reason(&error))),
-                (Err(error), None) => return Err(error),
-            }
-        }
+        let hooks = Hooks { selection, trace: trace.is_some(), btf, cast: cast.is_some() };
+        let missing = hooks.attach(&mut ebpf)?;
         choose_processes(&mut ebpf, selection)?;
         let places = if trace.is_none() { Some(places(&ebpf)?) } else { None };
-        Ok(Programs {
+        let mut programs = Programs {
             ebpf,
             places,
             counters_max,
             cpus,
             left_behind: 0,
             guarded: false,
+            modules: links::Modules::new(),
             missing,
             lost_before: RefCell::default(),
-        })
+        };
+        if trace.is_none() {
+            programs
+                .fill_links(links::modules())
+                .map_err(|error| OpenError::Refused { program: "maps".into(), why: error.to_string() })?;
+        }
+        Ok(programs)
+    }
+
+    /// Learns how block I/O leads to files through modules that were loaded since. What came through them until now is
+    /// unattributed.
+    pub fn follow_modules(&mut self) -> Result<(), SourceError> {
+        let modules = links::modules();
+        if modules == self.modules { Ok(()) } else { self.fill_links(modules) }
+    }
+
+    fn fill_links(&mut self, modules: links::Modules) -> Result<(), SourceError> {
+        links::fill(&mut self.ebpf, &modules)?;
+        self.modules = modules;
+        Ok(())
     }
 
     /// Attaches the guard of block completions, if any were nested. Those before it are reported as lost.
@@ -201,7 +125,7 @@ impl Programs {
     fn attach_guard(&mut self) -> Result<(), SourceError> {
         self.guarded = true;
         let Some(guard) = self.ebpf.program_mut(GUARD) else { return Ok(()) };
-        Ok(attach(guard, GUARD)?)
+        Ok(hooks::attach(guard, GUARD)?)
     }
 
     /// The counters of all files and processes.
@@ -250,50 +174,15 @@ fn places(ebpf: &Ebpf) -> Result<Places, OpenError> {
     Places::map(map.fd().as_fd()).map_err(|error| refused(error.to_string()))
 }
 
-/// Loads and attaches the first of the programs that the kernel accepts.
-///
-/// # Errors
-/// Why it refused the last one whose event it has; that it has none of the events.
-fn first_accepted(ebpf: &mut Ebpf, candidates: &[Candidate], btf: &Btf) -> Result<(), OpenError> {
-    let mut refused: Option<OpenError> = None;
-    for candidate in candidates {
-        match load(ebpf, candidate, btf) {
-            Ok(()) => return Ok(()),
-            Err(error) if refused.is_some() && is_absent(&error) => {}
-            Err(error) => refused = Some(error),
-        }
-    }
-    refused.map_or(Ok(()), Err)
-}
-
-/// Loads a program, and attaches all but the guard.
-fn load(ebpf: &mut Ebpf, candidate: &Candidate, btf: &Btf) -> Result<(), OpenError> {
-    let name = candidate.program;
-    let failed = |error: ProgramError| open_error(name, &error.into());
-    let missing = || OpenError::Refused { program: name.into(), why: "it is not in the object".into() };
-    let program = ebpf.program_mut(name).ok_or_else(missing)?;
-    match (candidate.event, &mut *program) {
-        (Event::Tracepoint(tracepoint), Program::BtfTracePoint(program)) => program.load(tracepoint, btf),
-        (Event::Entry(function), Program::FEntry(program)) => program.load(function, btf),
-        _ => return Err(missing()),
-    }
-    .map_err(failed)?;
-    if name == GUARD { Ok(()) } else { attach(program, name) }
-}
-
-fn attach(program: &mut Program, name: &str) -> Result<(), OpenError> {
-    let attached = match program {
-        Program::BtfTracePoint(program) => program.attach().map(drop),
-        Program::FEntry(program) => program.attach().map(drop),
-        _ => Ok(()),
-    };
-    attached.map_err(|error| open_error(name, &error.into()))
-}
-
 /// Number of events that the kernel skipped because the program was already running on that CPU.
 pub(super) fn recursion_misses(program: &Program) -> Option<u64> {
-    let Program::BtfTracePoint(program) = program else { return None };
-    let number = program.fd().ok()?.as_fd().as_raw_fd();
+    let number = match program {
+        Program::BtfTracePoint(program) => program.fd(),
+        Program::FEntry(program) => program.fd(),
+        Program::FExit(program) => program.fd(),
+        _ => return None,
+    };
+    let number = number.ok()?.as_fd().as_raw_fd();
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("recursion_misses:"))?;
     line.trim().parse().ok()
@@ -309,7 +198,7 @@ mod tests {
     #[test]
     fn the_guard_can_be_attached_later_and_counts_nothing_twice() {
         const WRITES: u64 = 256;
-        let selection = Selection { block_only: true, ..Selection::default() };
+        let selection = Selection { coverage: Coverage::Block, ..Selection::default() };
         let mut programs = match Programs::load(&selection, None) {
             Ok(programs) => programs,
             Err(error) => return eprintln!("skipped: {error}"),

@@ -5,7 +5,7 @@ use super::{Process, Selection};
 use crate::error::SourceError;
 use crate::file_names::FileNames;
 use crate::pid_file::read_pid_file;
-use crate::source::Source;
+use crate::source::{IoFailures, Source};
 use filestats::Snapshot;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -91,6 +91,11 @@ impl Source for RestartingProcess {
 
     fn directory(&self) -> Option<&Path> {
         self.current.process.directory()
+    }
+
+    /// Those of the current processes.
+    fn failures(&self) -> &[IoFailures] {
+        self.current.process.failures()
     }
 
     /// After a restart, one more snapshot has the former processes, up to their end; the new ones are counted already.

@@ -10,9 +10,33 @@ pub struct Selection {
     pub cgroup: Option<PathBuf>,
     /// These files and block devices only, used by any process.
     pub files: Vec<PathBuf>,
+    /// How much of it.
+    pub coverage: Coverage,
+}
+
+/// How much of the I/O to count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coverage {
+    /// What processes request, and the block layer.
+    #[default]
+    All,
+    /// What reached storage: the block layer, and the system calls that sync, where the kernel permits programs at their
+    /// functions. What the page cache answers costs nothing then.
+    Storage,
     /// Only requests to block devices, by file. No system call is traced, so that only the completion of block I/O gets
     /// slower. The process of an I/O is unknown then.
-    pub block_only: bool,
+    Block,
+}
+
+impl Coverage {
+    /// As in `layer=block`.
+    fn layer(self) -> Option<&'static str> {
+        match self {
+            Coverage::All => None,
+            Coverage::Storage => Some("storage"),
+            Coverage::Block => Some("block"),
+        }
+    }
 }
 
 impl Selection {
@@ -26,7 +50,7 @@ impl Selection {
         let mut parts: Vec<String> = self.pids.iter().map(u32::to_string).collect();
         parts.extend(self.cgroup.iter().map(|path| format!("cgroup={}", path.display())));
         parts.extend(self.files.iter().map(|path| format!("file={}", path.display())));
-        parts.extend(self.block_only.then(|| "layer=block".to_owned()));
+        parts.extend(self.coverage.layer().map(|layer| format!("layer={layer}")));
         parts.join(",")
     }
 
@@ -42,9 +66,9 @@ impl std::fmt::Display for Selection {
         let mut parts: Vec<String> = self.pids.iter().map(|pid| format!("pid {pid}")).collect();
         parts.extend(self.cgroup.iter().map(|path| path.display().to_string()));
         parts.extend(self.files.iter().map(|path| path.display().to_string()));
-        if self.block_only {
+        if let Some(layer) = self.coverage.layer() {
             let whose = if parts.is_empty() { "all files".to_owned() } else { parts.join(", ") };
-            return write!(f, "block layer: {whose}");
+            return write!(f, "{layer}{}: {whose}", if layer == "block" { " layer" } else { "" });
         }
         match parts.is_empty() {
             true => f.write_str("all processes"),

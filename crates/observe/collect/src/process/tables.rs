@@ -1,4 +1,4 @@
-//! The entries of the programs' tables, in the layout of bpf/counters.h, names.h, pending.h, aio.h and block.h.
+//! The entries of the programs' tables, in the layout of bpf/counters.h, names.h, pending.h, aio.h, block.h and origin.h.
 
 use filestats::LatencyBuckets;
 
@@ -31,6 +31,7 @@ pub(super) mod kind {
     pub const BLOCK_READ: u32 = 5;
     pub const BLOCK_WRITE: u32 = 6;
     pub const BLOCK_SYNC: u32 = 7;
+    pub const FAILED: u32 = 8;
 }
 
 /// The index in [`LatencyBuckets`] of the first bucket of the kernel's histogram, and the number of its buckets.
@@ -111,6 +112,28 @@ pub(super) struct Aio {
     pub counted: u32,
 }
 
+/// A way from a bio to what it was made for: `struct link` of origin.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub end: u64,
+    pub holder: u32,
+    pub first: u32,
+    pub second: u32,
+    pub added: u32,
+    pub leads: u32,
+    pub zero: u32,
+}
+
+/// All of them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Links {
+    pub link: [Link; 16],
+    pub count: u64,
+    pub mapper_requests: u64,
+}
+
 /// A chosen file.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -159,8 +182,26 @@ plain_bytes!(
     AioKey = 16,
     Aio = 56,
     WantedFile = 16,
+    Link = 32,
+    Links = 16 * 32 + 16,
     Name = 20 + NAME_BYTES,
 );
+
+impl Links {
+    pub const NONE: Links = Links {
+        link: [Link { end: 0, holder: 0, first: 0, second: 0, added: 0, leads: 0, zero: 0 }; 16],
+        count: 0,
+        mapper_requests: 0,
+    };
+
+    /// Adds one; more than fit are left out.
+    pub fn add(&mut self, link: Link) {
+        if let Some(free) = usize::try_from(self.count).ok().and_then(|count| self.link.get_mut(count)) {
+            *free = link;
+            self.count += 1;
+        }
+    }
+}
 
 impl CpuCounts {
     pub const ZERO: CpuCounts = CpuCounts { bytes: 0, ns: 0, histogram: [0; HISTOGRAM_LEN] };

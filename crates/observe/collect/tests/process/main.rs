@@ -4,7 +4,7 @@ mod block;
 mod chosen;
 
 use collect::Source;
-use collect::process::{OpenError, Process, Selection};
+use collect::process::{Coverage, OpenError, Process, Selection};
 use filestats::{Ops, Sample, Snapshot};
 use serde_json::Value;
 use std::fs;
@@ -439,7 +439,7 @@ fn reads_from_memory_are_distinguished_from_reads_of_the_device() {
 #[test]
 fn the_block_layer_alone_has_each_file_with_its_bytes() {
     let bench = Bench::new();
-    let selection = Selection { block_only: true, ..bench.selection() };
+    let selection = Selection { coverage: Coverage::Block, ..bench.selection() };
     let Some(mut source) = opened(&selection) else { return };
     let has_note =
         |snapshot: &Snapshot| snapshot.notes.iter().any(|note| note.contains("only the block layer"));
@@ -455,7 +455,8 @@ fn the_block_layer_alone_has_each_file_with_its_bytes() {
     nearly_all(written.bytes, FILE_BYTES, "written");
     assert!(read.latency_ns().known().unwrap() > 1_000.0, "{read:?}");
 
-    let of_a_process = Selection { pids: vec![std::process::id()], block_only: true, ..Selection::default() };
+    let of_a_process =
+        Selection { pids: vec![std::process::id()], coverage: Coverage::Block, ..Selection::default() };
     let refused = Process::open(&of_a_process).err().unwrap();
     assert!(refused.to_string().contains("does not know whose"), "{refused}");
 }

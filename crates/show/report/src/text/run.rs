@@ -4,6 +4,7 @@ use super::style::{Ink, Style};
 use super::table::{Align, Table};
 use super::wrap::{clean, clip, wrap};
 use super::{course, errors, meaning, percentiles, shares};
+use crate::wording::capability::device_line;
 use crate::{number, wording};
 use findings::Finding;
 use workload::{Backend, Direction, LatencyHistogram, RunResult};
@@ -54,6 +55,9 @@ fn opening(result: &RunResult, style: &Style) -> Vec<String> {
     );
     let mut lines = style.paragraph(Ink::Bold, &load, 0, 3);
     lines.extend(wrap(&clean(&target), style.columns(), 2));
+    for device in &result.devices {
+        lines.extend(style.paragraph(Ink::Plain, &clean(&device_line(device)), 2, 2));
+    }
     lines.push(style.heading(&clip(&gave, style.columns())));
     lines
 }

@@ -52,8 +52,11 @@ pub(crate) fn device_line(device: &DeviceFacts) -> String {
     facts.join(", ")
 }
 
-/// "stripe:64K of sda, sdb by LVM".
+/// "stripe:64K of sda, sdb by LVM"; "error by device mapper", which lies on nothing.
 fn layout_of_device(layout: &DeviceLayout) -> String {
+    if layout.members.is_empty() {
+        return format!("{} by {}", layout.how, layout.made_by);
+    }
     format!("{} of {} by {}", layout.how, layout.members.join(", "), layout.made_by)
 }
 

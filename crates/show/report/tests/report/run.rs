@@ -214,3 +214,22 @@ fn a_layout_says_which_member_did_the_work() {
     let told = text::run(&run, &[], &STYLE);
     assert!(told.contains("75 %") && told.contains("25 %") && !told.contains("did all of it"), "{told}");
 }
+
+#[test]
+fn a_run_shows_the_devices_below_its_target_as_a_measurement_does() {
+    let mut run = closed(&[(600, 0)], 1);
+    assert!(!text::run(&run, &[], &STYLE).contains("vdb"));
+    run.devices = sample::target().devices;
+    run.devices[0].layout = Some(workload::DeviceLayout {
+        made_by: "LVM".into(),
+        how: "linear".into(),
+        members: vec!["vdb".into()],
+    });
+    let shown = text::run(&run, &[], &STYLE);
+    for words in ["vdb1 (partition 254:17), linear of vdb by LVM", "vdb (disk 254:16), Virtio Block Device"] {
+        assert!(shown.contains(words), "{shown}");
+    }
+    let json = report::json::run(&run, &[]);
+    assert_eq!(json["devices"][1]["model"], "Virtio Block Device");
+    assert_eq!(json["devices"][0]["layout"]["how"], "linear");
+}

@@ -26,7 +26,7 @@ use super::program::Programs;
 use super::refused::{no_table, table_error};
 use super::tables::{AioKey, FileId};
 use super::target::running;
-use super::{OpenError, Selection};
+use super::{Coverage, OpenError, Selection};
 use crate::error::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, RingBuf};
 use event::{Event, TracedIocb, TracedPending};
@@ -55,7 +55,7 @@ impl Tracer {
     /// # Errors
     /// [`SourceError::Process`]: not permitted, not supported by the kernel, or a chosen process or file does not exist.
     pub fn open(selection: &Selection, filter: &Filter) -> Result<Tracer, SourceError> {
-        if selection.block_only {
+        if selection.coverage != Coverage::All {
             return Err(OpenError::BlockTrace.into());
         }
         let mut programs = Programs::load(selection, Some(filter))?;

@@ -1,0 +1,62 @@
+"""What the tests in a guest of scripts/vm have in common: its disks, fio, and what `headroom watch --source process:` counts."""
+import collections, glob, json, os, signal, subprocess, time
+
+WATCH_STARTS_S = 60
+
+
+def run(*command, **more):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **more).stdout
+
+
+def shell(script):
+    """Ends with an error where one of its commands does."""
+    subprocess.run(["bash", "-euc", script], check=True)
+
+
+def disks():
+    """By serial: NVMe devices are numbered as they are found."""
+    serials = {open(f).read().strip(): "/dev/" + f.split("/")[3] for f in glob.glob("/sys/block/nvme*/device/serial")}
+    return {"nvme0": serials["HR0001"], "nvme1": serials["HR0002"], "virtio": "/dev/vda", "scsi": "/dev/sda"}
+
+
+def fio(path, engine, direct, way, ios, file_bytes, **more):
+    """What one run of fio did: I/Os and bytes."""
+    options = {"size": file_bytes, "bs": "4k", "rw": f"rand{way}", "ioengine": engine, "direct": direct, "invalidate": 1,
+               "iodepth": 4 if engine in ("libaio", "io_uring") else 1, "number_ios": ios, "io_size": "1G", "end_fsync": 1, **more}
+    answer = run("fio", "--name=j", f"--filename={path}", "--norandommap", "--output-format=json",
+                 *(f"--{name}={value}" for name, value in options.items()))
+    job = json.loads(answer[answer.index("{"):])["jobs"][0][way]
+    return job["total_ios"], job["io_bytes"]
+
+
+class Watch:
+    """A running `headroom watch --source process:`."""
+
+    def __init__(self, headroom, *more):
+        with open("/run/watched", "w") as out:
+            self.watch = subprocess.Popen([headroom, "watch", "--source", "process:", "--interval", "1s", "--count", "9999", "--json", *more],
+                                          stdout=out, stderr=subprocess.DEVNULL)
+        start = time.monotonic()
+        while not os.path.getsize("/run/watched"):
+            if self.watch.poll() is not None or time.monotonic() - start > WATCH_STARTS_S:
+                raise SystemExit("headroom watch printed nothing")
+            time.sleep(0.2)
+
+    def end(self):
+        """Sums of counts and bytes by (path, layer, figure); the notes."""
+        time.sleep(3)
+        self.watch.send_signal(signal.SIGINT)
+        self.watch.wait()
+        sums, notes = collections.Counter(), set()
+        for line in open("/run/watched"):
+            interval = json.loads(line)
+            notes.update(interval["notes"])
+            for row in interval["files"] + interval.get("below", []):
+                instance = row["instance"]
+                layer = "block" if instance == "block layer" else "process"
+                if "misses" in instance or "faults" in instance:
+                    continue
+                for figure in ("reads", "writes", "read_bytes", "write_bytes"):
+                    if isinstance(row[figure], int):
+                        sums[row["path"], layer, figure] += row[figure]
+        return sums, notes
