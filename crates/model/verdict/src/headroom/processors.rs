@@ -32,8 +32,8 @@ const WORK_MIN: f64 = 0.1;
 const PROCESSOR_ECONOMY: f64 = 10.0;
 /// Processors that were idle need up to this many times more for each transaction when all of them work, for switches between
 /// sessions and cold caches; the busier they are, the more of it is there already. Measured for batches of PostgreSQL and
-/// MariaDB: 1.2 beyond what waking up takes.
-const PROCESSOR_CONGESTION: f64 = 1.2;
+/// MariaDB: 1.2 to 1.3 beyond what waking up takes.
+const PROCESSOR_CONGESTION: f64 = 1.3;
 /// The same at most: to be on the safe side.
 const PROCESSOR_CONGESTION_MAX: f64 = 2.0;
 /// Part of the processors that the scheduler leaves to many sessions beside other programs that would take all of them.
