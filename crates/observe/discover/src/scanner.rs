@@ -125,20 +125,24 @@ impl Scanner {
         if let Some(container) = &mut container {
             container.name = container_names::name(container, Path::new("/"));
         }
-        let share = heavy.iter().find(|one| one.pid == instance.pid).map(|one| DeviceShare {
-            device: host::device_name(one.device).unwrap_or_else(|| one.device.to_string()),
-            share: one.share,
-            bytes_per_s: one.bytes_per_s,
-        });
+        let share = heavy.iter().find(|one| one.pid == instance.pid);
         let container_name = container.as_ref().map(|it| it.name.clone().unwrap_or_else(|| it.id.clone()));
         let name =
             instance.name.or(container_name).or_else(|| unit.clone()).unwrap_or_else(|| program.clone());
         let mut files = instance.files;
-        if files.is_empty() {
+        let mut notes = instance.notes;
+        if container.is_some() && ProcessFiles::of_process(instance.pid).view() == MountView::Unknown {
+            // What its arguments name is in the container, and another file or none here.
+            files.clear();
+            notes.push("its volumes are not known: its mounts are seen by root only".into());
+        } else if files.is_empty() {
             files = outcome.files;
         }
-        let volumes = volumes_of(&files);
-        let mut notes = instance.notes;
+        let mut volumes = volumes_of(&files);
+        if let Some(share) = share.filter(|_| instance.engine == Engine::Program) {
+            // It is here because of this one; the others may be those of files that it has inherited.
+            volumes.sort_by_key(|volume| volume.number != Some(share.device));
+        }
         notes.extend(volumes.iter().filter(|volume| !volume.is_visible).map(|volume| {
             format!(
                 "{} is mounted in its own mount namespace only: no directory of this host leads there, so it cannot be measured",
@@ -159,7 +163,7 @@ impl Scanner {
             refused: outcome.refused,
             lacks: outcome.lacks,
             volumes,
-            share,
+            share: share.map(device_share),
             notes,
             part: instance.part,
         })
@@ -181,6 +185,14 @@ impl Scanner {
 const FIRST_ORDINARY_USER: u32 = 1000;
 /// The programs of the kernel are verified when they are loaded.
 const PROCESS_LIMIT: Duration = Duration::from_secs(20);
+
+fn device_share(program: &HeavyProgram) -> DeviceShare {
+    DeviceShare {
+        device: host::device_name(program.device).unwrap_or_else(|| program.device.to_string()),
+        share: program.share,
+        bytes_per_s: program.bytes_per_s,
+    }
+}
 
 fn identity(instance: &Instance) -> Identity {
     Identity { pid: instance.pid, start_ticks: instance.start_ticks, part: instance.part.clone() }

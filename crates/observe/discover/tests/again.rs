@@ -43,3 +43,21 @@ fn a_server_appears_restarts_and_is_gone() {
     assert!(gone.iter().any(|one| one.identity() == last), "{gone:#?}");
     assert!(Scan::default().changes_since(&restarted).gone.len() >= gone.len());
 }
+
+/// Prints what a scan costs while nothing is new: `cargo test -p discover --test again -- --nocapture costs_little`.
+#[test]
+fn a_scan_of_what_is_known_costs_little() {
+    const SCANS: u32 = 20;
+    let _server = PostgresServer::start(15);
+    let mut scanner = Scanner::new(Options::default()).unwrap();
+    let first = scanner.scan().unwrap();
+    let began = std::time::Instant::now();
+    for _ in 0..SCANS {
+        let again = scanner.scan().unwrap();
+        assert_eq!(again.notes, first.notes);
+    }
+    let processes = collect::discovery::Programs::read().unwrap().iter().count();
+    eprintln!("{:?} for a scan of {processes} processes", began.elapsed() / SCANS);
+    // Trying the sources again would take longer than that alone.
+    assert!(began.elapsed() / SCANS < Options::default().attempt_limit);
+}

@@ -114,6 +114,9 @@ fn described(database: &Database) -> DiscoveredDatabase {
         let percent = share.share * 100.0;
         format!("{percent:.0} % of the I/O of {}", share.device)
     }));
+    // Beside a connection that works, another one gives nothing more.
+    let is_connected = database.source.as_ref().is_some_and(|source| !source.starts_with("process:"));
+    let refused = database.refused.iter().filter(|_| !is_connected).map(refused);
     DiscoveredDatabase {
         engine: database.engine.name().into(),
         pid: database.pid,
@@ -121,7 +124,7 @@ fn described(database: &Database) -> DiscoveredDatabase {
         details,
         source: database.source.clone(),
         volumes: database.volumes.iter().map(described_volume).collect(),
-        grants: database.refused.iter().map(refused).chain(database.lacks.iter().cloned()).collect(),
+        grants: refused.chain(database.lacks.iter().cloned()).collect(),
         notes: database.notes.clone(),
     }
 }

@@ -56,7 +56,7 @@ impl Finder {
             MountView::Shared | MountView::Other => return None,
             MountView::Unknown => {
                 "it is another user's process: its open files and sockets are seen by root only, or with CAP_SYS_PTRACE and \
-                 CAP_DAC_READ_SEARCH"
+                 CAP_DAC_READ_SEARCH; its volumes are those that its arguments name"
             }
         };
         Some(note.into())
