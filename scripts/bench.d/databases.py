@@ -178,6 +178,10 @@ class Server:
     def cpu_s(self):
         return int((self.accounts / "cpuacct.usage").read_text()) / 1e9
 
+    def waits(self):
+        """How often its threads have given up a processor to wait for something."""
+        return sum(map(voluntary_switches, (self.accounts / "tasks").read_text().split()))
+
     def start(self, command):
         into = f"{self.enter()}; exec setpriv --reuid {self.user} --regid {self.user} --clear-groups " + command
         self.process = subprocess.Popen(["sh", "-c", into], stdout=subprocess.DEVNULL, stderr=open(self.socket / "log", "w"), start_new_session=True)
@@ -360,6 +364,14 @@ class Load:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
             self.outputs.append((process, output))
 
+    def usage(self):
+        """Processor time in seconds, and how often its threads have waited."""
+        ticks = waits = 0
+        for process, _ in self.outputs:
+            ticks += sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+            waits += sum(voluntary_switches(thread.name) for thread in Path(f"/proc/{process.pid}/task").iterdir())
+        return ticks / os.sysconf("SC_CLK_TCK"), waits
+
     def text(self):
         texts = []
         for _, output in self.outputs:
@@ -380,6 +392,33 @@ class Load:
         return self.read()
 
 
+def voluntary_switches(thread):
+    try:
+        status = Path(f"/proc/{thread}/status").read_text()
+    except OSError:
+        return 0
+    return int(re.search(r"^voluntary_ctxt_switches:\s*([0-9]+)", status, re.M)[1])
+
+
+class Usage:
+    """What a server, its load and the machine have used of the processors until now."""
+
+    def __init__(self, server, load):
+        self.at, self.busy, self.server_s, self.server_waits = time.monotonic(), busy(), server.cpu_s(), server.waits()
+        # A load in the server's group counts as the server's.
+        self.client_s, self.client_waits = (0, 0) if isinstance(server, (Sqlite, Pagestore)) else load.usage()
+
+    def per_transaction(self, later, rate):
+        """Microseconds of processor time and waits for each transaction, and the machine's busy part."""
+        done = max(rate * (later.at - self.at), 1e-9)
+        all_ticks = max(1, later.busy[1] - self.busy[1])
+        busy_part = (later.busy[0] - self.busy[0]) / all_ticks
+        processors = os.cpu_count() * (later.at - self.at)
+        return {"busy": busy_part, "all_us": busy_part * processors / done * 1e6,
+                "server_us": (later.server_s - self.server_s) / done * 1e6, "client_us": (later.client_s - self.client_s) / done * 1e6,
+                "server_waits": (later.server_waits - self.server_waits) / done, "client_waits": (later.client_waits - self.client_waits) / done}
+
+
 def busy():
     fields = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
     return sum(fields) - fields[3] - fields[4], sum(fields)
@@ -389,13 +428,13 @@ def flat_out(server, script, kind, seconds, sessions):
     server.settle()
     load = Load(server, script, kind, sessions)
     time.sleep(3.2)
-    seen, before, cpu = len(load.read()), busy(), server.cpu_s()
+    seen, before = len(load.read()), Usage(server, load)
     time.sleep(seconds)
-    after, cpu, rates = busy(), server.cpu_s() - cpu, load.end()[seen:]
+    after, rates = Usage(server, load), load.end()[seen:]
     if not rates:
         raise RuntimeError("no transactions: " + "".join(load.text())[-1500:])
     rate = sum(rates) / len(rates)
-    return rate, (after[0] - before[0]) / max(1, after[1] - before[1]), cpu / seconds / max(rate, 1e-9) * 1e6
+    return rate, before.per_transaction(after, rate)
 
 
 def asked(binary, history, disk, server, duration):

@@ -54,6 +54,6 @@ pub use open_devices::open_devices;
 pub use pressure::{PRESSURE, io_stalled_us, io_stalled_us_of_group};
 pub use process::{
     ProcessIdentity, ProcessIo, ProcessStat, children_of, command_name, pids, program_of, start_ticks,
-    threads_of, user_of,
+    threads_of, user_of, waits_of,
 };
 pub use processors::{ProcessorTimes, clock_ticks};

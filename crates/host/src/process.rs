@@ -181,6 +181,22 @@ pub fn threads_of(pid: u32) -> io::Result<Vec<ProcessStat>> {
         .collect())
 }
 
+/// How often the threads that a process has now gave up their processor to wait for something, since they started; `None` where
+/// there is no such process. Reads a file for each thread.
+pub fn waits_of(pid: u32) -> Option<u64> {
+    let tasks = format!("/proc/{pid}/task");
+    let threads = numbers_in(Path::new(&tasks)).ok()?.into_iter();
+    let waits = threads.filter_map(|thread| waits(&fs::read(format!("{tasks}/{thread}/status")).ok()?));
+    Some(waits.fold(0, u64::saturating_add))
+}
+
+/// `voluntary_ctxt_switches:\t150`
+fn waits(status: &[u8]) -> Option<u64> {
+    let mut lines = status.split(|byte| *byte == b'\n');
+    let count = lines.find_map(|line| line.strip_prefix(b"voluntary_ctxt_switches:"))?;
+    std::str::from_utf8(count).ok()?.trim().parse().ok()
+}
+
 /// The name of the program that a process runs, at most 15 bytes; `None` where there is no such process.
 pub fn command_name(pid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
@@ -213,6 +229,21 @@ pub(crate) fn numbers_in(directory: &Path) -> io::Result<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_waits_of_all_threads_of_a_process_count() {
+        let before = waits_of(std::process::id()).unwrap();
+        let sleeper = std::thread::spawn(|| {
+            (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(1)));
+            waits_of(std::process::id()).unwrap()
+        });
+        assert!(sleeper.join().unwrap() >= before + 20);
+        assert_eq!(waits_of(u32::MAX), None);
+        let status = b"Name:\tvoluntary_ctxt_switches:\t7\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(waits(status), Some(150));
+        assert_eq!(waits(b"voluntary_ctxt_switches:\tmany\n"), None);
+    }
+
     use proptest::prelude::*;
     use std::process::Command;
 

@@ -8,6 +8,7 @@ pub struct ProcessorTimes {
     /// In the kernel, for processes, for itself and in interrupts.
     kernel_ticks: u64,
     all_ticks: u64,
+    count: u32,
 }
 
 impl ProcessorTimes {
@@ -22,10 +23,12 @@ impl ProcessorTimes {
 
     /// ```text
     /// cpu  user nice system idle iowait irq softirq steal ...
+    /// cpu0 ...       a line for each that is online
     /// ```
     fn parse(text: &[u8]) -> Option<ProcessorTimes> {
-        let line =
-            std::str::from_utf8(text.strip_prefix(b"cpu ")?.split(|byte| *byte == b'\n').next()?).ok()?;
+        let mut lines = text.strip_prefix(b"cpu ")?.split(|byte| *byte == b'\n');
+        let line = std::str::from_utf8(lines.next()?).ok()?;
+        let count = lines.take_while(|line| line.starts_with(b"cpu")).count();
         let ticks: Option<Vec<u64>> = line.split_ascii_whitespace().map(|word| word.parse().ok()).collect();
         let [user, nice, system, idle, waiting, irq, softirq, steal, ..] = ticks?[..] else { return None };
         let busy_ticks = [user, nice, system, irq, softirq, steal].into_iter().fold(0, u64::saturating_add);
@@ -33,7 +36,13 @@ impl ProcessorTimes {
             busy_ticks,
             kernel_ticks: [system, irq, softirq].into_iter().fold(0, u64::saturating_add),
             all_ticks: busy_ticks.saturating_add(idle).saturating_add(waiting),
+            count: u32::try_from(count).ok()?,
         })
+    }
+
+    /// How many processors are online.
+    pub fn count(&self) -> u32 {
+        self.count
     }
 
     /// The share of the time since `earlier` in which they worked, 0 to 1; `None` if no time has passed.
@@ -69,6 +78,7 @@ mod tests {
         let after = at("cpu  160 10 70 900 50 1 2 10 0 0\n");
         assert!((after.busy_since(&before).unwrap() - 90.0 / 200.0).abs() < 1e-9);
         assert_eq!(after.kernel_ticks_since(&before), 20);
+        assert_eq!((before.count(), after.count()), (1, 0));
         assert_eq!(before.busy_since(&before), None);
         assert_eq!(before.busy_since(&after), None);
     }
@@ -82,7 +92,7 @@ mod tests {
 
     #[test]
     fn this_host_has_processors_that_work() {
-        let earlier = ProcessorTimes { busy_ticks: 0, kernel_ticks: 0, all_ticks: 0 };
+        let earlier = ProcessorTimes { busy_ticks: 0, kernel_ticks: 0, all_ticks: 0, count: 0 };
         let busy = ProcessorTimes::read().unwrap().busy_since(&earlier).unwrap();
         assert!(busy > 0.0 && busy <= 1.0, "{busy}");
     }

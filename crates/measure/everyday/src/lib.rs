@@ -42,6 +42,7 @@ mod observer;
 mod page_cache;
 mod plan;
 mod prepare;
+mod processors;
 mod random;
 mod volumes;
 

@@ -1,15 +1,15 @@
 use crate::Error;
 use crate::division::divide_moments;
 use crate::log_watch::LogWatch;
+use crate::processors::Processors;
 use crate::volumes::{Scope, Volumes};
 use collect::Source;
 use filestats::{FileInterval, Rules, Snapshot, WaitInterval, intervals, wait_intervals};
 use history::History;
-use host::{ProcessStat, ProcessorTimes};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 use storage::Target;
-use verdict::{Figures, LogTiming, Moment, Observation, ProcessorUse, is_log};
+use verdict::{Figures, LogTiming, Moment, Observation, is_log};
 
 /// Samples a database's files and the devices below them at the same times.
 pub struct Observer<'a> {
@@ -47,57 +47,8 @@ struct Sample {
     label: Option<&'static str>,
 }
 
-/// Processor time at one instant: of the host, of each process of the database, and of each that is connected to it.
-struct Processors {
-    host: ProcessorTimes,
-    own: ProcessStats,
-    clients: ProcessStats,
-}
-
-type ProcessStats = HashMap<u32, ProcessStat>;
-
 /// Samples after which the clients are looked for again: of a server with many sessions that takes a few milliseconds.
 const CLIENTS_SAMPLES: usize = 10;
-
-/// Processor time that an I/O may need in the kernel beside its process. What it used beyond that was for something else.
-const KERNEL_PER_IO_MAX: Duration = Duration::from_micros(100);
-
-impl Processors {
-    fn read(own: &[u32], clients: &BTreeSet<u32>) -> Option<Processors> {
-        let read = |pid: &u32| Some((*pid, ProcessStat::read(*pid)?));
-        let (own, clients) = (own.iter().filter_map(read), clients.iter().filter_map(read));
-        Some(Processors {
-            host: ProcessorTimes::read().ok()?,
-            own: own.collect(),
-            clients: clients.collect(),
-        })
-    }
-
-    /// `None` where the database's processes are not known. `ios` is what the storage did.
-    fn since(&self, earlier: &Processors, ios: u64) -> Option<ProcessorUse> {
-        let share = |ticks| self.host.share_since(&earlier.host, ticks);
-        let ticks = |of: fn(&ProcessStat) -> u64| {
-            (ticks_since(&self.own, &earlier.own, of), ticks_since(&self.clients, &earlier.clients, of))
-        };
-        let (own, clients) = ticks(|stat| stat.cpu_ticks);
-        let (own, clients) = (share(own).filter(|_| !self.own.is_empty())?, share(clients)?);
-        let (own_kernel, clients_kernel) = ticks(|stat| stat.kernel_ticks);
-        let kernel = self.host.kernel_ticks_since(&earlier.host).saturating_sub(own_kernel + clients_kernel);
-        let kernel_max = KERNEL_PER_IO_MAX.saturating_mul(u32::try_from(ios).unwrap_or(u32::MAX));
-        let kernel = share(kernel.min(host::clock_ticks(kernel_max)))?;
-        let others = (self.host.busy_since(&earlier.host)? - own - clients - kernel).max(0.0);
-        Some(ProcessorUse { own, clients, kernel, others })
-    }
-}
-
-/// Processor time of the processes that were known then. Others may have worked for long before.
-fn ticks_since(now: &ProcessStats, then: &ProcessStats, of: fn(&ProcessStat) -> u64) -> u64 {
-    let used = now.iter().filter_map(|(pid, now)| {
-        let then = then.get(pid).filter(|then| then.start_ticks == now.start_ticks)?;
-        Some(of(now).saturating_sub(of(then)))
-    });
-    used.sum()
-}
 
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -14,7 +14,8 @@
 //! With f = s = 1 the shared resource is all there is and U is the plain sum (the plane of Seastar and of
 //! the kernel's blk-iocost). Where mixes of large I/Os run above that sum, reads and writes have limits of
 //! their own and share less: f and s are taken from measured mixes, and only as far as predicting a mix
-//! that was left out of the fit becomes better for it.
+//! that was left out of the fit becomes better for it. Of all that predict the mixes equally well the
+//! largest are taken, which never promise more than was seen.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -141,6 +142,8 @@ pub enum ModelError {
 const NOISE: f64 = 0.02;
 /// A richer sharing must lower the left-out error by this much (a share) to be in the model.
 const WORTH_A_RESOURCE: f64 = 0.01;
+/// Errors that differ by less are the same.
+const AS_GOOD: f64 = 0.001;
 
 impl Demand {
     /// Demand of an I/O of that many bytes, nanoseconds.
@@ -241,6 +244,10 @@ impl CostModel {
             })
             .collect();
         model.error = (!held_out.is_empty()).then(|| model.mean_error(held_out));
+        // The error is known now, so the mixes that gave it can narrow the sharing.
+        let is_mix = |max: &&Maximum| (1..100).contains(&max.workload.write_percent);
+        let all_mixes: Vec<Maximum> = mixes.iter().chain(held_out.iter().filter(is_mix)).copied().collect();
+        model.sharing = model.choose_sharing(&all_mixes);
         Ok(model)
     }
 
@@ -248,8 +255,11 @@ impl CostModel {
     fn choose_sharing(&self, mixes: &[Maximum]) -> Sharing {
         let best_of = |candidates: &[Sharing], mixes: &[Maximum]| {
             let error = |sharing: &Sharing| CostModel { sharing: *sharing, ..self.clone() }.mean_error(mixes);
-            let best = candidates.iter().min_by(|a, b| error(a).total_cmp(&error(b)));
-            best.copied().unwrap_or(Sharing::ALL)
+            let least = candidates.iter().map(error).fold(f64::INFINITY, f64::min);
+            let as_good = candidates.iter().filter(|sharing| error(sharing) <= least + AS_GOOD);
+            let most_shared =
+                |a: &&Sharing, b: &&Sharing| (a.fixed + a.bytes).total_cmp(&(b.fixed + b.bytes));
+            as_good.max_by(most_shared).copied().unwrap_or(Sharing::ALL)
         };
         let left_out_error = |candidates: &[Sharing]| {
             let errors = (0..mixes.len()).map(|at| {
@@ -395,6 +405,19 @@ mod tests {
         let model = CostModel::fit(&maxima, &[random(8192, 50, sum(0.5))]).unwrap();
         assert_eq!(model.sharing, Sharing::ALL);
         assert!(model.error.unwrap() < 0.001);
+    }
+
+    #[test]
+    fn a_device_with_a_cap_for_each_direction_shares_no_operations() {
+        // 3,000 reads and 3,000 writes a second: a mix of halves runs at 6,000.
+        let maxima = [random(8192, 0, 3_000.0), random(8192, 100, 3_000.0), random(8192, 30, 4_290.0)];
+        let held_out = [random(16_384, 50, 6_000.0), random(32_768, 0, 3_000.0)];
+        let model = CostModel::fit(&maxima, &held_out).unwrap();
+        let flow = |side, per_second| Flow { side, pattern: Pattern::Random, per_second, bytes: 8192.0 };
+        let used = model.utilisation(&[flow(Side::Read, 2_900.0), flow(Side::Write, 2_900.0)]);
+        assert!(used.value < 1.0, "{used:?} {:?}", model.sharing);
+        // The error is that of the model which had not seen them.
+        assert!(model.error.unwrap() > 0.1, "{:?}", model.error);
     }
 
     #[test]

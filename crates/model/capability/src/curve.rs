@@ -124,4 +124,9 @@ impl Curve {
     pub fn latency_ns_min(&self) -> Option<f64> {
         self.points.iter().map(|point| point.latency_ns).min_by(f64::total_cmp)
     }
+
+    /// Processor time of each I/O at the fewest outstanding, nanoseconds; `None` where it was not counted.
+    pub fn cpu_ns_per_io(&self) -> Option<f64> {
+        self.points.first().map(|point| point.cpu_ns_per_io).filter(|cpu_ns| *cpu_ns > 0.0)
+    }
 }

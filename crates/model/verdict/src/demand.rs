@@ -102,10 +102,23 @@ pub(crate) fn reads(moments: &[Moment], floor_ns: Option<u64>) -> Reads {
     Reads { ops, waited_ns: waited_ns.saturating_add(known_ns) }
 }
 
-/// Bytes of pages that the database wrote, whether or not they have reached the device.
-pub(crate) fn page_bytes_written(moments: &[Moment]) -> u64 {
-    let data = files(moments).filter(|(file, _)| file.file.kind == FileKind::Data);
-    data.map(|(_, delta)| delta.counters.write.bytes).fold(0, u64::saturating_add)
+/// Writes of pages by the database.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PageWrites {
+    pub count: u64,
+    /// Whether or not they have reached the device.
+    pub bytes: u64,
+    /// They bypass the page cache: each is a write of the device.
+    pub is_direct: bool,
+}
+
+pub(crate) fn page_writes(moments: &[Moment]) -> PageWrites {
+    let (mut written, mut is_direct) = (Ops::ZERO, true);
+    for (file, delta) in files(moments).filter(|(file, _)| file.file.kind == FileKind::Data) {
+        is_direct &= file.meaning.cache == Cache::Missed;
+        written = written.plus(delta.counters.write);
+    }
+    PageWrites { count: written.count, bytes: written.bytes, is_direct }
 }
 
 fn untimed(ops: Ops) -> Ops {

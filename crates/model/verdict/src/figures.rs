@@ -286,13 +286,30 @@ pub(crate) fn expected_commit_ns(capability: &Capability, bytes: f64) -> Option<
     if bytes > COMMIT_BYTES_MAX {
         return None;
     }
-    let of = |shape: Shape| Some((f64::from(shape.block_bytes), capability.curve(&shape)?.latency_ns_min()?));
-    let line = |small: (f64, f64), large: (f64, f64)| {
-        let per_byte = ((large.1 - small.1) / (large.0 - small.0)).max(0.0);
-        small.1 + per_byte * (bytes - small.0).max(0.0)
-    };
-    let appended = of(Shape::log_append(4096)).zip(of(Shape::log_append(61_440)));
-    appended.map(|(small, large)| line(small, large)).or_else(|| log_write_ns(capability, bytes))
+    of_append(capability, bytes, Curve::latency_ns_min).or_else(|| log_write_ns(capability, bytes))
+}
+
+/// The processor time of the process that appends and syncs so many bytes, nanoseconds, as it was measured on the file system.
+pub(crate) fn commit_cpu_ns(capability: &Capability, bytes: f64) -> Option<f64> {
+    of_append(capability, bytes, Curve::cpu_ns_per_io)
+}
+
+/// Processor time by which an I/O costs more where its thread sleeps for each than where one is always complete, nanoseconds.
+pub(crate) fn wake_cpu_ns(capability: &Capability) -> Option<f64> {
+    let reads =
+        |curve: &&Curve| curve.workload.pattern == Pattern::Random && curve.workload.write_percent == 0;
+    let smallest = capability.curves.iter().filter(reads).min_by_key(|curve| curve.workload.block_bytes)?;
+    let of_all = smallest.points.iter().map(|point| point.cpu_ns_per_io);
+    let least = of_all.filter(|cpu_ns| *cpu_ns > 0.0).min_by(f64::total_cmp)?;
+    Some(smallest.cpu_ns_per_io()? - least)
+}
+
+/// What an append of so many bytes and its sync cost: on the line through the two measured sizes.
+fn of_append(capability: &Capability, bytes: f64, cost: fn(&Curve) -> Option<f64>) -> Option<f64> {
+    let measured = |shape: Shape| Some((f64::from(shape.block_bytes), cost(capability.curve(&shape)?)?));
+    let (small, large) = (measured(Shape::log_append(4096))?, measured(Shape::log_append(61_440))?);
+    let per_byte = ((large.1 - small.1) / (large.0 - small.0)).max(0.0);
+    Some(small.1 + per_byte * (bytes - small.0).max(0.0))
 }
 
 /// The curves' time for a log write of that size, nanoseconds: the nearer of the measured sizes.

@@ -24,8 +24,10 @@
 //! Linear growth is the utilisation law (Denning and Buzen 1978). That commits share log writes is group commit (DeWitt et
 //! al. 1984). At the knee N I/Os are outstanding, and one of them is the log's: it gets 1 / (N + 1) of the operations.
 
+mod processors;
+
 use crate::case::Case;
-use crate::demand::page_bytes_written;
+use crate::demand::page_writes;
 use crate::figures::{expected_commit_ns, utilisation};
 use capability::{Flow, Side};
 use workload::Pattern;
@@ -59,18 +61,11 @@ const WRITES_PER_PAGE_MIN: f64 = 1.0;
 /// Outstanding I/Os at the knee where no curve has one.
 const KNEE_DEFAULT: f64 = 16.0;
 /// A database that needs all of the storage has at least this many I/Os outstanding beside that of its log, even where a cap
-/// puts the knee at one.
-const OUTSTANDING_MIN: f64 = 8.0;
-/// Processors need up to this many times less for each transaction when there are many: fewer wake-ups, warm caches, shared
-/// log writes. Measured for single-row commits: of PostgreSQL 4, of the page store 10 (`scripts/bench headroom`).
-const PROCESSOR_ECONOMY: f64 = 10.0;
-/// Processors that were idle need up to this many times more for each transaction when all of them work, for switches between
-/// sessions and cold caches; the busier they are, the more of it is there already. Measured for batches of PostgreSQL: 1.4.
-const PROCESSOR_CONGESTION: f64 = 1.4;
-/// The same at most: to be on the safe side.
-const PROCESSOR_CONGESTION_MAX: f64 = 2.0;
-/// Part of the processors that the scheduler leaves to many sessions beside other programs that would take all of them.
-const FAIR_SHARE: f64 = 0.5;
+/// puts the knee at one. Measured for updates and bulk loads of MariaDB (`scripts/bench headroom`).
+const OUTSTANDING_MIN: f64 = 4.0;
+/// The same where the kernel writes the pages, in bursts: between them the log has the storage for itself. Measured for updates
+/// of PostgreSQL.
+const OUTSTANDING_CACHED_MIN: f64 = 2.0;
 /// The smallest write of a log.
 const LOG_WRITE_BYTES_MIN: f64 = 512.0;
 /// The largest write of a log whose time is measured, and the largest of SQL Server.
@@ -101,7 +96,7 @@ struct Growth {
     held_back: Flow,
     /// The same and those that the database still holds, for a checkpoint or until it needs the memory.
     dirty: Flow,
-    /// Bytes of pages that were read or that records filled, for each byte of pages that was written.
+    /// Pages that were read or that records filled, for each that was written.
     fresh: f64,
     /// The device's writes for the log a second, if many of them do: now, and at most.
     log_ios: f64,
@@ -110,7 +105,10 @@ struct Growth {
     log_write_ns: f64,
     /// Bytes of the log a second, without rewritten parts of blocks.
     records_per_s: f64,
+    log_per_s: f64,
     log_bytes_each: f64,
+    /// The database's page writes bypass the page cache.
+    is_direct: bool,
 }
 
 impl Growth {
@@ -125,12 +123,17 @@ impl Growth {
         reads.chain([pages, times(still_held, factor), times(log, factor)]).collect()
     }
 
-    /// How many times as many all I/Os are then. One write of the log follows the other.
+    /// How many times as many writes of the log there are then: one follows the other.
+    fn log_writes_grown(&self, factor: f64) -> f64 {
+        factor.min((self.log_ios_max / self.log_ios).max(1.0))
+    }
+
+    /// How many times as many all I/Os are then.
     fn ios_grown(&self, factor: f64) -> f64 {
         let ios = |factor: f64| {
             let others = self.grown(factor, WRITES_PER_PAGE, &self.dirty);
             others.iter().map(|flow| flow.per_second).sum::<f64>()
-                + (self.log_ios * factor).min(self.log_ios_max.max(self.log_ios))
+                + self.log_ios * self.log_writes_grown(factor)
         };
         ios(factor) / ios(1.0)
     }
@@ -149,11 +152,11 @@ impl Case<'_> {
         let used = self.figures.utilisation.filter(|used| used.value > 0.0)?.value;
         let single = Headroom::measured(1.0 / used);
         if self.observation.commits_one_by_one {
-            return Some(self.with_processors(self.one_by_one(single), |factor| factor));
+            return Some(self.with_processors(self.one_by_one(single), None));
         }
         let growth = self.growth();
         let room = growth.as_ref().and_then(|growth| self.shared_log(growth)).unwrap_or(single);
-        Some(self.with_processors(room, |factor| growth.as_ref().map_or(factor, |all| all.ios_grown(factor))))
+        Some(self.with_processors(room, growth.as_ref()))
     }
 
     fn growth(&self) -> Option<Growth> {
@@ -170,8 +173,12 @@ impl Case<'_> {
         // One after the other, at a storage at rest.
         let log_write_ns = expected_commit_ns(capability, log_bytes_each.max(LOG_WRITE_BYTES_MIN));
         let log_write_ns = log_write_ns.or_else(|| figures.commit_ns())?;
-        let besides_pages =
-            (log_per_s * WRITES_PER_SYNC_MAX).min(writes.per_second - page_bytes / PAGE_BYTES);
+        let written = page_writes(&self.observation.moments);
+        // A doublewrite buffer writes the bytes of many pages at once.
+        let direct_per_s =
+            (written.is_direct && written.count > 0).then(|| written.count as f64 / figures.elapsed_s);
+        let pages_per_s = (page_bytes / PAGE_BYTES).min(direct_per_s.unwrap_or(f64::INFINITY));
+        let besides_pages = (log_per_s * WRITES_PER_SYNC_MAX).min(writes.per_second - pages_per_s);
         // Devices split large writes.
         let split = (log_bytes_each / LOG_WRITE_BYTES_FULL).ceil().max(1.0);
         let log_ios = besides_pages.max(log_per_s * split).min(writes.per_second);
@@ -180,11 +187,16 @@ impl Case<'_> {
             bytes => bytes,
         };
         let records_per_s = log_per_s * kept;
-        let written_per_s = page_bytes_written(&self.observation.moments) as f64 / figures.elapsed_s;
-        let held_back = (written_per_s.min(records_per_s) - page_bytes).max(0.0);
+        let bytes_written_per_s = written.bytes as f64 / figures.elapsed_s;
+        let held_back = (bytes_written_per_s.min(records_per_s) - page_bytes).max(0.0);
         let read_per_s: f64 = reads.iter().map(|flow| flow.per_second).sum();
         let dirtied = (log_per_s.min(read_per_s) * PAGE_BYTES - page_bytes).max(held_back);
         let brought = reads.iter().map(|flow| flow.per_second * flow.bytes).sum::<f64>() + records_per_s;
+        let fresh = match direct_per_s {
+            // Pages are read and written one by one.
+            Some(direct_per_s) => (read_per_s + records_per_s / PAGE_BYTES) / direct_per_s,
+            None => brought / page_bytes.max(1.0),
+        };
         let pages = |ios: f64| match ios {
             0.0 => Flow { per_second: 0.0, bytes: PAGE_BYTES, ..writes },
             ios => Flow { per_second: ios, bytes: page_bytes / ios, ..writes },
@@ -202,12 +214,14 @@ impl Case<'_> {
             least: [pages(writes.per_second - log_ios), log(records_per_s)],
             held_back: Flow { per_second: held_back / PAGE_BYTES, bytes: PAGE_BYTES, ..writes },
             dirty: Flow { per_second: dirtied / PAGE_BYTES, bytes: PAGE_BYTES, ..writes },
-            fresh: brought / page_bytes.max(1.0),
+            fresh,
             log_ios,
             log_ios_max: log_ios / log_per_s * 1e9 / log_write_ns,
             log_write_ns,
             records_per_s,
+            log_per_s,
             log_bytes_each,
+            is_direct: written.is_direct,
         })
     }
 
@@ -236,7 +250,7 @@ impl Case<'_> {
         let low = ((1.0 - used(&[log])?).max(0.0) / most).min(full_writes).max(linear * BESIDE_LOG_MIN);
         let curve = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
         let knee = curve.and_then(|curve| curve.knee.as_ref()).map_or(KNEE_DEFAULT, |knee| knee.outstanding);
-        let outstanding = knee.max(OUTSTANDING_MIN);
+        let outstanding = knee.max(if growth.is_direct { OUTSTANDING_MIN } else { OUTSTANDING_CACHED_MIN });
         let until = |share: f64, writes_per_page: f64, still_held: &Flow| {
             largest_factor(|factor| {
                 used(&growth.grown(factor, writes_per_page, still_held)).is_none_or(|used| used <= share)
@@ -268,42 +282,6 @@ impl Case<'_> {
             )),
             ..Headroom::measured(chain)
         }
-    }
-
-    /// The database's processes and its clients on this host need x times their part of the processors, and the kernel as
-    /// many times its part as there are I/Os; others keep theirs.
-    fn with_processors(&self, room: Headroom, ios_grown: impl Fn(f64) -> f64) -> Headroom {
-        let Some(used) = self.observation.processors().filter(|used| used.own > 0.0) else { return room };
-        let grows = used.own + used.clients;
-        let idle = (1.0 - used.others - grows - used.kernel).clamp(0.0, 1.0);
-        let congested = |most: f64| 1.0 + (most - 1.0) * idle;
-        let until = |share: f64| {
-            let needed = |factor: f64| grows * factor + used.kernel * ios_grown(factor);
-            largest_factor(|factor| needed(factor) <= share).max(1.0)
-        };
-        let least = until((1.0 - used.others) / congested(PROCESSOR_CONGESTION_MAX));
-        let limit = until(((1.0 - used.others) / congested(PROCESSOR_CONGESTION)).max(FAIR_SHARE));
-        let high = room.high.min(PROCESSOR_ECONOMY / grows);
-        if limit >= room.plan {
-            let may = || "the processors may run out first".to_owned();
-            let reason = room.reason.or_else(|| (least * RANGE_WORTH_SAYING < room.plan).then(may));
-            return Headroom { low: room.low.min(least), high: high.max(room.plan), reason, ..room };
-        }
-        let percent = |share: f64| format!("{:.0} %", share * 100.0);
-        let part = |of: &str, share: f64| match share {
-            0.0 => String::new(),
-            share => format!("{of} {}, ", percent(share)),
-        };
-        let reason = format!(
-            "the processors run out first: the database uses {} of them, {}{}others {}, and the storage alone would \
-             carry {:.0} x",
-            percent(used.own),
-            part("its clients", used.clients),
-            part("the kernel for its I/O", used.kernel),
-            percent(used.others),
-            room.plan
-        );
-        Headroom { plan: limit, low: room.low.min(least), high: high.max(limit), reason: Some(reason) }
     }
 }
 

@@ -47,6 +47,15 @@ pub struct ProcessorUse {
     pub kernel: f64,
     /// Used by all other processes.
     pub others: f64,
+    /// Processors of the host; 0 where not known.
+    #[serde(default)]
+    pub count: u32,
+    /// How often a second the database's threads gave up their processor to wait for something.
+    #[serde(default)]
+    pub own_waits_per_s: f64,
+    /// The same of the clients' threads.
+    #[serde(default)]
+    pub clients_waits_per_s: f64,
 }
 
 /// What was observed of a database and its storage.
@@ -219,6 +228,9 @@ impl Observation {
             clients: mean(|one| one.clients),
             kernel: mean(|one| one.kernel),
             others: mean(|one| one.others),
+            count: known.iter().map(|one| one.count).max().unwrap_or(0),
+            own_waits_per_s: mean(|one| one.own_waits_per_s),
+            clients_waits_per_s: mean(|one| one.clients_waits_per_s),
         })
     }
 

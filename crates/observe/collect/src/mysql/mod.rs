@@ -48,6 +48,7 @@ use resets::Resets;
 use server::Server;
 use session::{Login, Session};
 use statistics::{Schema, Statistics};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::time::Instant;
@@ -67,7 +68,25 @@ pub struct Mysql {
     resets: Resets,
     /// Of the last snapshot.
     remarks: Vec<String>,
-    commits: Option<u64>,
+    commits: Commits,
+}
+
+/// Transactions that the server committed. `Handler_commit` counts each statement of a transaction as well: it is the number of
+/// transactions only while each statement is one.
+#[derive(Debug, Default)]
+struct Commits {
+    /// `COMMIT` statements until the last snapshot.
+    explicit: Option<u64>,
+    total: Option<u64>,
+}
+
+impl Commits {
+    fn observe(&mut self, status: &BTreeMap<String, u64>) {
+        let explicit = status.get("com_commit").copied();
+        let only_implicit = self.explicit.is_none() || explicit == self.explicit;
+        self.explicit = explicit;
+        self.total = status.get("handler_commit").copied().filter(|_| only_implicit);
+    }
 }
 
 impl Mysql {
@@ -92,7 +111,7 @@ impl Mysql {
             processes: Vec::new(),
             resets: Resets::new(),
             remarks: Vec::new(),
-            commits: None,
+            commits: Commits::default(),
         };
         mysql.keep_server(&session);
         mysql.session = Some(session);
@@ -136,7 +155,7 @@ impl Source for Mysql {
     }
 
     fn commits(&self) -> Option<u64> {
-        self.commits
+        self.commits.total
     }
 
     fn remarks(&self) -> &[String] {
@@ -162,7 +181,7 @@ impl Source for Mysql {
         let mut notes = notes::notes(&statistics, &session.server, &session.user);
         self.login.notes().iter().for_each(|note| notes.add_lack(note));
         self.remarks = notes.remarks;
-        self.commits = statistics.status.get("handler_commit").copied();
+        self.commits.observe(&statistics.status);
         let snapshot = Snapshot {
             source: self.name.replacen(' ', ":", 1),
             taken_unix_ns: statistics.taken_unix_ns,
@@ -180,5 +199,26 @@ impl Source for Mysql {
 impl fmt::Debug for Mysql {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mysql").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_are_counted_only_while_each_statement_is_one() {
+        let mut commits = Commits::default();
+        let mut total = |handler: u64, explicit: u64| {
+            let status = [("handler_commit", handler), ("com_commit", explicit)];
+            commits.observe(&status.map(|(name, count)| (name.to_owned(), count)).into());
+            commits.total
+        };
+        assert_eq!(total(100, 5), Some(100));
+        assert_eq!(total(150, 5), Some(150));
+        assert_eq!(total(161, 6), None, "ten statements and a COMMIT");
+        assert_eq!(total(170, 6), Some(170));
+        commits.observe(&BTreeMap::new());
+        assert_eq!(commits.total, None);
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('uptime', 'innodb_data_reads', 'innodb_data_read', 'innodb_data_writes', \
      'innodb_data_written', 'innodb_data_fsyncs', 'innodb_log_writes', 'innodb_os_log_written', \
-     'innodb_os_log_fsyncs', 'handler_commit', 'innodb_log_waits', 'innodb_buffer_pool_wait_free', \
+     'innodb_os_log_fsyncs', 'handler_commit', 'com_commit', 'innodb_log_waits', 'innodb_buffer_pool_wait_free', \
      'performance_schema_file_instances_lost', 'performance_schema_file_handles_lost', \
      'performance_schema_file_classes_lost')";
 const NOW: &str = "SELECT UNIX_TIMESTAMP()";

@@ -1,0 +1,75 @@
+use host::{ProcessStat, ProcessorTimes};
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+use verdict::ProcessorUse;
+
+/// Processor time at one instant: of the host, of each process of the database, and of each that is connected to it.
+pub(crate) struct Processors {
+    taken: Instant,
+    host: ProcessorTimes,
+    own: Processes,
+    clients: Processes,
+}
+
+type Processes = HashMap<u32, Process>;
+
+/// What a process has used of the processors.
+struct Process {
+    stat: ProcessStat,
+    waits: u64,
+}
+
+/// Processor time that an I/O may need in the kernel beside its process. What it used beyond that was for something else.
+const KERNEL_PER_IO_MAX: Duration = Duration::from_micros(100);
+
+impl Processors {
+    pub(crate) fn read(own: &[u32], clients: &BTreeSet<u32>) -> Option<Processors> {
+        let read = |pid: &u32| {
+            let stat = ProcessStat::read(*pid)?;
+            Some((*pid, Process { stat, waits: host::waits_of(*pid)? }))
+        };
+        let (own, clients) = (own.iter().filter_map(read), clients.iter().filter_map(read));
+        Some(Processors {
+            taken: Instant::now(),
+            host: ProcessorTimes::read().ok()?,
+            own: own.collect(),
+            clients: clients.collect(),
+        })
+    }
+
+    /// `None` where the database's processes are not known. `ios` is what the storage did.
+    pub(crate) fn since(&self, earlier: &Processors, ios: u64) -> Option<ProcessorUse> {
+        let share = |ticks| self.host.share_since(&earlier.host, ticks);
+        let used = |of: fn(&Process) -> u64| {
+            (more_since(&self.own, &earlier.own, of), more_since(&self.clients, &earlier.clients, of))
+        };
+        let (own, clients) = used(|process| process.stat.cpu_ticks);
+        let (own, clients) = (share(own).filter(|_| !self.own.is_empty())?, share(clients)?);
+        let (own_kernel, clients_kernel) = used(|process| process.stat.kernel_ticks);
+        let kernel = self.host.kernel_ticks_since(&earlier.host).saturating_sub(own_kernel + clients_kernel);
+        let kernel_max = KERNEL_PER_IO_MAX.saturating_mul(u32::try_from(ios).unwrap_or(u32::MAX));
+        let kernel = share(kernel.min(host::clock_ticks(kernel_max)))?;
+        let others = (self.host.busy_since(&earlier.host)? - own - clients - kernel).max(0.0);
+        let (own_waits, clients_waits) = used(|process| process.waits);
+        let elapsed_s = self.taken.duration_since(earlier.taken).as_secs_f64();
+        let per_second = |waits: u64| if elapsed_s > 0.0 { waits as f64 / elapsed_s } else { 0.0 };
+        Some(ProcessorUse {
+            own,
+            clients,
+            kernel,
+            others,
+            count: self.host.count(),
+            own_waits_per_s: per_second(own_waits),
+            clients_waits_per_s: per_second(clients_waits),
+        })
+    }
+}
+
+/// By how much a count grew, of the processes that were known then. Others may have worked for long before.
+fn more_since(now: &Processes, then: &Processes, of: fn(&Process) -> u64) -> u64 {
+    let used = now.iter().filter_map(|(pid, now)| {
+        let then = then.get(pid).filter(|then| then.stat.start_ticks == now.stat.start_ticks)?;
+        Some(of(now).saturating_sub(of(then)))
+    });
+    used.sum()
+}

@@ -1,0 +1,129 @@
+//! How far the processors of the host carry the work.
+//!
+//! ```text
+//! processor time of                            when the work is x times as much
+//! the database, without what follows           x times
+//!   writes and syncs of its log                as often as the log is written then: commits share it
+//!   waking up for each transaction             none: a processor that always works neither sleeps nor gets cold
+//! its clients on this host                     x times, without waking up
+//! the kernel for I/O                           as often as there are I/Os then
+//! others                                       the same
+//! ```
+//!
+//! The first waits of a transaction (for its request, for the log) are long: meanwhile the processor sleeps, and its caches fill
+//! with other things. What that costs depends on the machine, bare or virtual, and `measure` has seen it: an I/O whose thread
+//! sleeps for it, against one of many, of which one is always complete. The later waits of a transaction are short.
+
+use super::{Growth, Headroom, RANGE_WORTH_SAYING, largest_factor};
+use crate::ProcessorUse;
+use crate::case::Case;
+use crate::figures::{commit_cpu_ns, wake_cpu_ns};
+use capability::Side;
+
+/// A database's code and data are more than those of the loop that was measured; so many times more has to be fetched again
+/// after a long wait. Measured for single-row commits of PostgreSQL and MariaDB (`scripts/bench headroom`).
+const WAKE_OF_DATABASE: f64 = 3.0;
+/// Long waits of each transaction that waits for I/O, at most: for its request, for its I/O, and for what follows.
+const LONG_WAITS_MAX: f64 = 3.0;
+/// Part of a transaction's processor time that is left at least where waking up is most of it.
+const WORK_MIN: f64 = 0.1;
+/// Processors need up to this many times less for each transaction when there are many. Measured for single-row commits: of
+/// PostgreSQL 4, of the page store 10.
+const PROCESSOR_ECONOMY: f64 = 10.0;
+/// Processors that were idle need up to this many times more for each transaction when all of them work, for switches between
+/// sessions and cold caches; the busier they are, the more of it is there already. Measured for batches of PostgreSQL and
+/// MariaDB: 1.2 beyond what waking up takes.
+const PROCESSOR_CONGESTION: f64 = 1.2;
+/// The same at most: to be on the safe side.
+const PROCESSOR_CONGESTION_MAX: f64 = 2.0;
+/// Part of the processors that the scheduler leaves to many sessions beside other programs that would take all of them.
+const FAIR_SHARE: f64 = 0.5;
+
+/// Shares of the processors that grow differently.
+struct Work {
+    /// With the work.
+    transactions: f64,
+    /// With the writes of the log.
+    log: f64,
+    /// With the I/Os.
+    kernel: f64,
+}
+
+impl Work {
+    /// What all of it needs when the work is `factor` times as much.
+    fn needed(&self, factor: f64, growth: Option<&Growth>) -> f64 {
+        let log_writes = growth.map_or(factor, |growth| growth.log_writes_grown(factor));
+        let ios = growth.map_or(factor, |growth| growth.ios_grown(factor));
+        self.transactions * factor + self.log * log_writes + self.kernel * ios
+    }
+
+    fn largest_factor(&self, share: f64, growth: Option<&Growth>) -> f64 {
+        largest_factor(|factor| self.needed(factor, growth) <= share).max(1.0)
+    }
+}
+
+impl Case<'_> {
+    /// Lowers the headroom of the storage to that of the processors, where they run out first.
+    pub(super) fn with_processors(&self, room: Headroom, growth: Option<&Growth>) -> Headroom {
+        let Some(used) = self.observation.processors().filter(|used| used.own > 0.0) else { return room };
+        let grows = used.own + used.clients;
+        let idle = (1.0 - used.others - grows - used.kernel).clamp(0.0, 1.0);
+        let available = |congestion: f64| (1.0 - used.others) / (1.0 + (congestion - 1.0) * idle);
+        let alike = Work { transactions: grows, log: 0.0, kernel: used.kernel };
+        let least = alike.largest_factor(available(PROCESSOR_CONGESTION_MAX), growth);
+        let share = available(PROCESSOR_CONGESTION).max(FAIR_SHARE);
+        let limit = self.busy_work(&used, growth).largest_factor(share, growth);
+        let high = room.high.min(PROCESSOR_ECONOMY / grows);
+        if limit >= room.plan {
+            let may = || "the processors may run out first".to_owned();
+            let reason = room.reason.or_else(|| (least * RANGE_WORTH_SAYING < room.plan).then(may));
+            return Headroom { low: room.low.min(least), high: high.max(room.plan), reason, ..room };
+        }
+        let reason = Some(run_out_first(&used, room.plan));
+        Headroom { plan: limit, low: room.low.min(least), high: high.max(limit), reason }
+    }
+
+    /// What a transaction needs on processors that always work.
+    fn busy_work(&self, used: &ProcessorUse, growth: Option<&Growth>) -> Work {
+        let seconds_to_share = 1.0 / f64::from(used.count.max(1));
+        let log = growth.zip(self.capability).and_then(|(growth, capability)| {
+            let each_ns = commit_cpu_ns(capability, growth.log_bytes_each)?;
+            Some(growth.log_per_s * each_ns / 1e9 * seconds_to_share)
+        });
+        let log = log.filter(|_| used.count > 0).unwrap_or(0.0).min(used.own * (1.0 - WORK_MIN));
+        let wake_ns = self.capability.and_then(wake_cpu_ns).filter(|_| used.count > 0).unwrap_or(0.0);
+        let long_waits_max = self.waiting_transactions_per_s(growth) * LONG_WAITS_MAX;
+        let awake = |share: f64, waits_per_s: f64| {
+            let wakes_per_s = waits_per_s.min(long_waits_max);
+            let waking = wakes_per_s * wake_ns * WAKE_OF_DATABASE / 1e9 * seconds_to_share;
+            (share - waking).max(share * WORK_MIN)
+        };
+        let own = awake(used.own - log, used.own_waits_per_s);
+        let clients = awake(used.clients, used.clients_waits_per_s);
+        Work { transactions: own + clients, log, kernel: used.kernel }
+    }
+
+    /// Transactions a second that wait for I/O, at most.
+    fn waiting_transactions_per_s(&self, growth: Option<&Growth>) -> f64 {
+        let reads = self.figures.flows().into_iter().flatten().filter(|flow| flow.side == Side::Read);
+        let waited_for =
+            reads.map(|flow| flow.per_second).sum::<f64>() + growth.map_or(0.0, |growth| growth.log_per_s);
+        self.observation.commits_per_s().map_or(waited_for, |commits_per_s| commits_per_s.min(waited_for))
+    }
+}
+
+fn run_out_first(used: &ProcessorUse, storage_alone: f64) -> String {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let part = |of: &str, share: f64| match share {
+        0.0 => String::new(),
+        share => format!("{of} {}, ", percent(share)),
+    };
+    format!(
+        "the processors run out first: the database uses {} of them, {}{}others {}, and the storage alone would \
+         carry {storage_alone:.0} x",
+        percent(used.own),
+        part("its clients", used.clients),
+        part("the kernel for its I/O", used.kernel),
+        percent(used.others),
+    )
+}
