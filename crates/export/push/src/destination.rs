@@ -17,6 +17,12 @@ pub enum Protocol {
 #[derive(Clone, Debug)]
 pub struct Destination {
     pub(crate) protocol: Protocol,
+    pub(crate) endpoint: Endpoint,
+}
+
+/// Where requests go, and with what credential.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
     pub(crate) uri: Uri,
     pub(crate) credential: Option<Credential>,
 }
@@ -95,16 +101,38 @@ impl Destination {
         url: &str,
         credential: Option<Credential>,
     ) -> Result<Destination, WrongDestination> {
-        let not_http = || WrongDestination::NotHttp { example: protocol.example() };
+        let endpoint = Endpoint::new(url, credential, protocol.example(), protocol.variable())?;
+        Ok(Destination { protocol, endpoint })
+    }
+
+    /// Whether the credential goes unencrypted to another host, where the network can read it.
+    pub fn shows_credential(&self) -> bool {
+        self.endpoint.shows_credential()
+    }
+}
+
+impl Endpoint {
+    /// A server by its URL, with its credential. `example` is a URL that works, `variable` the one of the environment that may
+    /// hold the credential: for messages.
+    ///
+    /// # Errors
+    /// [`WrongDestination`].
+    pub fn new(
+        url: &str,
+        credential: Option<Credential>,
+        example: &'static str,
+        variable: &'static str,
+    ) -> Result<Endpoint, WrongDestination> {
+        let not_http = || WrongDestination::NotHttp { example };
         let authority = url.split_once("://").ok_or_else(not_http)?.1.split(['/', '?', '#']).next();
         if authority.is_some_and(|authority| authority.contains('@')) {
-            return Err(WrongDestination::HoldsCredential { variable: protocol.variable() });
+            return Err(WrongDestination::HoldsCredential { variable });
         }
         let uri: Uri = url.parse().map_err(|_| not_http())?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
             return Err(not_http());
         }
-        Ok(Destination { protocol, uri, credential })
+        Ok(Endpoint { uri, credential })
     }
 
     /// Whether the credential goes unencrypted to another host, where the network can read it.
@@ -120,8 +148,14 @@ impl Destination {
 /// The URL without its query, in which some servers expect a token.
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.protocol.name(), self.endpoint)
+    }
+}
+
+/// The URL without its query, in which some servers expect a token.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, authority) = (self.uri.scheme_str(), self.uri.authority());
-        write!(f, "{} ", self.protocol.name())?;
         write!(f, "{}://", scheme.unwrap_or_default())?;
         write!(f, "{}{}", authority.map_or("", |authority| authority.as_str()), self.uri.path())
     }

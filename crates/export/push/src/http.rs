@@ -1,6 +1,6 @@
 //! One POST request.
 
-use crate::{Destination, Protocol, partial};
+use crate::{Destination, Endpoint, Protocol, partial};
 use http_body_util::{BodyExt, Collected, Full, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -22,28 +22,45 @@ const ANSWER_BYTES_MAX: usize = 4096;
 
 /// The outcome of a request.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// The server accepted it.
     Taken,
     /// The server rejected it permanently.
     Refused(String),
     /// It failed and can be tried again, after the time that the server names.
-    Failed { why: String, not_before: Option<Duration> },
+    Failed {
+        /// Why.
+        why: String,
+        /// The time that the server names.
+        not_before: Option<Duration>,
+    },
+}
+
+/// Headers that describe a body.
+pub type Headers = &'static [(&'static str, &'static str)];
+
+/// Sends one request of a protocol.
+pub(crate) async fn push(to: &Destination, body: Vec<u8>) -> Outcome {
+    match exchange_within(&to.endpoint, to.protocol.headers(), body).await {
+        (Outcome::Taken, answer) if to.protocol == Protocol::Otlp => {
+            partial::rejected(&answer).map_or(Outcome::Taken, Outcome::Refused)
+        }
+        (outcome, _) => outcome,
+    }
 }
 
 /// Sends one request over a connection of its own: with one request in 15 s, many servers would close an idle connection.
-pub(crate) async fn post(to: &Destination, body: Vec<u8>) -> Outcome {
-    match tokio::time::timeout(PATIENCE, try_post(to, body)).await {
-        Ok(Ok((status, headers, answer))) => match judge(status, &headers, &answer) {
-            Outcome::Taken if to.protocol == Protocol::Otlp => {
-                partial::rejected(&answer).map_or(Outcome::Taken, Outcome::Refused)
-            }
-            outcome => outcome,
-        },
-        Ok(Err(why)) => Outcome::Failed { why, not_before: None },
-        Err(_) => {
-            Outcome::Failed { why: format!("no answer within {} s", PATIENCE.as_secs()), not_before: None }
-        }
+pub async fn post(to: &Endpoint, headers: Headers, body: Vec<u8>) -> Outcome {
+    exchange_within(to, headers, body).await.0
+}
+
+/// The outcome, and the beginning of the answer.
+async fn exchange_within(to: &Endpoint, headers: Headers, body: Vec<u8>) -> (Outcome, Bytes) {
+    let failed = |why| (Outcome::Failed { why, not_before: None }, Bytes::new());
+    match tokio::time::timeout(PATIENCE, try_post(to, headers, body)).await {
+        Ok(Ok((status, headers, answer))) => (judge(status, &headers, &answer), answer),
+        Ok(Err(why)) => failed(why),
+        Err(_) => failed(format!("no answer within {} s", PATIENCE.as_secs())),
     }
 }
 
@@ -63,12 +80,12 @@ fn judge(status: StatusCode, headers: &HeaderMap, answer: &[u8]) -> Outcome {
 
 type Answer = (StatusCode, HeaderMap, Bytes);
 
-async fn try_post(to: &Destination, body: Vec<u8>) -> Result<Answer, String> {
+async fn try_post(to: &Endpoint, headers: Headers, body: Vec<u8>) -> Result<Answer, String> {
     let (host, secure) = (host(&to.uri), to.uri.scheme_str() == Some("https"));
     let port = to.uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
     let connected = TcpStream::connect((host, port)).await;
     let stream = connected.map_err(|error| format!("cannot connect: {error}"))?;
-    let request = request(to, body).map_err(|error| error.to_string())?;
+    let request = request(to, headers, body).map_err(|error| error.to_string())?;
     if secure {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
         let connector = TlsConnector::from(Arc::new(trusting_the_system()));
@@ -85,12 +102,16 @@ fn host(uri: &Uri) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-fn request(to: &Destination, body: Vec<u8>) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+fn request(
+    to: &Endpoint,
+    headers: Headers,
+    body: Vec<u8>,
+) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
     let path = to.uri.path_and_query().map_or("/", |path| path.as_str());
     let host = to.uri.authority().map_or("", |authority| authority.as_str());
     let mut request = Request::builder().method(Method::POST).uri(path).header(HOST, host);
     request = request.header(USER_AGENT, concat!("headroom/", env!("CARGO_PKG_VERSION")));
-    for (name, value) in to.protocol.headers() {
+    for (name, value) in headers {
         request = request.header(*name, *value);
     }
     if let Some(credential) = &to.credential {

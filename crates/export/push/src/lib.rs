@@ -11,6 +11,8 @@
 //! cumulative, so a dropped request costs detail, not correctness. A change of state (it fails for a new reason; it works
 //! again) is reported once. [`finish`] ends it: queued requests are sent within a bounded time, and lost ones reported.
 //!
+//! [`post`] sends one request of another kind, as a notification, with the same rules.
+//!
 //! No message contains a credential: see [`Credential`].
 
 mod credential;
@@ -21,6 +23,7 @@ mod queue;
 mod sender;
 
 pub use credential::{Credential, WrongCredential};
-pub use destination::{Destination, Protocol, WrongDestination};
+pub use destination::{Destination, Endpoint, Protocol, WrongDestination};
+pub use http::{Headers, Outcome, post};
 pub use queue::QUEUE_BYTES_MAX;
 pub use sender::{Pushing, StateChange, finish, start};

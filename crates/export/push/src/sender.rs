@@ -1,6 +1,6 @@
 //! The thread that pushes to one server.
 
-use crate::http::{Outcome, post};
+use crate::http::{Outcome, push};
 use crate::queue::Queue;
 use crate::{Destination, QUEUE_BYTES_MAX};
 use host::unix_ns;
@@ -183,7 +183,7 @@ impl Sender {
             loop {
                 let body = locked(&self.queue).take()?;
                 *locked(&self.in_flight) = Some(body.clone());
-                let outcome = post(&self.to, body).await;
+                let outcome = push(&self.to, body).await;
                 match outcome {
                     Outcome::Taken => drop(locked(&self.in_flight).take()),
                     Outcome::Refused(why) | Outcome::Failed { why, .. } => return Some(why),
@@ -207,7 +207,7 @@ impl Sender {
                 continue;
             };
             *locked(&self.in_flight) = Some(body.clone());
-            let outcome = post(&self.to, body.clone()).await;
+            let outcome = push(&self.to, body.clone()).await;
             locked(&self.in_flight).take();
             match outcome {
                 Outcome::Taken => {

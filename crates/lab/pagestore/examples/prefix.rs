@@ -4,7 +4,7 @@
 //! `prefix write DIR COMMITS` prints the number of each commit when it is durable, 0 of the table alone; each begins when a line
 //! came on standard input. `prefix check DIR` prints how many are there: all from the first to the last, or it fails.
 
-use pagestore::{Durability, Layout, Options, Result, Store, Tables};
+use pagestore::{Durability, Layout, Options, Store, Tables};
 use std::io::{BufRead, Write};
 use std::path::Path;
 

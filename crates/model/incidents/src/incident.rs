@@ -9,6 +9,9 @@ pub struct Incident {
     /// What is affected.
     #[serde(flatten)]
     pub subject: Subject,
+    /// Further databases on the volume that it affects or affected.
+    #[serde(default)]
+    pub also: Vec<String>,
     /// The kind that held for the longest time.
     pub verdict: VerdictKind,
     /// When the bad verdict began, nanoseconds since 1970.
@@ -27,7 +30,7 @@ pub struct Incident {
     /// Mean utilisation while the bad verdict held.
     pub utilisation_mean: Option<f64>,
     /// Judgements in the mean.
-    utilisation_count: u64,
+    pub(crate) utilisation_count: u64,
     /// Each kind that held, in the order in which they began. At most one for each kind of bad news.
     pub held: Vec<Held>,
     /// Earlier occurrences of a burst that comes again.
@@ -142,6 +145,7 @@ impl Incident {
     pub(crate) fn begin(subject: &Subject, started: u64, at: Clocks) -> Incident {
         Incident {
             subject: subject.clone(),
+            also: Vec::new(),
             verdict: VerdictKind::CannotSay,
             started_unix_ns: started,
             ended_unix_ns: None,
@@ -158,7 +162,6 @@ impl Incident {
 
     /// Adds a bad judgement that stands for `held_ns`. Returns whether the kind of the incident is another now.
     pub(crate) fn add(&mut self, kind: VerdictKind, held_ns: u64, detail: &Detail) -> bool {
-        self.last_bad_unix_ns = detail.at_unix_ns;
         if let Some(utilisation) = detail.readings.utilisation {
             self.utilisation_count += 1;
             let mean = self.utilisation_mean.unwrap_or(0.0);

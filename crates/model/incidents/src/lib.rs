@@ -12,18 +12,20 @@
 //!
 //! A stretch without judgements, or one in which the wall clock and the monotonic clock disagree (a suspended machine, a clock
 //! that was set), is a gap: it counts neither as bad nor as fine. A burst that comes again is the same incident with one more
-//! occurrence.
+//! occurrence. [`Causes`] joins the incidents of databases on one volume.
 //!
 //! Pure: no clock is read, nothing is written, every rule is tested with plain values.
 
+mod causes;
 mod incident;
 mod recurrence;
 mod standing;
 mod tracker;
 
+pub use causes::Causes;
 pub use incident::{BusyFile, BusyProcess, Detail, Ending, Held, Incident, LongWait, Readings};
 pub use recurrence::{Recurrence, STARTS_MAX};
-pub use standing::Standing;
+pub use standing::{Standing, Verdicts};
 pub use tracker::{Event, Judgement, Tracker};
 
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ pub enum Event {
     Opened(Incident),
     /// A burst came again: an incident that was closed is open again.
     Recurred(Incident),
-    /// Another kind has held for the longest time.
+    /// Another kind has held for the longest time, or another database is affected.
     Changed(Incident),
     /// It is over.
     Closed(Incident),
@@ -41,13 +41,13 @@ pub struct Tracker {
 enum Phase {
     Quiet,
     /// Bad, but not for long enough.
-    Pending(Course),
-    Open(Course),
+    Pending(Ongoing),
+    Open(Ongoing),
 }
 
 /// An incident, and for how long its verdict has not held.
 #[derive(Clone, Debug)]
-struct Course {
+struct Ongoing {
     incident: Incident,
     /// Without a break.
     fine_ns: u64,
@@ -71,7 +71,7 @@ impl Tracker {
     /// Goes on after a restart at `now`, with an incident that is open, and the last burst that was closed.
     pub fn resume(&mut self, open: Option<Incident>, last_burst: Option<Incident>, now: Clocks) {
         if let Some(incident) = open {
-            self.phase = Phase::Open(Course { incident, fine_ns: 0, known_at: now });
+            self.phase = Phase::Open(Ongoing { incident, fine_ns: 0, known_at: now });
         }
         self.last_burst = last_burst.filter(|incident| incident.verdict == VerdictKind::Burst);
     }
@@ -79,7 +79,7 @@ impl Tracker {
     /// The open incident.
     pub fn open(&self) -> Option<&Incident> {
         match &self.phase {
-            Phase::Open(course) => Some(&course.incident),
+            Phase::Open(ongoing) => Some(&ongoing.incident),
             Phase::Quiet | Phase::Pending(_) => None,
         }
     }
@@ -92,7 +92,10 @@ impl Tracker {
         }
         match judgement.standing {
             Standing::Bad(kind) => self.bad(kind, judgement, since_last),
-            Standing::Fine => self.fine(judgement.at, since_last),
+            Standing::WasBurst if self.open().is_none() => {
+                self.bad(VerdictKind::Burst, judgement, since_last)
+            }
+            Standing::WasBurst | Standing::Fine => self.fine(judgement.at, since_last),
             Standing::Unknown => self.unknown(judgement.at),
         }
     }
@@ -105,15 +108,15 @@ impl Tracker {
         self.last = Some((at, Standing::Unknown));
         match &mut self.phase {
             Phase::Quiet => None,
-            Phase::Pending(course) => {
-                if unknown_ns(course, at) >= INTERRUPTED_NS_MAX {
+            Phase::Pending(ongoing) => {
+                if unknown_ns(ongoing, at) >= INTERRUPTED_NS_MAX {
                     self.phase = Phase::Quiet;
                 }
                 None
             }
-            Phase::Open(course) => {
-                course.fine_ns = 0;
-                let silent = unknown_ns(course, at) >= NOTHING_KNOWN_NS_MAX;
+            Phase::Open(ongoing) => {
+                ongoing.fine_ns = 0;
+                let silent = unknown_ns(ongoing, at) >= NOTHING_KNOWN_NS_MAX;
                 silent.then(|| self.close(Ending::NothingKnown)).flatten()
             }
         }
@@ -136,48 +139,48 @@ impl Tracker {
         match &mut self.phase {
             Phase::Quiet => {}
             Phase::Pending(_) => self.phase = Phase::Quiet,
-            Phase::Open(course) => course.fine_ns = 0,
+            Phase::Open(ongoing) => ongoing.fine_ns = 0,
         }
         self.last = None;
     }
 
     fn bad(&mut self, kind: VerdictKind, judgement: &Judgement, since_last: Option<u64>) -> Option<Event> {
         let at = judgement.at;
-        let was_bad = matches!(self.last, Some((_, Standing::Bad(_))));
+        let was_bad = matches!(self.last, Some((_, Standing::Bad(_) | Standing::WasBurst)));
         let held_ns = since_last.filter(|_| was_bad).unwrap_or(0);
         self.last = Some((at, judgement.standing));
         let open_ns = u64::try_from(self.settings.open_after.as_nanos()).unwrap_or(u64::MAX);
         let phase = std::mem::replace(&mut self.phase, Phase::Quiet);
-        let mut course = match phase {
-            Phase::Open(mut course) => {
-                let changed = course.add(kind, held_ns, judgement);
-                let event = changed.then(|| Event::Changed(course.incident.clone()));
-                self.phase = Phase::Open(course);
+        let mut ongoing = match phase {
+            Phase::Open(mut ongoing) => {
+                let changed = ongoing.add(kind, held_ns, judgement);
+                let event = changed.then(|| Event::Changed(ongoing.incident.clone()));
+                self.phase = Phase::Open(ongoing);
                 return event;
             }
-            Phase::Pending(course) => course,
+            Phase::Pending(ongoing) => ongoing,
             Phase::Quiet => {
                 // It began after the last judgement, which was not bad.
                 let started = at.unix_ns.saturating_sub(since_last.unwrap_or(0));
                 let incident = Incident::begin(&self.subject, started, at);
-                Course { incident, fine_ns: 0, known_at: at }
+                Ongoing { incident, fine_ns: 0, known_at: at }
             }
         };
-        course.add(kind, held_ns, judgement);
-        if course.incident.held_ns() < open_ns {
-            self.phase = Phase::Pending(course);
+        ongoing.add(kind, held_ns, judgement);
+        if ongoing.incident.held_ns() < open_ns {
+            self.phase = Phase::Pending(ongoing);
             return None;
         }
-        course.incident.opened_unix_ns = at.unix_ns;
-        let event = match self.last_burst.take_if(|last| last.comes_again_as(&course.incident)) {
+        ongoing.incident.opened_unix_ns = at.unix_ns;
+        let event = match self.last_burst.take_if(|last| last.comes_again_as(&ongoing.incident)) {
             Some(mut again) => {
-                again.repeat(course.incident);
-                course.incident = again;
-                Event::Recurred(course.incident.clone())
+                again.repeat(ongoing.incident);
+                ongoing.incident = again;
+                Event::Recurred(ongoing.incident.clone())
             }
-            None => Event::Opened(course.incident.clone()),
+            None => Event::Opened(ongoing.incident.clone()),
         };
-        self.phase = Phase::Open(course);
+        self.phase = Phase::Open(ongoing);
         Some(event)
     }
 
@@ -188,33 +191,36 @@ impl Tracker {
         let close_ns = u64::try_from(self.settings.close_after.as_nanos()).unwrap_or(u64::MAX);
         match &mut self.phase {
             Phase::Quiet => None,
-            Phase::Pending(course) => {
-                course.fine(fine_ns, at);
-                if course.fine_ns >= INTERRUPTED_NS_MAX {
+            Phase::Pending(ongoing) => {
+                ongoing.fine(fine_ns, at);
+                if ongoing.fine_ns >= INTERRUPTED_NS_MAX {
                     self.phase = Phase::Quiet;
                 }
                 None
             }
-            Phase::Open(course) => {
-                course.fine(fine_ns, at);
-                (course.fine_ns >= close_ns).then(|| self.close(Ending::Recovered)).flatten()
+            Phase::Open(ongoing) => {
+                ongoing.fine(fine_ns, at);
+                (ongoing.fine_ns >= close_ns).then(|| self.close(Ending::Recovered)).flatten()
             }
         }
     }
 
     fn close(&mut self, ending: Ending) -> Option<Event> {
-        let Phase::Open(mut course) = std::mem::replace(&mut self.phase, Phase::Quiet) else { return None };
-        course.incident.end(ending);
-        if course.incident.verdict == VerdictKind::Burst {
-            self.last_burst = Some(course.incident.clone());
+        let Phase::Open(mut ongoing) = std::mem::replace(&mut self.phase, Phase::Quiet) else { return None };
+        ongoing.incident.end(ending);
+        if ongoing.incident.verdict == VerdictKind::Burst {
+            self.last_burst = Some(ongoing.incident.clone());
         }
-        Some(Event::Closed(course.incident))
+        Some(Event::Closed(ongoing.incident))
     }
 }
 
-impl Course {
+impl Ongoing {
     fn add(&mut self, kind: VerdictKind, held_ns: u64, judgement: &Judgement) -> bool {
         (self.fine_ns, self.known_at) = (0, judgement.at);
+        if judgement.standing != Standing::WasBurst {
+            self.incident.last_bad_unix_ns = judgement.at.unix_ns;
+        }
         self.incident.add(kind, held_ns, &judgement.detail)
     }
 
@@ -224,8 +230,8 @@ impl Course {
 }
 
 /// By the clock that is never set.
-fn unknown_ns(course: &Course, at: Clocks) -> u64 {
-    at.monotonic_ns.saturating_sub(course.known_at.monotonic_ns)
+fn unknown_ns(ongoing: &Ongoing, at: Clocks) -> u64 {
+    at.monotonic_ns.saturating_sub(ongoing.known_at.monotonic_ns)
 }
 
 impl Event {

@@ -3,7 +3,8 @@
 use Standing::{Bad, Fine, Unknown};
 use VerdictKind::{Burst, DemandExceedsCapability, StorageDegraded, Throttled};
 use incidents::{
-    Clocks, Detail, Ending, Event, Incident, Judgement, Readings, Settings, Standing, Subject, Tracker,
+    Causes, Clocks, Detail, Ending, Event, Incident, Judgement, Readings, Settings, Standing, Subject,
+    Tracker,
 };
 use proptest::prelude::*;
 use verdict::{Confidence, VerdictKind};
@@ -255,6 +256,77 @@ fn a_burst_that_comes_again_is_one_incident_with_its_period() {
     assert_eq!(recurrence.starts_unix_ns.len(), incidents::STARTS_MAX, "bounded");
     host.lasts(60, Bad(Throttled));
     assert_eq!(host.names().last().unwrap().1, "opened", "another kind is another incident");
+}
+
+/// The events of two databases on the same volume.
+fn two_databases() -> ([Incident; 2], [Incident; 2]) {
+    let of = |database: &str| {
+        let mut host = Host::new();
+        let subject = Subject { mount: "/data".into(), database: database.into() };
+        host.tracker = Tracker::new(subject, Settings::default());
+        host.lasts(60, Bad(Throttled));
+        host.lasts(70, Fine);
+        let incidents: Vec<Incident> =
+            host.events.iter().map(|(_, event)| event.incident().clone()).collect();
+        <[Incident; 2]>::try_from(incidents).unwrap()
+    };
+    (of("postgres:"), of("mysql:"))
+}
+
+#[test]
+fn what_slows_a_volume_is_one_incident_of_all_databases_on_it() {
+    let ([first_open, first_closed], [second_open, second_closed]) = two_databases();
+    for first_ends_first in [true, false] {
+        let mut causes = Causes::default();
+        assert_eq!(causes.add(Event::Opened(first_open.clone())), Some(Event::Opened(first_open.clone())));
+        let Some(Event::Changed(joined)) = causes.add(Event::Opened(second_open.clone())) else { panic!() };
+        assert_eq!((&joined.subject, &joined.also[..]), (&first_open.subject, &["mysql:".to_owned()][..]));
+        assert_eq!(causes.reported(second_open.clone()), None);
+        assert_eq!(causes.reported(first_open.clone()).unwrap().also, joined.also);
+        let mut ends = [first_closed.clone(), second_closed.clone()];
+        ends[1].last_bad_unix_ns += 7 * S;
+        if !first_ends_first {
+            ends.reverse();
+        }
+        assert_eq!(causes.add(Event::Closed(ends[0].clone())), None);
+        let Some(Event::Closed(closed)) = causes.add(Event::Closed(ends[1].clone())) else { panic!() };
+        assert_eq!((&closed.subject, closed.also.len()), (&first_open.subject, 1));
+        assert_eq!(closed.ended_unix_ns, first_closed.ended_unix_ns.map(|ended| ended + 7 * S));
+    }
+}
+
+#[test]
+fn what_is_of_a_database_alone_is_its_own_incident() {
+    let ([first_open, first_closed], [second_open, _]) = two_databases();
+    let mut serialized = second_open.clone();
+    serialized.verdict = VerdictKind::Serialized;
+    let mut elsewhere = second_open.clone();
+    elsewhere.subject.mount = "/log".into();
+    for other in [serialized, elsewhere] {
+        let mut causes = Causes::default();
+        causes.add(Event::Opened(first_open.clone()));
+        assert_eq!(causes.add(Event::Opened(other.clone())), Some(Event::Opened(other)));
+        let closed = Event::Closed(first_closed.clone());
+        assert_eq!(causes.add(closed.clone()), Some(closed));
+    }
+}
+
+#[test]
+fn one_that_is_over_and_begins_again_before_the_others_are_over_goes_on() {
+    let ([first_open, first_closed], [second_open, second_closed]) = two_databases();
+    let mut causes = Causes::default();
+    for event in [Event::Opened(first_open.clone()), Event::Opened(second_open)] {
+        causes.add(event);
+    }
+    assert_eq!(causes.add(Event::Closed(first_closed.clone())), None);
+    let mut again = first_open.clone();
+    again.started_unix_ns += 200 * S;
+    assert_eq!(causes.add(Event::Opened(again.clone())), None);
+    assert_eq!(causes.add(Event::Closed(second_closed)), None);
+    let mut closed = first_closed;
+    closed.started_unix_ns = again.started_unix_ns;
+    let Some(Event::Closed(closed)) = causes.add(Event::Closed(closed)) else { panic!() };
+    assert_eq!(closed.started_unix_ns, first_open.started_unix_ns);
 }
 
 fn standing() -> impl Strategy<Value = Standing> {

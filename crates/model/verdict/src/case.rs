@@ -4,7 +4,7 @@ use crate::figures::expected_commit_ns;
 use crate::pressure::was_measured_under;
 use crate::thresholds::{
     CAP_REACHED, COMMIT_RATIO_DEGRADED, NEIGHBOUR_SHARE, NEIGHBOUR_TAKES_MIN, OUTSTANDING_IDLE,
-    RATIO_DEGRADED,
+    RATIO_DEGRADED, UTILISATION_AT_KNEE,
 };
 use crate::{Cause, Figures, Moment, Neighbour, Observation, VerdictKind};
 use capability::{Binding, Capability, Curve, Point};
@@ -34,6 +34,24 @@ pub struct Case<'a> {
     pub outstanding: Vec<f64>,
 }
 
+impl Observation {
+    /// Utilisation of each moment that has one, with when it ended.
+    fn utilisations(&self, capability: Option<&Capability>) -> Vec<(u64, f64)> {
+        let known = self.moments.iter().filter_map(|moment| {
+            let figures = Figures::from_moments(std::slice::from_ref(moment), capability);
+            Some((moment.ended_unix_ns, figures.utilisation?.value))
+        });
+        known.collect()
+    }
+
+    /// The part of the moments, of those that have a utilisation, in which the demand was at the knee or beyond.
+    pub fn share_at_knee(&self, capability: Option<&Capability>) -> f64 {
+        let utilisations = self.utilisations(capability);
+        let at_knee = utilisations.iter().filter(|(_, used)| *used >= UTILISATION_AT_KNEE).count();
+        at_knee as f64 / utilisations.len().max(1) as f64
+    }
+}
+
 impl<'a> Case<'a> {
     pub fn new(
         observation: &'a Observation,
@@ -41,16 +59,12 @@ impl<'a> Case<'a> {
         service_level: &'a ServiceLevel,
     ) -> Case<'a> {
         let figures_of = |moments: &[Moment]| Figures::from_moments(moments, capability);
-        let utilisations = observation.moments.iter().filter_map(|moment| {
-            let utilisation = figures_of(std::slice::from_ref(moment)).utilisation?;
-            Some((moment.ended_unix_ns, utilisation.value))
-        });
         Case {
             observation,
             capability,
             service_level,
             figures: figures_of(&observation.moments),
-            utilisations: utilisations.collect(),
+            utilisations: observation.utilisations(capability),
             outstanding: observation.stretches().map(|moments| figures_of(moments).outstanding).collect(),
         }
     }

@@ -5,7 +5,7 @@ use crate::watcher::{Message, Report, Watcher, clocks};
 use crate::{Event, WatchedSource};
 use filestats::ServiceLevel;
 use history::{Error, History};
-use incidents::{Clocks, Incident, Judgement, Subject, Tracker};
+use incidents::{Causes, Clocks, Incident, Judgement, Subject, Tracker};
 use metrics::{AgentState, SourceState, SubjectState};
 use record::Supervisor;
 use std::collections::BTreeMap;
@@ -40,6 +40,7 @@ pub struct Agent {
     /// By the number of its thread.
     watched: BTreeMap<u64, Watched>,
     subjects: BTreeMap<Subject, Followed>,
+    causes: Causes,
     /// Incidents that were open when the agent was ended, until their subject is judged again.
     resumed: Vec<Incident>,
     next_watcher: u64,
@@ -97,6 +98,7 @@ impl Agent {
             capabilities: Arc::new(Mutex::new(Capabilities::new(capabilities))),
             watched: BTreeMap::new(),
             subjects: BTreeMap::new(),
+            causes: Causes::default(),
             resumed,
             next_watcher: 0,
         })
@@ -271,9 +273,9 @@ impl Agent {
         drop(state);
         if event.is_some() {
             self.note(event, log);
-        } else if let Some(open) = open.filter(|_| is_new_minute) {
+        } else if is_new_minute {
             // An agent that is killed loses a minute of what it knows of an open incident.
-            self.keeper.save_incident(open, log);
+            open.into_iter().for_each(|open| self.save_open(open, log));
         }
     }
 
@@ -283,6 +285,9 @@ impl Agent {
         let open = self.resumed.extract_if(.., |open| open.subject == *subject).next();
         // Without it, a burst that comes again is a new incident.
         let last_burst = self.keeper.history().last_burst(subject).ok().flatten();
+        if let Some(open) = &open {
+            self.causes.reported(open.clone());
+        }
         tracker.resume(open, last_burst, at);
         Followed { tracker, watcher, verdict: None, minute: at.unix_ns / MINUTE_NS }
     }
@@ -323,9 +328,15 @@ impl Agent {
 
     /// Saves and logs what happened to an incident.
     fn note(&mut self, event: Option<incidents::Event>, log: &mut dyn FnMut(Event<'_>)) {
-        let Some(event) = event else { return };
+        let Some(event) = event.and_then(|event| self.causes.add(event)) else { return };
         let id = self.keeper.save_incident(event.incident().clone(), log);
         log(Event::Incident { id, event: &event });
+    }
+
+    fn save_open(&mut self, open: Incident, log: &mut dyn FnMut(Event<'_>)) {
+        if let Some(reported) = self.causes.reported(open) {
+            self.keeper.save_incident(reported, log);
+        }
     }
 
     /// Open incidents stay open: another agent goes on with them.
@@ -334,9 +345,7 @@ impl Agent {
         self.watched.values().for_each(|watched| watched.stop.store(true, Relaxed));
         let open: Vec<Incident> =
             self.subjects.values().filter_map(|one| one.tracker.open().cloned()).collect();
-        for incident in open {
-            self.keeper.save_incident(incident, log);
-        }
+        open.into_iter().for_each(|open| self.save_open(open, log));
         self.keeper.save(log);
     }
 }

@@ -4,7 +4,7 @@ use crate::capabilities::place;
 use capability::Capability;
 use everyday::JudgedVolume;
 use filestats::{Figure, FileInterval, ServiceLevel, WaitInterval};
-use incidents::{BusyFile, BusyProcess, Detail, LongWait, Readings, Standing, Subject};
+use incidents::{BusyFile, BusyProcess, Detail, LongWait, Readings, Standing, Subject, Verdicts};
 use metrics::Latency;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,9 +56,14 @@ impl SubjectJudgement {
         let span_ns = u64::try_from(newest_part(question.window).as_nanos()).unwrap_or(u64::MAX);
         let newest = observation.newest(span_ns);
         let on_newest = judge(&newest, capability.as_ref(), question.service_level);
-        let standing = Standing::new(on_newest.verdict, verdict.verdict, newest.is_idle());
+        let standing = Standing::new(Verdicts {
+            newest: on_newest.verdict,
+            whole: verdict.verdict,
+            idle: newest.is_idle(),
+            share_at_knee: observation.share_at_knee(capability.as_ref()),
+        });
         let whole = Measured::new(&observation, capability.as_ref());
-        let decided_by_newest = on_newest.verdict != VerdictKind::CannotSay;
+        let decided_by_newest = !standing.is_of_whole(on_newest.verdict);
         let (kind, confidence) = (verdict.verdict, verdict.confidence);
         let detail = if decided_by_newest {
             let measured = Measured::new(&newest, capability.as_ref());

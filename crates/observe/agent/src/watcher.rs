@@ -5,7 +5,7 @@ use crate::capabilities::Capabilities;
 use crate::judgement::{Question, SubjectJudgement};
 use collect::FileNames;
 use everyday::{Extent, JudgedVolume, Observer, Scope, judge_volumes};
-use filestats::{Reason, ServiceLevel};
+use filestats::{Interval, Reason, ServiceLevel};
 use incidents::Clocks;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,6 +90,7 @@ impl Watcher {
             if !self.sleep_until(Instant::now() + retry) {
                 return;
             }
+            retry = (retry * 2).min(RETRY_LONGEST);
         }
     }
 
@@ -97,7 +98,6 @@ impl Watcher {
         let observer = match self.open() {
             Ok(observer) => observer,
             Err(why) => {
-                *retry = (*retry * 2).min(RETRY_LONGEST);
                 return match self.send(Report::Nothing { why }) {
                     Ok(()) => Over::OpenAgain,
                     Err(AgentEnded) => Over::Stopped,
@@ -206,9 +206,11 @@ impl Watcher {
 /// No thread reads the queue any more.
 struct AgentEnded;
 
-/// Whether the server restarted in a moment of the window.
+/// Whether the server restarted in a moment of the window: nothing of that moment is known.
 fn has_restarted(volume: &JudgedVolume) -> bool {
-    volume.observation.gaps().any(|reason| reason == Reason::Restart)
+    volume.observation.moments.iter().filter(|moment| moment.database().is_none()).any(|moment| {
+        moment.files.iter().any(|file| matches!(file.interval, Interval::Unknown(Reason::Restart)))
+    })
 }
 
 /// The next tick that is not over; missed ones are not made up for.

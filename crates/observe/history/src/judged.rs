@@ -99,6 +99,26 @@ impl History {
         self.first_row("read the last burst", query, values, |row| row.get(0).map(|Json(incident)| incident))
     }
 
+    /// Notes the stage of an incident that a receiver of notifications was given.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn save_notified(&mut self, receiver: &str, id: IncidentId, stage: &str) -> Result<(), Error> {
+        let save = "INSERT OR REPLACE INTO notified VALUES (?, ?, ?)";
+        self.execute("save a notification", |connection| {
+            connection.prepare_cached(save)?.execute((receiver, id.0, stage)).map(drop)
+        })
+    }
+
+    /// The stage of an incident that a receiver was given last; `None` where it was given none.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn notified(&self, receiver: &str, id: IncidentId) -> Result<Option<String>, Error> {
+        let query = "SELECT stage FROM notified WHERE receiver = ? AND incident = ?";
+        self.first_row("read a notification", query, (receiver, id.0), |row| row.get(0))
+    }
+
     /// The figures of a subject from one minute to another, both included.
     ///
     /// # Errors
@@ -147,7 +167,9 @@ impl History {
             }
             let remove = "DELETE FROM incidents WHERE ended_unix_ns IS NOT NULL AND id <= \
                  (SELECT id FROM incidents WHERE ended_unix_ns IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?)";
-            transaction.execute(remove, [INCIDENTS_MAX]).map(drop)
+            transaction.execute(remove, [INCIDENTS_MAX])?;
+            let remove = "DELETE FROM notified WHERE incident > 0 AND incident NOT IN (SELECT id FROM incidents)";
+            transaction.execute(remove, []).map(drop)
         })
     }
 }

@@ -36,3 +36,11 @@ CREATE TABLE incidents (
 );
 CREATE INDEX incidents_by_time ON incidents (started_unix_ns);
 CREATE INDEX incidents_open ON incidents (id) WHERE ended_unix_ns IS NULL;
+
+-- What each receiver of notifications was given last of an incident, so that nothing is sent twice.
+CREATE TABLE notified (
+    receiver TEXT NOT NULL,                     -- its name, without credentials
+    incident INTEGER NOT NULL,
+    stage    TEXT NOT NULL,
+    PRIMARY KEY (receiver, incident)
+) WITHOUT ROWID;

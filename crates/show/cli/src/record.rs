@@ -184,7 +184,7 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Whether users other than the owner may read a file.
-fn others_can_read(path: &Path) -> bool {
+pub fn others_can_read(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
 }

@@ -13,7 +13,7 @@ mod watched;
 pub use analysis::analysis;
 pub use capability::{capability, sweeps};
 pub use check::check;
-pub use incidents::incidents;
+pub use incidents::{incident, incidents};
 pub use lab::{commits, footprint, recoveries};
 pub use runs::{estimate, matrix, phases, run, simulation};
 pub use traced::{trace, traced_io};

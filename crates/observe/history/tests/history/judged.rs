@@ -126,6 +126,23 @@ fn a_month_of_minutes_is_kept_and_takes_little_space() {
 }
 
 #[test]
+fn what_a_receiver_was_given_is_known_until_its_incident_goes() {
+    let (_dir, mut history) = history();
+    let (open, _) = incident(subject("/data"), VerdictKind::Throttled, 1);
+    let id = history.save_judged(&Judged { incidents: vec![open], ..Judged::default() }).unwrap()[0];
+    assert_eq!(history.notified("webhook", id).unwrap(), None);
+    for stage in ["open", "closed"] {
+        history.save_notified("webhook", id, stage).unwrap();
+        history.save_notified("webhook", history::IncidentId(77), stage).unwrap();
+        assert_eq!(history.notified("webhook", id).unwrap().as_deref(), Some(stage));
+    }
+    assert_eq!(history.notified("another", id).unwrap(), None);
+    history.remove_old_judged().unwrap();
+    assert_eq!(history.notified("webhook", history::IncidentId(77)).unwrap(), None);
+    assert!(history.notified("webhook", id).unwrap().is_some());
+}
+
+#[test]
 fn old_incidents_go_and_open_ones_stay() {
     let (_dir, mut history) = history();
     let (open, _) = incident(subject("/data"), VerdictKind::Throttled, 1);

@@ -4,9 +4,10 @@ use crate::programs::Headroom;
 use crate::truth::engines::{Evicting, Sessions};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use testbed::{LoopDisk, PostgresServer};
 use workload::CapKind;
@@ -100,9 +101,14 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(headroom: &Headroom, source: &str, settings: &[&str]) -> Agent {
+    fn start(headroom: &Headroom, source: &str, settings: &[String]) -> Agent {
         let mut command = headroom.command(&["agent", "--source", source, "--listen", "127.0.0.1:0"]);
-        let mut child = command.args(settings).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        command.args(settings);
+        Agent::begin(command)
+    }
+
+    fn begin(mut command: Command) -> Agent {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let line = lines.find(|line| line.contains("metrics at http://")).unwrap();
         std::thread::spawn(move || lines.for_each(|line| println!("  {line}")));
@@ -111,11 +117,7 @@ impl Agent {
     }
 
     fn metrics(&self) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+        get(self.port, "/metrics").unwrap()
     }
 
     /// The value of the series whose line begins so.
@@ -156,6 +158,111 @@ impl Drop for Agent {
     }
 }
 
+/// The body of an answer; `None` where no server answers.
+fn get(port: u16, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer.split_once("\r\n\r\n")?.1.to_owned())
+}
+
+/// Debian's Alertmanager, which notifies no one.
+struct Alertmanager {
+    child: Child,
+    port: u16,
+    _dir: tempfile::TempDir,
+}
+
+impl Alertmanager {
+    /// `None`, after saying so, where it is not installed.
+    fn start() -> Option<Alertmanager> {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("alertmanager.yml");
+        std::fs::write(&config, "route: {receiver: none}\nreceivers: [{name: none}]\n").unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new("prometheus-alertmanager");
+        command.arg(format!("--config.file={}", config.display()));
+        command.arg(format!("--storage.path={}", dir.path().join("data").display()));
+        command.arg(format!("--web.listen-address=127.0.0.1:{port}")).arg("--cluster.listen-address=");
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let child =
+            child.inspect_err(|error| eprintln!("skipped: no prometheus-alertmanager: {error}")).ok()?;
+        let started = Alertmanager { child, port, _dir: dir };
+        let began = Instant::now();
+        while get(port, "/-/ready").is_none() {
+            assert!(began.elapsed() < Duration::from_secs(30), "no Alertmanager");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Some(started)
+    }
+
+    /// The alerts that it knows as active.
+    fn active(&self) -> Vec<Value> {
+        let body = get(self.port, "/api/v2/alerts?active=true").unwrap();
+        let json = &body[body.find('[').unwrap()..=body.rfind(']').unwrap()];
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[track_caller]
+    fn wait_for_active(&self, count: usize) -> Vec<Value> {
+        let began = Instant::now();
+        while self.active().len() != count {
+            assert!(began.elapsed() < Duration::from_secs(10), "{:#?}", self.active());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        self.active()
+    }
+}
+
+impl Drop for Alertmanager {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server that keeps what is posted to it.
+struct Webhook {
+    port: u16,
+    events: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Webhook {
+    fn start() -> Webhook {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (port, events) = (listener.local_addr().unwrap().port(), Arc::default());
+        let kept: Arc<Mutex<Vec<Value>>> = Arc::clone(&events);
+        std::thread::spawn(move || {
+            // The first is answered as by a server that is down: it is sent again.
+            for (number, stream) in listener.incoming().enumerate() {
+                let mut stream = BufReader::new(stream.unwrap());
+                let (mut line, mut bytes) = (String::new(), 0);
+                while stream.read_line(&mut line).unwrap() > 2 {
+                    if let Some(length) = line.to_lowercase().strip_prefix("content-length:") {
+                        bytes = length.trim().parse().unwrap();
+                    }
+                    line.clear();
+                }
+                let mut body = vec![0; bytes];
+                stream.read_exact(&mut body).unwrap();
+                let status = if number == 0 { "503 Service Unavailable" } else { "204 No Content" };
+                if number > 0 {
+                    kept.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+                }
+                let _ = write!(stream.get_mut(), "HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            }
+        });
+        Webhook { port, events }
+    }
+
+    fn events(&self) -> Vec<String> {
+        let events = self.events.lock().unwrap();
+        events.iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
 fn unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
 }
@@ -176,7 +283,13 @@ fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_
     let Some(mut stage) = Stage::set_up() else { return };
     let (source, mount) = (stage.source(), stage.disk.mount_point().to_str().unwrap().to_owned());
     let _readers = stage.readers();
-    let agent = Agent::start(&stage.headroom, &source, &QUICK);
+    let (alertmanager, webhook) = (Alertmanager::start(), Webhook::start());
+    let mut settings: Vec<String> = QUICK.map(Into::into).into();
+    settings.extend(["--webhook".into(), format!("http://127.0.0.1:{}/hook", webhook.port)]);
+    if let Some(alertmanager) = &alertmanager {
+        settings.extend(["--alertmanager".into(), format!("http://127.0.0.1:{}", alertmanager.port)]);
+    }
+    let agent = Agent::start(&stage.headroom, &source, &settings);
     agent.wait_for_verdict(40, &["healthy", "nobody-waits"]);
     assert!(stage.incidents().is_empty());
     promtool_is_content(&agent.metrics());
@@ -196,8 +309,12 @@ fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_
     assert_eq!(agent.series(&format!("headroom_incident_open{labels}}}")), Some(1.0));
     promtool_is_content(&agent.metrics());
 
+    if let Some(alertmanager) = &alertmanager {
+        let labels = &alertmanager.wait_for_active(1)[0]["labels"];
+        assert_eq!((&labels["mount"], &labels["alertname"]), (&open["mount"], &"HeadroomIncident".into()));
+    }
     agent.kill();
-    let agent = Agent::start(&stage.headroom, &source, &QUICK);
+    let agent = Agent::start(&stage.headroom, &source, &settings);
     agent.wait_for_verdict(40, &["throttled"]);
     assert_eq!(stage.wait_for("still open", 5, |one| one["ended_unix_ns"].is_null())["id"], open["id"]);
 
@@ -208,6 +325,21 @@ fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_
     assert_eq!(closed["ending"], "recovered");
     let ended = closed["ended_unix_ns"].as_u64().unwrap();
     assert!(ended.abs_diff(lifted) < 25_000_000_000, "{} s off", (ended as f64 - lifted as f64) / 1e9);
+    if let Some(alertmanager) = &alertmanager {
+        alertmanager.wait_for_active(0);
+    }
+    let began = Instant::now();
+    while webhook.events().last().is_none_or(|last| last != "closed") {
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", webhook.events());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let events = webhook.events();
+    let count = |name: &str| events.iter().filter(|event| *event == name).count();
+    assert_eq!(
+        (count("opened"), count("closed")),
+        (1, 1),
+        "the agent that was killed repeats nothing: {events:?}"
+    );
     let text = stage.headroom.run(&["incidents", &closed["id"].to_string()]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("THROTTLED") && text.contains("Next step"), "{text}");
@@ -222,11 +354,63 @@ fn wrong_usage_is_refused_before_anything_is_made() {
         &["agent", "--source", "process:", "--source", "process:"],
         &["agent", "--source", "process:", "--window", "1s"],
         &["agent", "--source", "process:", "--every", "0s"],
+        &["agent", "--source", "process:", "--webhook", "https://me:secret@h/"],
+        &["agent", "--source", "process:", "--alertmanager", "localhost"],
     ] {
         let output = headroom.run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert!(!String::from_utf8_lossy(&output.stderr).contains("secret"), "{output:?}");
     }
     assert!(!Path::new(&headroom.history()).exists());
     let none = headroom.run(&["incidents"]);
     assert_eq!(none.status.code(), Some(3), "{none:?}");
+}
+
+#[test]
+fn a_configuration_is_checked_and_read_again_at_sighup() {
+    let headroom = Headroom::new();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("agent.toml");
+    let path = file.to_str().unwrap();
+    let write = |text: &str| std::fs::write(&file, text).unwrap();
+    let check = || headroom.run(&["agent", "--config", path, "--check-config"]);
+    for (text, wanted) in [
+        ("sources = []", "0 sources"),
+        ("sources = ['postgres:']\nevery = 'soon'", "wrong every"),
+        ("sources = ['postgres:']\n\nservice = 'oltp'", "line 3"),
+        ("sources = ['oracle:x']", "wrong source"),
+        ("sources = ['postgres:', 'postgres:']", "given twice"),
+    ] {
+        write(text);
+        let output = check();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(wanted), "{text}: {said}");
+    }
+    let (first, second) = (dir.path().join("first.db"), dir.path().join("second.db"));
+    write(&format!("sources = ['sqlite:{}']\nlisten = '127.0.0.1:0'\n", first.display()));
+    assert!(check().status.success());
+    let agent = Agent::begin(headroom.command(&["agent", "--config", path]));
+    let is_watched = |file: &Path| {
+        agent.metrics().contains(&format!("headroom_source_up{{source=\"sqlite:{}\"}} 0", file.display()))
+    };
+    let wait_for = |file: &Path| {
+        let began = Instant::now();
+        while !is_watched(file) {
+            assert!(began.elapsed() < Duration::from_secs(20), "{}", agent.metrics());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    let hang_up = || {
+        let pid = agent.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+    };
+    wait_for(&first);
+    write("sources = 7");
+    hang_up();
+    std::thread::sleep(Duration::from_secs(1));
+    wait_for(&first);
+    write(&format!("sources = ['sqlite:{}']\n", second.display()));
+    hang_up();
+    wait_for(&second);
+    assert!(!is_watched(&first));
 }

@@ -11,7 +11,7 @@ pub fn incidents(incidents: &[NumberedIncident]) -> Value {
 }
 
 /// What is kept of one: also what a webhook receives.
-fn incident(numbered: &NumberedIncident) -> Value {
+pub fn incident(numbered: &NumberedIncident) -> Value {
     let NumberedIncident { id, incident } = numbered;
     let worst = incident.worst();
     json!({
@@ -19,6 +19,7 @@ fn incident(numbered: &NumberedIncident) -> Value {
         "verdict": incident.verdict,
         "mount": incident.subject.mount,
         "database": incident.subject.database,
+        "also": incident.also,
         "started_unix_ns": incident.started_unix_ns,
         "started_time": number::rfc3339(incident.started_unix_ns),
         "opened_unix_ns": incident.opened_unix_ns,

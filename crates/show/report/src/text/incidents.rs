@@ -47,6 +47,10 @@ pub fn incident(numbered: &NumberedIncident, style: &Style) -> String {
         utilisation(incident.utilisation_mean),
         kinds(incident)
     ));
+    if !incident.also.is_empty() {
+        let also: Vec<String> = incident.also.iter().map(|database| clean(database)).collect();
+        lines.push(format!("also affects {}", also.join(", ")));
+    }
     lines.extend(recurrence(incident));
     if let Some(worst) = incident.worst() {
         lines.extend(moment(worst, style));

@@ -1,0 +1,64 @@
+//! One attempt to deliver a notification.
+
+use crate::Notification;
+use push::{Endpoint, Headers, Outcome};
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const JSON: Headers = &[("content-type", "application/json")];
+/// A command that runs longer is killed, and counts as failed.
+const COMMAND_LONGEST: Duration = Duration::from_secs(30);
+/// How often it is looked whether a command has ended.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Sends JSON.
+pub fn post(to: &Endpoint, document: &Value) -> Outcome {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Outcome::Failed { why: error.to_string(), not_before: None },
+    };
+    let outcome = runtime.block_on(push::post(to, JSON, document.to_string().into_bytes()));
+    // A name that is still being resolved is not waited for.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Runs a program with the document on its standard input.
+pub fn run(program: &Path, notification: &Notification) -> Outcome {
+    match try_run(program, notification) {
+        Ok(status) if status.success() => Outcome::Taken,
+        Ok(status) => Outcome::Failed { why: format!("it ended with {status}"), not_before: None },
+        Err(why) => Outcome::Failed { why, not_before: None },
+    }
+}
+
+fn try_run(program: &Path, notification: &Notification) -> Result<ExitStatus, String> {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.env("HEADROOM_INCIDENT", notification.id.to_string());
+    command.env("HEADROOM_EVENT", notification.happened.word());
+    let mut child = command.spawn().map_err(|error| format!("cannot start it: {error}"))?;
+    if let Some(mut input) = child.stdin.take() {
+        let text = notification.document.to_string();
+        // In a thread of its own: a program that reads nothing would be waited for. One that ends first closes the pipe.
+        thread::spawn(move || drop(input.write_all(text.as_bytes())));
+    }
+    let until = Instant::now() + COMMAND_LONGEST;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) if Instant::now() < until => thread::sleep(NAP),
+            Ok(None) => {
+                // It may end by itself just now.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("it ran longer than {} s and was killed", COMMAND_LONGEST.as_secs()));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}

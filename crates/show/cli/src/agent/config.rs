@@ -1,0 +1,153 @@
+//! /etc/headroom/agent.toml: what the arguments say, in a file. Arguments go before it; lists are added up.
+
+use super::AgentArgs;
+use crate::record::others_can_read;
+use filestats::ServiceLevel;
+use notify::Receiver;
+use serde::Deserialize;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use terminal::{Failure, SourceName, text_file};
+use workload_file::values;
+
+/// Read where no other file is named; it need not exist.
+pub const DEFAULT_PATH: &str = "/etc/headroom/agent.toml";
+
+/// The file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct Written {
+    sources: Vec<String>,
+    listen: Option<SocketAddr>,
+    every: Option<String>,
+    window: Option<String>,
+    open_after: Option<String>,
+    close_after: Option<String>,
+    service_level: Option<String>,
+    alertmanager: Vec<String>,
+    webhook: Vec<String>,
+    on_incident: Vec<PathBuf>,
+}
+
+/// What the agent does, by its arguments and its file.
+#[derive(Clone)]
+pub struct Config {
+    pub sources: Vec<SourceName>,
+    pub listen: Option<SocketAddr>,
+    pub settings: agent::Settings,
+    pub receivers: Vec<Receiver>,
+}
+
+/// Moments are a second long.
+const EVERY_MIN: Duration = Duration::from_secs(1);
+const WINDOW_MIN: Duration = Duration::from_secs(10);
+/// Each moment of each file is in memory.
+const WINDOW_MAX: Duration = Duration::from_secs(600);
+/// Judgements that may be missing before it is a gap.
+const GAP_JUDGEMENTS: u32 = 3;
+const EVERY: Duration = Duration::from_secs(5);
+const WINDOW: Duration = Duration::from_secs(60);
+const SOURCES_MAX: usize = 200;
+
+impl Config {
+    /// By the arguments and the file that they name, or the one at [`DEFAULT_PATH`].
+    pub fn read(args: &AgentArgs) -> Result<Config, Failure> {
+        let named = args.config.as_deref();
+        let path = named.unwrap_or(Path::new(DEFAULT_PATH));
+        let written = match named {
+            None if !path.exists() => Written::default(),
+            _ => parse(path)?,
+        };
+        let wrong = |key: &str, why: &dyn Display| {
+            Failure::usage(format_args!("{} has a wrong {key}: {why}", path.display()))
+        };
+        let time = |key: &str, given: Option<Duration>, text: &Option<String>, otherwise: Duration| match text
+        {
+            Some(text) if given.is_none() => values::some_time(text).map_err(|why| wrong(key, &why)),
+            _ => Ok(given.unwrap_or(otherwise)),
+        };
+        let defaults = incidents::Settings::default();
+        let every = time("every", args.every, &written.every, EVERY)?;
+        let settings = agent::Settings {
+            every,
+            window: time("window", args.window, &written.window, WINDOW)?,
+            duration: args.duration,
+            service_level: match (args.service_level, &written.service_level) {
+                (None, Some(text)) => text.parse().map_err(|why| wrong("service-level", &why))?,
+                (given, _) => given.unwrap_or(ServiceLevel::OLTP),
+            },
+            incidents: incidents::Settings {
+                open_after: time("open-after", args.open_after, &written.open_after, defaults.open_after)?,
+                close_after: time(
+                    "close-after",
+                    args.close_after,
+                    &written.close_after,
+                    defaults.close_after,
+                )?,
+                gap_after: every.saturating_mul(GAP_JUDGEMENTS).max(defaults.gap_after),
+            },
+        };
+        check(&settings)?;
+        let mut sources = args.source.clone();
+        for text in &written.sources {
+            sources.push(collect::parse_source(text).map_err(|why| wrong("source", &why))?);
+        }
+        check_sources(&sources)?;
+        let of_file = &sources[args.source.len()..];
+        if of_file.iter().any(|source| source.exposed_password.is_some()) && others_can_read(path) {
+            let file = path.display();
+            return Err(Failure::new(format_args!("{file} holds a password and others may read it"))
+                .with_remedy(format_args!("chmod 600 {file}")));
+        }
+        let mut receivers =
+            super::notifications::receivers(&args.alertmanager, &args.webhook, &args.on_incident)?;
+        receivers.extend(super::notifications::receivers(
+            &written.alertmanager,
+            &written.webhook,
+            &written.on_incident,
+        )?);
+        Ok(Config { sources, listen: args.listen.or(written.listen), settings, receivers })
+    }
+}
+
+fn parse(path: &Path) -> Result<Written, Failure> {
+    let text = text_file::read(path, "configuration", "a file as in docs/agent.md")?;
+    toml::from_str(&text).map_err(|error| {
+        let why = error.message();
+        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+        Failure::usage(format_args!("{} line {line}: {why}", path.display()))
+            .with_remedy("docs/agent.md lists the keys; headroom agent --check-config checks the file")
+    })
+}
+
+fn check(settings: &agent::Settings) -> Result<(), Failure> {
+    if settings.every < EVERY_MIN {
+        return Err(Failure::usage("--every is at least 1s"));
+    }
+    let window = settings.window;
+    if window < WINDOW_MIN || window > WINDOW_MAX || window < settings.every {
+        return Err(Failure::usage("--window is 10s to 10m, and no shorter than --every"));
+    }
+    Ok(())
+}
+
+fn check_sources(sources: &[SourceName]) -> Result<(), Failure> {
+    if sources.is_empty() || sources.len() > SOURCES_MAX {
+        let given = sources.len();
+        return Err(Failure::usage(format_args!("{given} sources: give 1 to {SOURCES_MAX}")).with_remedy(
+            format_args!("headroom agent --source postgres:, or sources = [...] in {DEFAULT_PATH}"),
+        ));
+    }
+    if let Some(devices) = sources.iter().find(|source| source.counts_only_devices) {
+        return Err(Failure::usage(format_args!("{devices} has no files that anybody waits for"))
+            .with_remedy("give whose files: postgres:, process:, sqlite:PATH..."));
+    }
+    let mut names: Vec<String> = sources.iter().map(ToString::to_string).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => Err(Failure::usage(format_args!("{} is given twice", twice[0]))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,135 @@
+//! Who is notified of incidents.
+
+use crate::service_log::log;
+use history::{History, IncidentId};
+use incidents::{Event, Incident};
+use notify::{Happened, Notification, Notifier, Receiver, StateChange};
+use report::NumberedIncident;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use terminal::{Failure, kept};
+
+/// What waits at the end is sent within so long, while systemd and people wait.
+const END_WITHIN: Duration = Duration::from_secs(2);
+/// So many of the newest incidents are looked at for what a receiver was not given before the agent ended.
+const LOOKED_AT: usize = 100;
+
+/// The receivers, each in a thread of its own.
+pub struct Notifications {
+    notifiers: Vec<Notifier>,
+    host: String,
+}
+
+/// Receivers by their URLs and programs.
+pub fn receivers(
+    alertmanager: &[String],
+    webhook: &[String],
+    on_incident: &[PathBuf],
+) -> Result<Vec<Receiver>, Failure> {
+    let mut receivers = Vec::new();
+    for url in alertmanager {
+        let receiver = Receiver::alertmanager(url, credential(Receiver::ALERTMANAGER_AUTH)?);
+        receivers.push(receiver.map_err(|why| Failure::usage(format_args!("--alertmanager: {why}")))?);
+    }
+    for url in webhook {
+        let receiver = Receiver::webhook(url, credential(Receiver::WEBHOOK_AUTH)?);
+        receivers.push(receiver.map_err(|why| Failure::usage(format_args!("--webhook: {why}")))?);
+    }
+    receivers.extend(on_incident.iter().cloned().map(Receiver::Command));
+    Ok(receivers)
+}
+
+fn credential(variable: &str) -> Result<Option<push::Credential>, Failure> {
+    let Some(text) = std::env::var(variable).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
+    let credential = text.parse();
+    credential.map(Some).map_err(|why| Failure::usage(format_args!("{variable} holds {why}")))
+}
+
+/// Starts them, and sends what they were not given before the agent ended.
+pub fn start(receivers: Vec<Receiver>, path: &Path) -> Result<Notifications, Failure> {
+    let host = host::hostname();
+    let mut notifiers = Vec::new();
+    for receiver in receivers {
+        let name = receiver.to_string();
+        if receiver.shows_credential() {
+            log(
+                4,
+                &format!("{name}: the credential goes over http:// and can be read on the way; use https://"),
+            );
+        }
+        let history = kept::open(Some(path))?;
+        let left = left(&history, &receiver)?;
+        let notifier = Notifier::start(receiver, remember(history), |receiver, change: &StateChange| {
+            let priority = if matches!(change, StateChange::Again) { 6 } else { 4 };
+            log(priority, &format!("{receiver}: {change}"));
+        });
+        left.into_iter().for_each(|(id, happened, incident)| {
+            notifier.send(notification(id, happened, incident, &host));
+        });
+        notifiers.push(notifier);
+    }
+    Ok(Notifications { notifiers, host })
+}
+
+/// Keeps what a receiver was given.
+fn remember(mut history: History) -> impl FnMut(&str, &Notification) + Send {
+    move |receiver, notification| {
+        let id = IncidentId(notification.id);
+        if let Err(error) = history.save_notified(receiver, id, &notification.stage()) {
+            log(4, &format!("{receiver}: may be sent again what it has: {error}"));
+        }
+    }
+}
+
+/// What a receiver was not given: of an incident that is open, or that it knows as open. An Alertmanager is given open ones
+/// again, since it forgets what is not repeated, and knows them by their labels.
+fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, Incident)>, Failure> {
+    let (mut left, name) = (Vec::new(), receiver.to_string());
+    for (id, incident) in history.incidents(LOOKED_AT)? {
+        let known = history.notified(&name, id)?;
+        let is_new = known.as_ref().is_some_and(|stage| *stage != notify::stage(&incident));
+        let repeats = matches!(receiver, Receiver::Alertmanager(_));
+        let happened = match (incident.is_open(), &known) {
+            (true, None) => Happened::Opened,
+            (true, Some(_)) if is_new || repeats => Happened::Changed,
+            (false, Some(_)) if is_new => Happened::Closed,
+            (true, Some(_)) | (false, _) => continue,
+        };
+        left.push((id.0, happened, incident));
+    }
+    left.reverse();
+    Ok(left)
+}
+
+fn notification(id: i64, happened: Happened, incident: Incident, host: &str) -> Notification {
+    let numbered = NumberedIncident { id, incident };
+    let document = serde_json::json!({
+        "event": happened.word(),
+        "host": host,
+        "headroom_version": env!("CARGO_PKG_VERSION"),
+        "incident": report::json::incident(&numbered),
+    });
+    Notification { id, happened, incident: numbered.incident, host: host.to_owned(), document }
+}
+
+impl Notifications {
+    /// Notifies all of them of what happened to an incident. One that could not be kept has a negative number.
+    pub fn send(&self, id: Option<IncidentId>, event: &Event) {
+        let happened = match event {
+            Event::Opened(_) | Event::Recurred(_) => Happened::Opened,
+            Event::Changed(_) => Happened::Changed,
+            Event::Closed(_) => Happened::Closed,
+        };
+        let incident = event.incident();
+        let began_s = incident.started_unix_ns / 1_000_000_000;
+        let id = id.map_or_else(|| -i64::try_from(began_s).unwrap_or(i64::MAX), |id| id.0);
+        for notifier in &self.notifiers {
+            notifier.send(notification(id, happened, incident.clone(), &self.host));
+        }
+    }
+
+    /// Ends them.
+    pub fn finish(self) {
+        self.notifiers.into_iter().for_each(|notifier| notifier.finish(END_WITHIN));
+    }
+}
