@@ -127,6 +127,9 @@ pub struct BusyProcess {
     pub pid: u32,
     /// Its name.
     pub command: String,
+    /// Where its part is that of a disk on which the volume's device lies: the disk, "sda".
+    #[serde(default)]
+    pub device: Option<String>,
     /// Its part of the device's I/O, 0 to 1.
     pub share: f64,
 }

@@ -162,7 +162,8 @@ fn busiest_files(files: &[FileInterval]) -> Vec<BusyFile> {
 
 fn busy_process(neighbour: &Neighbour) -> BusyProcess {
     let share = neighbour.part_of(None);
-    BusyProcess { pid: neighbour.pid, command: neighbour.command.clone(), share }
+    let (command, device) = (neighbour.command.clone(), neighbour.device.clone());
+    BusyProcess { pid: neighbour.pid, command, device, share }
 }
 
 fn longest_waits(waits: &[WaitInterval]) -> Vec<LongWait> {

@@ -1,11 +1,13 @@
 mod config;
 mod notifications;
+mod sources;
 
 use crate::service_log::log;
-use ::agent::{Agent, Event, WatchedSource};
+use ::agent::{Agent, Event};
 use config::Config;
 use filestats::ServiceLevel;
 use metrics::AgentState;
+use sources::Sources;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -19,14 +21,15 @@ use workload_file::values;
 #[command(after_help = "\
 Examples:
   headroom measure /var/lib/postgresql                       once: what the storage can give
-  headroom agent --source postgres: --listen 127.0.0.1:9188  until Ctrl-C
+  headroom agent --listen 127.0.0.1:9188                     all databases of this host, until Ctrl-C
+  headroom agent --source postgres:                          this one
   headroom incidents                                         what it found
 
 It judges each database on each of its volumes as headroom check --source does, all the time, and
 puts no load on storage. /etc/headroom/agent.toml may say what the arguments say; docs/agent.md.
 Exit codes: 0 its time is over, 2 wrong usage, 3 the history cannot be written, 130 ended by Ctrl-C.")]
 pub struct AgentArgs {
-    /// Whose verdicts; several may be given
+    /// Whose verdicts; several may be given [default: all databases that headroom discover finds]
     #[arg(long, value_name = "SOURCE", value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
     /// Answer Prometheus at http://ADDRESS:PORT/metrics
@@ -76,7 +79,10 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     if args.check_config {
         let sources: Vec<String> = config.sources.iter().map(ToString::to_string).collect();
         out.answer(
-            |_| format!("the configuration is right: {}", sources.join(", ")),
+            |_| match &sources[..] {
+                [] => "the configuration is right: all databases that are found".into(),
+                sources => format!("the configuration is right: {}", sources.join(", ")),
+            },
             || serde_json::json!({"sources": sources}),
         );
         return Ok(FINE);
@@ -93,24 +99,23 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     }
     let began = Instant::now();
     let mut tally = Tally::default();
-    let count = loop {
+    loop {
         let left = args.duration.map(|all| all.saturating_sub(began.elapsed()));
-        let count = config.sources.len();
         let settings = ::agent::Settings { duration: left, ..config.settings };
         work(Config { settings, ..config.clone() }, &path, &state, &mut tally)?;
         if interrupt::requested() || args.duration.is_some_and(|all| began.elapsed() >= all) {
-            break count;
+            break;
         }
         config = read_again(args, config);
-    };
+    }
     let took_s = began.elapsed().as_secs_f64();
     let Tally { opened, closed } = tally;
     out.answer(
         |_| {
             let path = path.display();
-            format!("judged {count} sources for {took_s:.0} s: {opened} incidents opened, {closed} closed; kept in {path}")
+            format!("judged for {took_s:.0} s: {opened} incidents opened, {closed} closed; kept in {path}")
         },
-        || serde_json::json!({"sources": count, "elapsed_s": took_s, "opened": opened, "closed": closed}),
+        || serde_json::json!({"elapsed_s": took_s, "opened": opened, "closed": closed}),
     );
     Ok(FINE)
 }
@@ -136,7 +141,8 @@ fn work(
     let history = kept::open_to_write(Some(path))?;
     let agent = Agent::new(history, kept::open(Some(path))?, settings, state.clone())?;
     let notifications = notifications::start(receivers, path)?;
-    agent.run(&mut || there(&sources), &stop_flag(), &mut |event| {
+    let mut sources = Sources::new(&sources)?;
+    agent.run(&mut || sources.there(), &stop_flag(), &mut |event| {
         if let Event::Incident { id, event } = &event {
             notifications.send(*id, event);
             match event {
@@ -173,7 +179,7 @@ fn stop_flag() -> Arc<AtomicBool> {
 fn read_again(args: &AgentArgs, before: Config) -> Config {
     match Config::read(args) {
         Ok(config) => {
-            log(6, &format!("the configuration was read again: {} sources", config.sources.len()));
+            log(6, "the configuration was read again");
             if config.listen != before.listen {
                 log(4, "another address to listen on counts from the next start");
             }
@@ -184,11 +190,4 @@ fn read_again(args: &AgentArgs, before: Config) -> Config {
             before
         }
     }
-}
-
-/// The databases that are there now: called every 30 s. Those that are named are always there.
-fn there(named: &[SourceName]) -> Vec<WatchedSource> {
-    let watched =
-        |argument: &SourceName| WatchedSource { identity: argument.to_string(), argument: argument.clone() };
-    named.iter().map(watched).collect()
 }

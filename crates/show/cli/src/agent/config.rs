@@ -34,6 +34,7 @@ struct Written {
 /// What the agent does, by its arguments and its file.
 #[derive(Clone)]
 pub struct Config {
+    /// Empty: those that are found on this host.
     pub sources: Vec<SourceName>,
     pub listen: Option<SocketAddr>,
     pub settings: agent::Settings,
@@ -134,11 +135,8 @@ fn check(settings: &agent::Settings) -> Result<(), Failure> {
 }
 
 fn check_sources(sources: &[SourceName]) -> Result<(), Failure> {
-    if sources.is_empty() || sources.len() > SOURCES_MAX {
-        let given = sources.len();
-        return Err(Failure::usage(format_args!("{given} sources: give 1 to {SOURCES_MAX}")).with_remedy(
-            format_args!("headroom agent --source postgres:, or sources = [...] in {DEFAULT_PATH}"),
-        ));
+    if sources.len() > SOURCES_MAX {
+        return Err(Failure::usage(format_args!("{} sources: give up to {SOURCES_MAX}", sources.len())));
     }
     if let Some(devices) = sources.iter().find(|source| source.counts_only_devices) {
         return Err(Failure::usage(format_args!("{devices} has no files that anybody waits for"))

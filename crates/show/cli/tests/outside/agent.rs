@@ -346,11 +346,36 @@ fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_
 }
 
 #[test]
+fn a_server_is_found_without_configuration_and_its_end_is_noticed() {
+    let Some(mut server) = PostgresServer::start(15) else { return };
+    let headroom = Headroom::new();
+    let agent = Agent::begin(headroom.command(&["agent", "--listen", "127.0.0.1:0"]));
+    let up = || {
+        let text = agent.metrics();
+        let own = |line: &&str| line.starts_with("headroom_source_up{") && line.ends_with(" 1");
+        let port = server.port().to_string();
+        text.lines().filter(own).any(|line| line.contains("postgres:") && line.contains(&port))
+    };
+    let began = Instant::now();
+    while !up() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{}", agent.metrics());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let port = server.port().to_string();
+    server.stop();
+    let began = Instant::now();
+    while agent.metrics().lines().any(|line| line.starts_with("headroom_source_up{") && line.contains(&port))
+    {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", agent.metrics());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+#[test]
 fn wrong_usage_is_refused_before_anything_is_made() {
     let headroom = Headroom::new();
     for arguments in [
-        &["agent"][..],
-        &["agent", "--source", "devices:"],
+        &["agent", "--source", "devices:"][..],
         &["agent", "--source", "process:", "--source", "process:"],
         &["agent", "--source", "process:", "--window", "1s"],
         &["agent", "--source", "process:", "--every", "0s"],
@@ -375,7 +400,6 @@ fn a_configuration_is_checked_and_read_again_at_sighup() {
     let write = |text: &str| std::fs::write(&file, text).unwrap();
     let check = || headroom.run(&["agent", "--config", path, "--check-config"]);
     for (text, wanted) in [
-        ("sources = []", "0 sources"),
         ("sources = ['postgres:']\nevery = 'soon'", "wrong every"),
         ("sources = ['postgres:']\n\nservice = 'oltp'", "line 3"),
         ("sources = ['oracle:x']", "wrong source"),

@@ -86,10 +86,9 @@ fn moment(worst: &Detail, style: &Style) -> Vec<String> {
     });
     table("Files", files.collect());
     let processes = worst.processes.iter().map(|one| {
-        (
-            format!("{} (pid {})", one.command, one.pid),
-            format!("{} of the device's I/O", number::share(one.share)),
-        )
+        let device = one.device.as_deref().unwrap_or("the device");
+        let share = number::share(one.share);
+        (format!("{} (pid {})", one.command, one.pid), format!("{share} of {device}'s I/O"))
     });
     table("Other programs", processes.collect());
     let waits = worst.waits.iter().map(|wait| (wait.event.clone(), format!("{:.2} sessions", wait.sessions)));
