@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(
             source_help(),
             "Whose counters: process: (all), process:PID,..., process:pid-file=PATH, process:cgroup=DIR, \
-             process:layer=block, sqlite:PATH, pagestore:DIR, postgres:[CONNECTION], mysql:[CONNECTION], \
+             process:layer=block or storage, sqlite:PATH, pagestore:DIR, postgres:[CONNECTION], mysql:[CONNECTION], \
              sqlserver:[CONNECTION], devices:[NAME,...], as in postgres:host=/run/postgresql or mysql://user@host/"
         );
         assert_eq!(
