@@ -4,7 +4,7 @@
 //! `prefix write DIR COMMITS` prints the number of each commit when it is durable, 0 of the table alone; each begins when a line
 //! came on standard input. `prefix check DIR` prints how many are there: all from the first to the last, or it fails.
 
-use pagestore::{Durability, Layout, Options, Result, Store, Tables};
+use pagestore::{Durability, Layout, Options, Store, Tables};
 use std::io::{BufRead, Write};
 use std::path::Path;
 
@@ -14,16 +14,19 @@ const VALUE_BYTES: usize = 700;
 /// A small log, so that checkpoints and reuse of the log are among the writes.
 const VLF_BYTES: u64 = 256 << 10;
 
-fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["write", directory, commits] => write(Path::new(directory), commits.parse()?),
-        ["check", directory] => Ok(println!("{}", check(Path::new(directory))?)),
+        ["check", directory] => {
+            println!("{}", check(Path::new(directory))?);
+            Ok(())
+        }
         _ => Err("try: prefix write DIR COMMITS, prefix check DIR".into()),
     }
 }
 
-fn write(directory: &Path, commits: u32) -> std::result::Result<(), Box<dyn std::error::Error>> {
+fn write(directory: &Path, commits: u32) -> Result<(), Box<dyn std::error::Error>> {
     let layout = Layout { vlf_bytes: VLF_BYTES, ..Layout::default() };
     let store = Store::create(directory, layout, Options::default())?;
     let rows = store.transact(Durability::Full, |tx| tx.create_table("rows"))?;
@@ -48,7 +51,7 @@ fn write(directory: &Path, commits: u32) -> std::result::Result<(), Box<dyn std:
 }
 
 /// The number of commits; an error where one is there in part, has other values, or has a gap before it.
-fn check(directory: &Path) -> std::result::Result<u32, Box<dyn std::error::Error>> {
+fn check(directory: &Path) -> Result<u32, Box<dyn std::error::Error>> {
     let store = Store::open(directory, Options::default())?;
     let reader = store.read()?;
     let rows = reader.table("rows")?;
