@@ -16,7 +16,9 @@ def shell(script):
 def disks():
     """By serial: NVMe devices are numbered as they are found."""
     serials = {open(f).read().strip(): "/dev/" + f.split("/")[3] for f in glob.glob("/sys/block/nvme*/device/serial")}
-    return {"nvme0": serials["HR0001"], "nvme1": serials["HR0002"], "virtio": "/dev/vda", "scsi": "/dev/sda"}
+    return {"nvme0": serials["HR0001"], "nvme1": serials["HR0002"], "virtio": "/dev/vda", "scsi": "/dev/sda",
+            # 300 I/Os a second.
+            "slow": "/dev/vdb"}
 
 
 def fio(path, engine, direct, way, ios, file_bytes, **more):
@@ -57,6 +59,6 @@ class Watch:
                 if "misses" in instance or "faults" in instance:
                     continue
                 for figure in ("reads", "writes", "read_bytes", "write_bytes"):
-                    if isinstance(row[figure], int):
+                    if isinstance(row.get(figure), int):
                         sums[row["path"], layer, figure] += row[figure]
         return sums, notes

@@ -323,6 +323,7 @@ fn full_run() -> Value {
         threads: vec![ThreadShare { series: vec![slice], ..ThreadShare::default() }],
         layout: Some(Layout::Span),
         members: vec![MemberShare { failed: 1, ..MemberShare::default() }],
+        devices: sample::target().devices,
         ..RunResult::empty(workload, "/data/test".into())
     };
     serde_json::to_value(run).unwrap()
@@ -332,6 +333,7 @@ fn full_run() -> Value {
 fn each_key_of_a_run_is_documented_and_each_documented_key_is_there() {
     let (mut keys, run) = (BTreeSet::new(), full_run());
     paths(&run, "", &mut keys);
+    assert!(keys.contains("devices[].model"), "{keys:?}");
     let shape = documented("workload");
     let asked = run["workload"].as_object().unwrap().keys();
     keys.extend(asked.filter(|key| !shape.contains(*key)).map(|key| format!("workload.{key}")));
@@ -345,6 +347,8 @@ fn each_key_of_a_run_is_documented_and_each_documented_key_is_there() {
             "threads[].series[]",
             "members[].read.",
             "members[].write.",
+            // A capability has the same.
+            "devices[].",
         ];
         as_read("write")
             || as_read("sync")
@@ -352,7 +356,10 @@ fn each_key_of_a_run_is_documented_and_each_documented_key_is_there() {
             || inner.iter().any(|it| key.starts_with(it))
     };
     keys.retain(|key| !said_of_reads(key));
-    keys.extend(["read.errors", "threads[].read", "threads[].series", "members[].read"].map(String::from));
+    keys.extend(
+        ["read.errors", "threads[].read", "threads[].series", "members[].read", "devices[]"]
+            .map(String::from),
+    );
     assert_eq!(keys, rows);
 }
 
