@@ -92,9 +92,10 @@ impl<'a> Observer<'a> {
 
     /// What sessions waited for over the window, or between the first and the last sample.
     pub fn waits(&self) -> Vec<WaitInterval> {
-        let ends = match self.extent {
-            Extent::Whole => self.samples.first().zip(self.samples.last()).map(|(a, b)| (&a.files, &b.files)),
-            Extent::Window(_) => self.waits.front().zip(self.waits.back()),
+        let ends = match (self.extent, &self.samples[..]) {
+            (Extent::Whole, [first, .., last]) => Some((&first.files, &last.files)),
+            (Extent::Window(_), _) if self.waits.len() > 1 => self.waits.front().zip(self.waits.back()),
+            _ => None,
         };
         ends.map_or_else(Vec::new, |(first, last)| wait_intervals(first, last, Rules::default()))
     }

@@ -216,6 +216,13 @@ fn a_processor_that_always_works_does_not_wake_up() {
     assert!((limit(200.0, Some(50)) / none - 400.0 / 355.0).abs() < 0.01);
     assert!((limit(200.0, None) - two).abs() < 1e-9);
     assert!((limit(2_000.0, Some(1_000)) - many).abs() < 1e-9, "most of them do not wait for I/O");
+    let beside_others = |waits_per_s: f64| {
+        commits_on_busy_processors(&capability, |used, _| {
+            (used.own_waits_per_s, used.others) = (waits_per_s, 0.49);
+        })
+    };
+    // The processors sleep half as often: two long waits are 30 of the 400 us.
+    assert!((beside_others(200.0) / beside_others(0.0) - 400.0 / 370.0).abs() < 0.01);
 }
 
 #[test]
