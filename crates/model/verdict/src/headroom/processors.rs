@@ -26,8 +26,8 @@ const WAKE_OF_DATABASE: f64 = 3.0;
 /// Long waits of each transaction that waits for I/O, at most: for its request, for its I/O, and for what follows.
 const LONG_WAITS_MAX: f64 = 3.0;
 /// Part of a transaction's processor time that is left at least, however much waking up seems to take of it. Measured: 0.2 to 0.3
-/// for single-row commits of PostgreSQL and MariaDB, 0.1 for those of the page store.
-const WORK_MIN: f64 = 0.2;
+/// for single-row commits of PostgreSQL and MariaDB, 0.1 for those of the page store. A lower floor would depend too much on one measured figure.
+const WORK_MIN: f64 = 0.3;
 /// Processors need up to this many times less for each transaction when there are many. Measured for single-row commits: of
 /// PostgreSQL 4, of the page store 10.
 const PROCESSOR_ECONOMY: f64 = 10.0;
