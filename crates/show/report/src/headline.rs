@@ -35,7 +35,7 @@ fn missing(check: &Check, figures: &Figures) -> String {
 fn utilisation(check: &Check, figures: &Figures) -> Headline {
     let share = check.verdict.utilisation.filter(|share| share.is_finite());
     let known = share.zip(check.verdict.binding).map(|(share, binding)| {
-        (number::share(share), format!("of the storage is asked for, bound by {binding}"))
+        (number::share(share), format!("of the storage is used, bound by {binding}"))
     });
     let share = share.filter(|_| known.is_some());
     Headline { share, ..headline("utilisation", known, check, figures) }
