@@ -1,4 +1,4 @@
-//! The files that a process has open, by /proc/PID/fd and fdinfo. No file system is asked: it may be another user's (FUSE)
+//! The files that a process has open, by /proc/PID/fd and fdinfo. No file system is queried: it may be another user's (FUSE)
 //! and not answer.
 
 use crate::bounded_read::read_bounded;

@@ -1,9 +1,9 @@
-//! The ioctls by which a device is asked what it is made of.
+//! The ioctls that say what a device is made of.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// What is asked.
+/// Which question to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Query {
     /// The file of a loop device: `LOOP_GET_STATUS64` of include/uapi/linux/loop.h fills in `struct loop_info64`.

@@ -1,4 +1,4 @@
-//! An observer of a window: it keeps the newest moments, can be asked again, and forgets what lies before a gap.
+//! An observer of a window: it keeps the newest moments, gives its observations again, and forgets what lies before a gap.
 
 use collect::{Source, SourceError};
 use everyday::{Extent, Observer, Scope};

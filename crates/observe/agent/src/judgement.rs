@@ -41,7 +41,7 @@ pub fn newest_part(window: Duration) -> Duration {
     (window / NEWEST_PART).max(NEWEST_MIN).min(window)
 }
 
-/// What is asked beside the volume.
+/// What a judgement needs beside the volume.
 pub struct Question<'a> {
     pub database: &'a str,
     pub window: Duration,
