@@ -169,11 +169,13 @@ int fork(u64 *ctx)
 {
     struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
     u32 from = parent->tgid, to = child->tgid;
-    u8 yes = 1;
+    u32 *root = from == to ? NULL : bpf_map_lookup_elem(&chosen_processes, &from);
     int error = 0;
 
-    if (from != to && bpf_map_lookup_elem(&chosen_processes, &from))
-        error = bpf_map_update_elem(&chosen_processes, &to, &yes, BPF_ANY);
+    if (root) {
+        u32 same = *root;
+        error = bpf_map_update_elem(&chosen_processes, &to, &same, BPF_ANY);
+    }
     if (error)
         lose(LOST_CHILDREN);
     return 0;

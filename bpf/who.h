@@ -24,12 +24,13 @@ enum hierarchy {
 };
 const volatile u32 cgroup_hierarchy = VERSION_2;
 
+/* The chosen processes and their descendants, each with the chosen one that it comes from. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 65536);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, u32);
-    __type(value, u8);
+    __type(value, u32);
 } chosen_processes SEC(".maps");
 
 /* Files that chosen processes use, whose block I/O is counted. Empty where all processes are counted. */

@@ -1,8 +1,9 @@
 use crate::kernel::{Kernel, KernelCounters};
+use crate::moment_files::reduce_files;
 use crate::neighbours::Neighbours;
 use collect::diskstats::Disk;
 use collect::{IoFailures, Source};
-use filestats::{FileIdentity, FileInterval, FileKind, Snapshot};
+use filestats::{FileIdentity, FileKind, Snapshot};
 use host::DeviceNumber;
 use std::collections::{BTreeSet, HashMap};
 use std::mem::discriminant;
@@ -10,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 use storage::Target;
-use verdict::{CapUse, FailedIos, Moment, Observation, Pressure, is_log};
+use verdict::{CapUse, FailedIos, Moment, Observation, Pressure};
 use workload::DeviceTrouble;
 
 /// Which of the volumes that hold a source's files are observed.
@@ -132,19 +133,6 @@ fn id(target: &Target) -> String {
     device.map_or_else(|_| String::new(), |dev| DeviceNumber::from_dev(dev).to_string())
 }
 
-/// Leaves out the files of a moment that were not used: a server has thousands. One stays, so that the moment is known.
-fn leave_out_unused(moment: &mut Moment) {
-    let is_known = |file: &FileInterval| file.interval.known().is_some();
-    let is_unused =
-        |file: &FileInterval| file.interval.known().is_some_and(|delta| delta.counters.operations() == 0);
-    let mut unused_left = usize::from(moment.files.iter().filter(|file| is_known(file)).all(is_unused));
-    moment.files.retain(|file| {
-        let stays = !is_unused(file) || is_log(file) || unused_left > 0;
-        unused_left = unused_left.saturating_sub(usize::from(stays && is_unused(file)));
-        stays
-    });
-}
-
 impl Volumes {
     pub fn new(target: Target, scope: Scope) -> Volumes {
         Volumes { scope, all: vec![Volume::new(target)], places: HashMap::new() }
@@ -199,7 +187,7 @@ impl Volumes {
             let begin = end.saturating_sub(window_ns);
             volume.moments.retain(|moment| moment.ended_unix_ns > begin);
             if let Some(newest) = volume.moments.last_mut() {
-                leave_out_unused(newest);
+                reduce_files(newest);
             }
             if let Some(neighbours) = &mut volume.neighbours {
                 neighbours.keep_newest(window);

@@ -3,6 +3,7 @@ use crate::judgement::SubjectJudgement;
 use crate::keeper::Keeper;
 use crate::watcher::{Message, Report, Watcher, clocks};
 use crate::{Event, WatchedSource};
+use collect::process::share_counts;
 use filestats::ServiceLevel;
 use history::{Error, History};
 use incidents::{Causes, Clocks, Incident, Judgement, Subject, Tracker};
@@ -44,6 +45,8 @@ pub struct Agent {
     /// Incidents that were open when the agent was ended, until their subject is judged again.
     resumed: Vec<Incident>,
     next_watcher: u64,
+    /// The ticks of all watchers are whole seconds after it.
+    began: Instant,
 }
 
 /// A source that is watched.
@@ -75,6 +78,8 @@ const SOURCES_EVERY: Duration = Duration::from_secs(30);
 const SOURCES_MAX: usize = 200;
 /// Between two notes that nothing is known of a source that hangs.
 const SILENCE_EVERY: Duration = Duration::from_secs(5);
+/// How old the counters of a process may be in a sample: what one watcher had read, another one of the same tick takes.
+const COUNT_AGE_MAX: Duration = Duration::from_millis(300);
 const MINUTE_NS: u64 = 60_000_000_000;
 
 impl Agent {
@@ -101,6 +106,7 @@ impl Agent {
             causes: Causes::default(),
             resumed,
             next_watcher: 0,
+            began: Instant::now(),
         })
     }
 
@@ -112,7 +118,9 @@ impl Agent {
         stop: &AtomicBool,
         log: &mut dyn FnMut(Event<'_>),
     ) {
-        let began = Instant::now();
+        let began = self.began;
+        // All watchers sample at the same ticks.
+        share_counts(COUNT_AGE_MAX);
         let (to, messages) = sync_channel(WAITING_MAX);
         let end = self.settings.duration.and_then(|longest| began.checked_add(longest));
         let (mut sources_at, mut alive, mut silence_at) = (began, began, began + SILENCE_EVERY);
@@ -189,6 +197,7 @@ impl Agent {
             service_level: self.settings.service_level,
             capabilities: self.capabilities.clone(),
             to: to.clone(),
+            began: self.began,
             stop,
         };
         // Detached: at the end one may still hang in a server that does not answer.

@@ -54,6 +54,8 @@ pub struct Watcher {
     pub service_level: ServiceLevel,
     pub capabilities: Arc<Mutex<Capabilities>>,
     pub to: SyncSender<Message>,
+    /// The first tick of all watchers: they sample together, so that what several of them need is read once.
+    pub began: Instant,
     pub stop: Arc<AtomicBool>,
 }
 
@@ -124,8 +126,8 @@ impl Watcher {
     fn watch(&self, mut observer: Observer<'static>) -> Over {
         let (mut failures, mut longest) = (0_u32, Duration::ZERO);
         let mut last: Option<Clocks> = None;
-        let mut due = Instant::now();
-        let mut judge_at = due + self.every;
+        let mut due = self.began;
+        let mut judge_at = Instant::now() + self.every;
         loop {
             let now = clocks();
             let gap_ns = MOMENT_MAX.as_nanos() as u64;

@@ -64,7 +64,7 @@ impl Programs {
         let in_places = self.places.as_ref().map(Places::in_use).unwrap_or_default();
         let pending: Vec<(u64, Pending)> = self.entries("requests")?;
         let iocbs: Vec<(AioKey, Aio)> = self.entries("iocbs")?;
-        let chosen: Vec<(u32, u8)> = self.entries("chosen_processes")?;
+        let chosen: Vec<(u32, u32)> = self.entries("chosen_processes")?;
         // Read after the tables, so that a process that started meanwhile counts as running.
         let running = super::target::running()?;
         // A request may have completed since: then its entry is free, or has another request.
@@ -101,6 +101,25 @@ impl Programs {
         let mut used: KernelMap<&mut MapData, FileId, u8> = self.table_mut("used_files")?;
         for id in files {
             found(used.remove(id))?;
+        }
+        Ok(())
+    }
+
+    /// The chosen processes and their descendants, each with its root (bpf/who.h).
+    pub fn chosen(&self) -> Result<HashMap<u32, u32>, SourceError> {
+        Ok(self.entries("chosen_processes")?.into_iter().collect())
+    }
+
+    /// Gives the processes of a root to another one, or ends their counting.
+    pub fn move_chosen(&mut self, root: u32, to: Option<u32>) -> Result<(), SourceError> {
+        let of_root = self.chosen()?.into_iter().filter(|(_, of)| *of == root);
+        let pids: Vec<u32> = of_root.map(|(pid, _)| pid).collect();
+        let mut table: KernelMap<&mut MapData, u32, u32> = self.table_mut("chosen_processes")?;
+        for pid in pids {
+            match to {
+                Some(to) => table.insert(pid, to, 0).map_err(table_error)?,
+                None => found(table.remove(&pid)).map(drop)?,
+            }
         }
         Ok(())
     }

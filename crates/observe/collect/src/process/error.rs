@@ -46,6 +46,9 @@ pub enum OpenError {
     /// Traces have no block layer: I/Os are traced where processes request them.
     #[error("cannot trace the block layer: I/Os are traced where processes ask for them")]
     BlockTrace,
+    /// Another thread failed while it closed the last of the sources that share the programs.
+    #[error("the programs that count for all sources of chosen processes are unloaded")]
+    Unloaded,
     /// A system file that always exists cannot be read.
     #[error("cannot read {path}: {error}")]
     System {
@@ -72,7 +75,7 @@ impl SourceFault for OpenError {
             }
             OpenError::BlockTrace => Some("leave out layer="),
             OpenError::BlockOfProcesses => Some("leave out layer=, or the processes and the group"),
-            OpenError::File { .. } | OpenError::System { .. } => None,
+            OpenError::Unloaded | OpenError::File { .. } | OpenError::System { .. } => None,
         }
     }
 }

@@ -13,23 +13,24 @@ use std::collections::BTreeMap;
 /// Most files and processes with failures that are kept apart; those of further ones are not counted.
 const FAILURES_MAX: usize = 256;
 
-/// All since the source was opened.
+/// All since counting began.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
+    /// By file and process.
     counts: BTreeMap<(FileId, u32), IoFailures>,
-    /// As they are reported.
-    pub all: Vec<IoFailures>,
+    /// Number of those that the last call of [`Failures::take`] found.
+    new: BTreeMap<(FileId, u32), u64>,
 }
 
 impl Failures {
-    /// Takes them out of the counters of the kernel; returns their notes.
+    /// Takes them out of the counters of the kernel.
     pub fn take(
         &mut self,
         counted: &mut Counted,
         programs: &mut Programs,
         names: &mut Names,
         mounts: &Mounts,
-    ) -> Result<Vec<String>, SourceError> {
+    ) -> Result<(), SourceError> {
         let failed: Vec<Key> =
             counted.extract_if(|key, _| key.kind == kind::FAILED).map(|(key, _)| key).collect();
         let mut new = BTreeMap::new();
@@ -53,11 +54,22 @@ impl Failures {
             known.count += count;
             *new.entry(id).or_insert(0) += count;
         }
-        self.all = self.counts.values().cloned().collect();
-        let note = |(id, failures): (&(FileId, u32), &IoFailures)| {
-            let new = new.get(id).copied().unwrap_or(0);
-            format!("{failures}, {new} of them since the last snapshot")
-        };
-        Ok(self.counts.iter().map(note).collect())
+        self.new = new;
+        Ok(())
+    }
+
+    /// The numbers of the processes that have some.
+    pub fn processes(&self) -> impl Iterator<Item = u32> {
+        self.counts.keys().map(|(_, tgid)| *tgid)
+    }
+
+    /// Those of the processes that are wanted, and a note on each.
+    pub fn of_processes(&self, wanted: impl Fn(u32) -> bool) -> (Vec<IoFailures>, Vec<String>) {
+        let of_them = self.counts.iter().filter(|((_, tgid), _)| wanted(*tgid));
+        let with_note = of_them.map(|(id, failures)| {
+            let new = self.new.get(id).copied().unwrap_or(0);
+            (failures.clone(), format!("{failures}, {new} of them since the last snapshot"))
+        });
+        with_note.unzip()
     }
 }

@@ -61,6 +61,16 @@ impl Kept {
         counted
     }
 
+    /// The keys of counters that left the kernel.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.counts.keys()
+    }
+
+    /// Drops the counters of keys that no source asks for any more.
+    pub fn drop_keys(&mut self, unwanted: impl Fn(&Key) -> bool) {
+        self.counts.retain(|key, _| !unwanted(key));
+    }
+
     /// Assigns a key to a row; called for all keys before [`Kept::row`]. A key that moves from another row begins at zero
     /// in the new one; intervals of the old row become unknown.
     pub fn place(&mut self, key: &Key, row: u64, counts: &Counts, leaves: bool) {

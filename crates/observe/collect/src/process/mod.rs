@@ -7,10 +7,13 @@
 //!   casts.rs     the kernel function for cheap loads                 │
 //!   tables.rs    the maps' layout                                 │ read once per snapshot
 //!   places.rs    asynchronous I/Os in flight                 <────┤
+//!   batch.rs     reads the counters, many at a time              <────┤
 //!   drain.rs     takes entries out of the bounded maps            │
 //!   kept.rs      counters that left the maps                 <────┤
 //!   unseen.rs    device I/Os that no program saw             <────┤
 //!   samples.rs   counters -> samples, one layer an instance  <────┘
+//!   counter.rs   all of these for one selection
+//!   shared.rs    one selection for all sources of chosen processes     roots.rs  which process is whose
 //!     names.rs     (device, inode) -> full name      classify.rs  name -> purpose of the file
 //!     cgroup.rs    the id of a control group
 //!     target.rs    the ids of files and processes
@@ -30,10 +33,12 @@
 //! the kernel itself, because they are stable, cheap, and allowed where kprobes are not.
 
 mod argument;
+mod batch;
 mod calls;
 mod casts;
 mod cgroup;
 mod classify;
+mod counter;
 mod directory;
 mod discover;
 mod drain;
@@ -50,8 +55,10 @@ mod places;
 mod program;
 mod refused;
 mod restarts;
+mod roots;
 mod samples;
 mod selection;
+mod shared;
 mod symbols;
 mod tables;
 mod target;
@@ -63,42 +70,39 @@ pub use argument::KIND;
 pub use error::OpenError;
 pub use samples::Layer;
 pub use selection::{Coverage, Selection};
+pub use shared::share_counts;
 pub use users::{DeviceUsers, Queued, UserOfDevice};
 
 use crate::diskstats;
 use crate::error::SourceError;
 use crate::file_names::FileNames;
 use crate::source::{IoFailures, Source};
-use failures::Failures;
-use filestats::Snapshot;
-use host::Mounts;
-use kept::Kept;
-use names::Names;
-use program::{Counted, Programs};
+use counter::Counter;
+use filestats::{Epoch, Snapshot};
+use samples::Missing;
+use shared::{Part, Share, is_shared};
 use std::path::{Path, PathBuf};
-use tables::{Counts, FileId, Key, kind};
-use target::running;
-use unseen::{Missed, Unseen};
 
 /// The I/O of processes, counted since this source was opened.
 pub struct Process {
     name: String,
     source: String,
-    programs: Programs,
-    names: Names,
-    kept: Kept,
-    unseen: Unseen,
+    counting: Counting,
     /// Notes of the last snapshot on I/Os that the block layer's figures lack.
     device_notes: Vec<String>,
-    failures: Failures,
-    /// The selection is narrower than all processes and files.
-    narrowed: bool,
-    /// Identifies boot and load. Counters only grow within a run.
-    run: String,
+    failures: Vec<IoFailures>,
     processes: Vec<u32>,
     /// Where the chosen processes have their files.
     directory: Option<PathBuf>,
     object_names: FileNames,
+}
+
+/// The programs that count for a source.
+enum Counting {
+    /// They count for it alone. `run` identifies boot and load: counters only grow within a run.
+    Own { counter: Box<Counter>, run: String },
+    /// They count for all sources of chosen processes.
+    Shared(Share),
 }
 
 impl Process {
@@ -107,20 +111,12 @@ impl Process {
     /// # Errors
     /// [`SourceError::Process`]: not permitted, not supported by the kernel, or a chosen process or file does not exist.
     pub fn open(selection: &Selection) -> Result<Process, SourceError> {
-        let programs = Programs::load(selection, None)?;
-        let run = format!("{}:{}:{}", diskstats::boot_id()?, std::process::id(), host::monotonic_ns());
-        let unseen = Unseen::since(&programs.devices()?)?;
         Ok(Process {
             name: selection.to_string(),
             source: selection.source(),
-            programs,
-            names: Names::default(),
-            kept: Kept::default(),
-            unseen,
+            counting: Counting::begin(selection)?,
             device_notes: Vec::new(),
-            failures: Failures::default(),
-            narrowed: selection.is_narrowed(),
-            run,
+            failures: Vec::new(),
             processes: Vec::new(),
             directory: selection.pids.first().and_then(|pid| directory::of_process(*pid)),
             object_names: FileNames::default(),
@@ -141,6 +137,38 @@ impl Process {
     }
 }
 
+impl Counting {
+    fn begin(selection: &Selection) -> Result<Counting, SourceError> {
+        if is_shared(selection) {
+            return Ok(Counting::Shared(Share::open(selection)?));
+        }
+        let counter = Box::new(Counter::open(selection)?);
+        let run = format!("{}:{}:{}", diskstats::boot_id()?, std::process::id(), host::monotonic_ns());
+        Ok(Counting::Own { counter, run })
+    }
+
+    fn take(&mut self) -> Result<Part, SourceError> {
+        let (counter, run) = match self {
+            Counting::Shared(share) => return share.take(),
+            Counting::Own { counter, run } => (counter, run),
+        };
+        let count = counter.count(|_, _, _| Ok(()))?;
+        let mut missing = Missing::default();
+        missing.add(&count.losses, &count.missed);
+        let (failures, failed) = counter.failures.of_processes(|_| true);
+        Ok(Part {
+            clock_ns: count.clock_ns,
+            taken_unix_ns: count.taken_unix_ns,
+            samples: count.rows.all(run, &missing),
+            complete: (!count.losses.files).then(|| Epoch::for_run(run.as_str())),
+            processes: count.rows.processes,
+            failures,
+            notes: [count.losses.notes, count.device_notes.clone(), failed].concat(),
+            device_notes: count.device_notes,
+        })
+    }
+}
+
 impl Source for Process {
     fn name(&self) -> &str {
         &self.name
@@ -155,68 +183,26 @@ impl Source for Process {
     }
 
     fn failures(&self) -> &[IoFailures] {
-        &self.failures.all
+        &self.failures
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        let clock_ns = host::monotonic_ns();
-        // Before the tables: the programs were called for an I/O before its device counted it.
-        let devices = diskstats::lines()?;
-        let missed = self.unseen.update(&devices, &self.programs.devices()?)?;
-        let mut counted = self.programs.counted()?;
-        self.names.add(self.programs.take_names()?);
-        let mounts = Mounts::read().unwrap_or_default();
-        let failed = self.failures.take(&mut counted, &mut self.programs, &mut self.names, &mounts)?;
-        let in_kernel = counted.iter().map(|(key, counts)| (*key, counts.fingerprint())).collect();
-        let mut counted = self.kept.with(counted);
-        if !self.narrowed {
-            missed.iter().for_each(|device| add_missed(&mut counted, device));
-        }
-        self.programs.sweep()?;
-        self.programs.guard()?;
-        self.programs.follow_modules()?;
-        let running = running()?;
-        let grew = missed.iter().filter(|device| device.grew).map(|device| FileId::unattributed(device.dev));
-        let samples = samples::Samples {
-            programs: &self.programs,
-            names: &mut self.names,
-            kept: &mut self.kept,
-            mounts: &mounts,
-            run: &self.run,
-            source: &self.source,
-            running: &running,
-            missed: &grew.collect(),
+        let part = self.counting.take()?;
+        let mut snapshot = Snapshot {
+            source: self.source.clone(),
+            taken_unix_ns: part.taken_unix_ns,
+            clock_ns: part.clock_ns,
+            // A file or process that gets another name begins at zero under it.
+            complete: part.complete,
+            samples: part.samples,
+            waits: Vec::new(),
+            notes: part.notes,
         };
-        let (mut snapshot, processes) = samples.snapshot(&counted, clock_ns, host::unix_ns())?;
         self.object_names.fill_in(&mut snapshot.samples);
-        self.device_notes = missed.iter().map(|device| device.note(!self.narrowed)).collect();
-        snapshot.notes.extend_from_slice(&self.device_notes);
-        snapshot.notes.extend(failed);
-        self.kept.tidy(&mut self.programs, &in_kernel, &counted, &running)?;
-        let files = counted.keys().map(|key| key.file).collect();
-        let counted_processes = counted.keys().map(|key| (key.tgid, key.started)).collect();
-        let forgotten = self.names.keep_only(&files, &counted_processes);
-        if self.narrowed {
-            self.programs.remove_used(&forgotten)?;
-        }
-        if !processes.is_empty() {
-            self.processes = processes;
+        (self.device_notes, self.failures) = (part.device_notes, part.failures);
+        if !part.processes.is_empty() {
+            self.processes = part.processes;
         }
         Ok(snapshot)
-    }
-}
-
-/// Adds a device's I/Os that no program saw, as unattributed.
-fn add_missed(counted: &mut Counted, device: &Missed) {
-    let kinds = [kind::BLOCK_READ, kind::BLOCK_WRITE, kind::BLOCK_SYNC];
-    for (kind, amount) in kinds.into_iter().zip(device.unseen) {
-        if amount != unseen::Amount::default() {
-            let file = FileId::unattributed(device.dev);
-            let counts = counted
-                .entry(Key { file, tgid: 0, started: 0, kind, zero: 0 })
-                .or_insert_with(|| Box::new(Counts::ZERO));
-            counts.count = counts.count.wrapping_add(amount.count);
-            counts.bytes = counts.bytes.wrapping_add(amount.bytes);
-        }
     }
 }

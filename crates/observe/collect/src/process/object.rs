@@ -105,20 +105,21 @@ pub(super) fn choose_files(ebpf: &mut Ebpf, selection: &Selection) -> Result<(),
     Ok(())
 }
 
-/// Fills the map of chosen processes. The fork program, which adds new children, is attached before; children that are
-/// born before their parent is in the map are found by listing the descendants again until there are no new ones.
-pub(super) fn choose_processes(ebpf: &mut Ebpf, selection: &Selection) -> Result<(), OpenError> {
-    let mut processes: KernelMap<_, u32, u8> = table_to_fill(ebpf, "chosen_processes")?;
-    let mut chosen = target::processes(&selection.pids)?;
+/// Fills the map of chosen processes: with `root` and its descendants, under its number. The fork program, which adds new
+/// children, is attached before; children that are born before their parent is in the map are found by listing the
+/// descendants again until there are no new ones. Those that were chosen with a process in `outer` change to `root`.
+pub(super) fn choose_process(ebpf: &mut Ebpf, root: u32, outer: Option<u32>) -> Result<(), OpenError> {
+    let mut processes: KernelMap<_, u32, u32> = table_to_fill(ebpf, "chosen_processes")?;
+    let mut chosen = target::processes(&[root])?;
     loop {
         chosen = target::with_descendants(chosen)?;
-        let known = |pid: &u32| processes.get(pid, 0).is_ok();
-        let new: Vec<u32> = chosen.iter().copied().filter(|pid| !known(pid)).collect();
+        let is_new = |pid: &u32| processes.get(pid, 0).map_or(true, |known| Some(known) == outer);
+        let new: Vec<u32> = chosen.iter().copied().filter(|pid| is_new(pid)).collect();
         if new.is_empty() {
             return Ok(());
         }
         for pid in new {
-            processes.insert(pid, 1, 0).map_err(not_filled)?;
+            processes.insert(pid, root, 0).map_err(not_filled)?;
         }
     }
 }

@@ -12,14 +12,14 @@ use super::casts;
 use super::error::OpenError;
 use super::hooks::{self, BLOCK, GUARD, Hooks, NO_MISSES};
 use super::links;
-use super::object::{COUNTERS_BYTES_MAX, KEYS_MAX, KEYS_MIN, choose_files, choose_processes, configured};
+use super::object::{COUNTERS_BYTES_MAX, KEYS_MAX, KEYS_MIN, choose_files, choose_process, configured};
 use super::places::Places;
 use super::refused::{no_table, table_error};
 use super::selection::{Coverage, Selection};
 use super::tables::{Counts, CpuCounts, Key, Seen, Started};
 use super::trace::filter::Filter;
 use crate::error::SourceError;
-use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
+use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuValues};
 use aya::programs::Program;
 use aya::{Btf, Ebpf};
 use std::cell::RefCell;
@@ -82,7 +82,9 @@ impl Programs {
         choose_files(&mut ebpf, selection)?;
         let hooks = Hooks { selection, trace: trace.is_some(), btf, cast: cast.is_some() };
         let missing = hooks.attach(&mut ebpf)?;
-        choose_processes(&mut ebpf, selection)?;
+        for pid in &selection.pids {
+            choose_process(&mut ebpf, *pid, None)?;
+        }
         let places = if trace.is_none() { Some(places(&ebpf)?) } else { None };
         let mut programs = Programs {
             ebpf,
@@ -126,17 +128,6 @@ impl Programs {
         self.guarded = true;
         let Some(guard) = self.ebpf.program_mut(GUARD) else { return Ok(()) };
         Ok(hooks::attach(guard, GUARD)?)
-    }
-
-    /// The counters of all files and processes.
-    pub fn counted(&self) -> Result<Counted, SourceError> {
-        let table: PerCpuHashMap<&MapData, Key, CpuCounts> = self.table("files")?;
-        let mut counted = Counted::new();
-        for entry in table.iter() {
-            let (key, parts) = entry.map_err(table_error)?;
-            counted.insert(key, Box::new(Counts::sum(parts.iter())));
-        }
-        Ok(counted)
     }
 
     /// The I/Os of each device that the programs saw.

@@ -7,10 +7,9 @@ use super::losses::Losses;
 use super::names::{KnownFile, Names};
 use super::program::{Counted, Programs};
 use super::tables::{Counts, FileId, Key, command_text, kind};
-use crate::error::SourceError;
 use crate::volume::mount_point;
 use filestats::{
-    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Reason, Sample, Snapshot,
+    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Reason, Sample,
 };
 use host::Mounts;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -18,19 +17,34 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Everything that is needed to make samples from counters.
+/// Everything that is needed to make rows of counters.
 pub(super) struct Samples<'a> {
     pub programs: &'a Programs,
     pub names: &'a mut Names,
     pub kept: &'a mut Kept,
     pub mounts: &'a Mounts,
-    pub run: &'a str,
-    /// The source of the snapshot, which differs between selections.
-    pub source: &'a str,
     /// All running processes.
     pub running: &'a HashSet<u32>,
-    /// Devices of which the programs missed I/Os since the last snapshot; these are added as unattributed.
-    pub missed: &'a HashSet<FileId>,
+}
+
+/// The rows of one count, in the order of their names: a row becomes a sample.
+pub(super) struct Rows {
+    rows: Vec<(RowName, Row)>,
+    /// Number and start of each process that was counted.
+    pub who: HashSet<(u32, u32)>,
+    /// The running processes in them, sorted.
+    pub processes: Vec<u32>,
+}
+
+/// What a reader of rows missed since it last read them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Missing {
+    /// Requests of processes, of unknown files.
+    pub requests: bool,
+    /// Block I/O.
+    pub block: bool,
+    /// Devices of which the programs missed I/Os.
+    pub devices: HashSet<FileId>,
 }
 
 /// The layer at which I/Os are counted. The instance of a file names it.
@@ -50,32 +64,46 @@ const MISSES: &str = " page-cache misses";
 const FAULTS: &str = " page faults";
 const BLOCK: &str = "block layer";
 
+impl Rows {
+    pub fn iter(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().map(|(_, row)| row)
+    }
+
+    /// The samples of the rows with these indexes. `run` distinguishes boot and load.
+    pub fn samples(&self, indexes: impl Iterator<Item = usize>, run: &str, missing: &Missing) -> Vec<Sample> {
+        indexes
+            .filter_map(|index| self.rows.get(index))
+            .map(|(name, row)| row.sample(name, run, missing))
+            .collect()
+    }
+
+    /// All of them.
+    pub fn all(&self, run: &str, missing: &Missing) -> Vec<Sample> {
+        self.samples(0..self.rows.len(), run, missing)
+    }
+}
+
+impl Missing {
+    /// Adds what was lost in one count.
+    pub fn add(&mut self, losses: &Losses, devices: &HashSet<FileId>) {
+        self.requests |= losses.requests;
+        self.block |= losses.block;
+        self.devices.extend(devices);
+    }
+}
+
 impl Samples<'_> {
-    /// The snapshot, and the running processes in it.
-    pub fn snapshot(
-        mut self,
-        counted: &Counted,
-        clock_ns: u64,
-        taken_unix_ns: u64,
-    ) -> Result<(Snapshot, Vec<u32>), SourceError> {
-        let losses = self.programs.losses()?;
+    /// The rows of all counters.
+    pub fn rows(mut self, counted: &Counted) -> Rows {
         let placed = self.place(counted);
-        let rows = self.rows(placed, &losses);
-        let mut processes: Vec<u32> =
-            counted.keys().map(|key| key.tgid).filter(|tgid| self.running.contains(tgid)).collect();
+        let rows = self.summed(placed).into_iter().collect();
+        let who: HashSet<(u32, u32)> =
+            counted.keys().filter(|key| key.tgid != 0).map(|key| (key.tgid, key.started)).collect();
+        let running = who.iter().map(|(tgid, _)| *tgid).filter(|tgid| self.running.contains(tgid));
+        let mut processes: Vec<u32> = running.collect();
         processes.sort_unstable();
         processes.dedup();
-        let snapshot = Snapshot {
-            source: self.source.to_owned(),
-            taken_unix_ns,
-            clock_ns,
-            // A file or process that gets another name begins at zero under it.
-            complete: (!losses.files).then(|| Epoch::for_run(self.run)),
-            samples: rows.into_iter().map(|(name, row)| row.sample(name, self.run)).collect(),
-            waits: Vec::new(),
-            notes: losses.notes,
-        };
-        Ok((snapshot, processes))
+        Rows { rows, who, processes }
     }
 
     /// Assigns the counters of each key to a row.
@@ -105,14 +133,13 @@ impl Samples<'_> {
     }
 
     /// Adds up the counters of each row.
-    fn rows(&mut self, placed: Vec<Placed<'_>>, losses: &Losses) -> BTreeMap<RowName, Row> {
+    fn summed(&mut self, placed: Vec<Placed<'_>>) -> BTreeMap<RowName, Row> {
         let mut rows = BTreeMap::new();
         for Placed { key, counts, file, name } in placed {
             let (id, layer, who) = (key.file, Layer::from_kind(key.kind), (key.tgid, key.started));
             let began = self.kept.row(key, hash(&name));
             let row = rows.entry(name).or_insert_with(|| Row {
                 layer,
-                lost: layer.lost(losses) || self.missed.contains(&id),
                 who,
                 began,
                 file: Rc::clone(&file),
@@ -170,27 +197,25 @@ impl File {
 }
 
 /// The sums of one sample.
-struct Row {
+pub(super) struct Row {
     layer: Layer,
-    /// Events of the layer were lost.
-    lost: bool,
-    /// The process's number and start.
-    who: (u32, u32),
+    /// The process's number and start; zeros for the block layer.
+    pub who: (u32, u32),
     /// The number of forgettings when the row began (kept.rs).
     began: u64,
     /// One of `files`.
     file: Rc<File>,
-    files: BTreeSet<FileId>,
+    pub files: BTreeSet<FileId>,
     size_bytes: Option<u64>,
     /// Reads, writes, syncs. Boxed, because they are large, and most rows lack some of them.
     counts: [Option<Box<Counts>>; 3],
 }
 
 impl Row {
-    fn sample(self, (instance, path): RowName, run: &str) -> Sample {
+    fn sample(&self, (instance, path): &RowName, run: &str, missing: &Missing) -> Sample {
         let [read, write, sync] =
             self.counts.each_ref().map(|counts| counts.as_deref().unwrap_or(&Counts::ZERO));
-        let lost = self.lost;
+        let lost = self.layer.misses(missing) || self.files.iter().any(|file| missing.devices.contains(file));
         let latencies =
             Latencies { read: read.latencies(), write: write.latencies(), sync: sync.latencies() };
         let file_id = match self.files.first() {
@@ -200,12 +225,12 @@ impl Row {
         };
         Sample {
             file: FileIdentity {
-                instance,
+                instance: instance.clone(),
                 database: self.file.class.database.clone(),
                 database_id: self.file.class.database_id,
                 file_id,
                 kind: self.file.class.kind,
-                path,
+                path: path.clone(),
                 drive: self.file.drive.clone(),
                 ..FileIdentity::default()
             },
@@ -315,10 +340,10 @@ impl Layer {
         }
     }
 
-    fn lost(self, losses: &Losses) -> bool {
+    fn misses(self, missing: &Missing) -> bool {
         match self {
-            Layer::Block => losses.block,
-            _ => losses.requests,
+            Layer::Block => missing.block,
+            _ => missing.requests,
         }
     }
 

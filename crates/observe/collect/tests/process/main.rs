@@ -2,6 +2,7 @@
 
 mod block;
 mod chosen;
+mod shared;
 
 use collect::Source;
 use collect::process::{Coverage, OpenError, Process, Selection};

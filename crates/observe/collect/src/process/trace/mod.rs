@@ -139,7 +139,7 @@ impl Tracer {
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.
     pub fn any_chosen_running(&self) -> Result<bool, SourceError> {
-        let chosen: Vec<(u32, u8)> = self.programs.entries("chosen_processes")?;
+        let chosen: Vec<(u32, u32)> = self.programs.entries("chosen_processes")?;
         let running = running()?;
         Ok(chosen.iter().any(|(pid, _)| running.contains(pid)))
     }

@@ -1,0 +1,155 @@
+//! The files of a moment that is kept for a window. A server has thousands of files, and a window has many moments: those that
+//! were not used are left out, and only the busiest are kept by name. The others are summed by what they are for and how they
+//! are counted, so that every figure of a verdict stays the same.
+
+use filestats::{Delta, FileIdentity, FileInterval, FileKind, Interval, Meaning, Ops, Reason};
+use std::cmp::Reverse;
+use std::mem::Discriminant;
+use verdict::{Moment, is_log};
+
+/// Files of a moment that are kept by name.
+const NAMED_MAX: usize = 32;
+/// The path of the sum of others.
+const OTHERS: &str = "(other files)";
+
+/// Reduces the files of a moment.
+pub(crate) fn reduce_files(moment: &mut Moment) {
+    leave_out_unused(moment);
+    if moment.files.len() > NAMED_MAX {
+        sum_others(moment);
+    }
+}
+
+/// One unused file stays where there is no other, so that the moment is known.
+fn leave_out_unused(moment: &mut Moment) {
+    let is_known = |file: &FileInterval| file.interval.known().is_some();
+    let is_unused =
+        |file: &FileInterval| file.interval.known().is_some_and(|delta| delta.counters.operations() == 0);
+    let mut unused_left = usize::from(moment.files.iter().filter(|file| is_known(file)).all(is_unused));
+    moment.files.retain(|file| {
+        let stays = !is_unused(file) || is_log(file) || unused_left > 0;
+        unused_left = unused_left.saturating_sub(usize::from(stays && is_unused(file)));
+        stays
+    });
+}
+
+/// Sums the files that are not among the busiest. Those whose interval is unknown stay: each has its reason.
+fn sum_others(moment: &mut Moment) {
+    let time_and_count = |file: &FileInterval| {
+        let counters = file.interval.known().map(|delta| delta.counters);
+        counters.map_or((u64::MAX, 0), |all| (all.stall_ns().known().unwrap_or(0), all.operations()))
+    };
+    // Of unknown intervals first, then the busiest.
+    moment.files.sort_by_cached_key(|file| Reverse(time_and_count(file)));
+    let named = moment.files.iter().filter(|file| file.interval.known().is_none()).count() + NAMED_MAX;
+    let others = moment.files.split_off(named.min(moment.files.len()));
+    let mut sums: Vec<(Counting, FileInterval)> = Vec::new();
+    for file in others {
+        let Interval::Known(delta) = &file.interval else { continue };
+        let counting = Counting::new(&file, delta);
+        match sums.iter_mut().find(|(known, _)| *known == counting) {
+            None => sums.push((counting, of_others(file))),
+            Some((_, sum)) => {
+                if let Interval::Known(of_sum) = &sum.interval {
+                    sum.interval = Interval::Known(of_sum.clone().beside(delta));
+                }
+            }
+        }
+    }
+    moment.files.extend(sums.into_iter().map(|(_, sum)| sum));
+}
+
+/// What files have in common that can be summed without losing what is known of one of them.
+#[derive(PartialEq)]
+struct Counting {
+    kind: FileKind,
+    meaning: Meaning,
+    elapsed_ns: u64,
+    /// Why reads, writes and syncs are not timed, or syncs not counted.
+    untimed: [Option<Reason>; 4],
+    latencies: Discriminant<Option<filestats::Latencies>>,
+}
+
+impl Counting {
+    fn new(file: &FileInterval, delta: &Delta) -> Counting {
+        let counters = &delta.counters;
+        let untimed = |ops: &Ops| ops.stall_ns.reason();
+        Counting {
+            kind: file.file.kind,
+            meaning: file.meaning,
+            elapsed_ns: delta.elapsed_ns,
+            untimed: [
+                untimed(&counters.read),
+                untimed(&counters.write),
+                counters.sync.known().as_ref().and_then(untimed),
+                counters.sync.reason(),
+            ],
+            latencies: std::mem::discriminant(&delta.latencies),
+        }
+    }
+}
+
+/// The first of the others, without what names it.
+fn of_others(file: FileInterval) -> FileInterval {
+    let identity = FileIdentity {
+        instance: file.file.instance,
+        kind: file.file.kind,
+        path: OTHERS.into(),
+        drive: file.file.drive,
+        ..FileIdentity::default()
+    };
+    FileInterval { file: identity, ..file }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use filestats::{Counters, Figure};
+
+    fn file(number: u64, kind: FileKind, reads: u64) -> FileInterval {
+        let counters = Counters {
+            read: Ops::timed(reads, reads * 8192, reads * 100_000),
+            write: Ops::timed(1, 8192, 50_000),
+            sync: Figure::unknown(Reason::NotCounted),
+            busy_ns: Figure::unknown(Reason::NotCounted),
+        };
+        FileInterval {
+            file: FileIdentity {
+                instance: "pid 812 (postgres)".into(),
+                kind,
+                path: format!("/data/{number}"),
+                ..FileIdentity::default()
+            },
+            meaning: Meaning::REQUESTS,
+            ended_unix_ns: 7,
+            interval: Interval::Known(Delta { elapsed_ns: 1_000_000_000, counters, latencies: None }),
+        }
+    }
+
+    #[test]
+    fn the_busiest_files_keep_their_names_and_the_sum_stays() {
+        let data = (0..500).map(|number| file(number, FileKind::Data, number));
+        let logs = (500..540).map(|number| file(number, FileKind::Log, 0));
+        let unknown =
+            FileInterval { interval: Interval::Unknown(Reason::Restart), ..file(9999, FileKind::Data, 1) };
+        let mut moment =
+            Moment { files: data.chain(logs).chain([unknown.clone()]).collect(), ..Moment::default() };
+        let before = moment.database();
+        reduce_files(&mut moment);
+        assert_eq!(moment.database(), before);
+        assert_eq!(moment.files[0], unknown, "each unknown one has its reason");
+        assert_eq!(moment.files[1].file.path, "/data/499");
+        assert_eq!(moment.files.len(), 1 + NAMED_MAX + 2, "others: data, logs");
+        let of_logs = moment.files.iter().filter(|file| is_log(file));
+        let writes = of_logs.map(|file| file.interval.known().unwrap().counters.write.count);
+        assert_eq!(writes.collect::<Vec<_>>(), [40]);
+    }
+
+    #[test]
+    fn few_files_stay_as_they_are() {
+        let mut moment = Moment { files: vec![file(1, FileKind::Data, 3)], ..Moment::default() };
+        let before = moment.clone();
+        reduce_files(&mut moment);
+        assert_eq!(moment, before);
+    }
+}

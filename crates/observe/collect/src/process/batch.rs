@@ -1,0 +1,147 @@
+//! Reads the table of counters many keys at a time: a system call for each key takes longer than all else that a snapshot does.
+
+use super::program::{Counted, Programs};
+use super::refused::{no_table, table_error};
+use super::tables::{Counts, CpuCounts, FileId, Key};
+use crate::error::SourceError;
+use aya::maps::{MapData, MapError, PerCpuHashMap};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+/// BPF_MAP_LOOKUP_BATCH of linux/bpf.h.
+const LOOKUP_BATCH: libc::c_long = 24;
+/// Keys that are read at once. The kernel needs space for all keys of one of its buckets, which are as many as keys.
+const BATCH: usize = 512;
+/// The kernel's error for an operation that this kind of table lacks (before Linux 5.6); libc has no name for it.
+const ENOTSUPP: i32 = 524;
+
+/// The part of union bpf_attr that [`LOOKUP_BATCH`] uses.
+#[repr(C)]
+struct BatchAttributes {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map: u32,
+    element_flags: u64,
+    flags: u64,
+}
+
+/// What one call read.
+struct Batch {
+    count: usize,
+    /// There is more.
+    more: bool,
+}
+
+impl Programs {
+    /// The counters of all files and processes.
+    pub fn counted(&self) -> Result<Counted, SourceError> {
+        let map = self.ebpf.map("files").ok_or_else(|| no_table("files"))?;
+        let aya::maps::Map::PerCpuHashMap(data) = map else { return Err(no_table("files")) };
+        let mut counted = Counted::new();
+        let no_file = FileId { ino: 0, dev: 0, generation: 0 };
+        let mut keys = vec![Key { file: no_file, tgid: 0, started: 0, kind: 0, zero: 0 }; BATCH];
+        let mut parts = vec![CpuCounts::ZERO; BATCH * self.cpus];
+        let mut position: Option<u32> = None;
+        // Each call reads at least one key; the table cannot grow beyond its bound.
+        for _ in 0..=self.counters_max {
+            let batch = match lookup(data.fd().as_fd(), &mut position, &mut keys, &mut parts, self.cpus) {
+                Ok(batch) => batch,
+                Err(error) if is_unsupported(&error) => return self.counted_one_by_one(),
+                Err(error) => return Err(table_error(MapError::IoError(error))),
+            };
+            let read = keys.iter().zip(parts.chunks_exact(self.cpus)).take(batch.count);
+            counted.extend(read.map(|(key, parts)| (*key, Box::new(Counts::sum(parts)))));
+            if !batch.more {
+                break;
+            }
+        }
+        Ok(counted)
+    }
+
+    /// With a system call for each key.
+    fn counted_one_by_one(&self) -> Result<Counted, SourceError> {
+        let table: PerCpuHashMap<&MapData, Key, CpuCounts> = self.table("files")?;
+        let mut counted = Counted::new();
+        for entry in table.iter() {
+            let (key, parts) = entry.map_err(table_error)?;
+            counted.insert(key, Box::new(Counts::sum(parts.iter())));
+        }
+        Ok(counted)
+    }
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    // ENOSPC: more keys fell into one of the kernel's buckets than are read at once.
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSPC | libc::ENOTSUP | ENOTSUPP))
+}
+
+/// Reads the keys after `position`, and moves it.
+fn lookup(
+    map: BorrowedFd<'_>,
+    position: &mut Option<u32>,
+    keys: &mut [Key],
+    parts: &mut [CpuCounts],
+    cpus: usize,
+) -> io::Result<Batch> {
+    assert!(parts.len() == keys.len() * cpus, "a part for each possible CPU");
+    let mut next = 0_u32;
+    let mut attributes = BatchAttributes {
+        in_batch: position.as_ref().map_or(0, |position| std::ptr::from_ref(position) as u64),
+        out_batch: &raw mut next as u64,
+        keys: keys.as_mut_ptr() as u64,
+        values: parts.as_mut_ptr() as u64,
+        count: keys.len() as u32,
+        map: map.as_raw_fd() as u32,
+        element_flags: 0,
+        flags: 0,
+    };
+    // SAFETY: the positions are u32, as those of hash tables; keys and values are of the table's layout, `count` is the number
+    // of keys, and each has a part for each possible CPU by the assertion.
+    let result = unsafe {
+        libc::syscall(libc::SYS_bpf, LOOKUP_BATCH, &raw mut attributes, size_of::<BatchAttributes>())
+    };
+    let error = (result != 0).then(io::Error::last_os_error);
+    let count = (attributes.count as usize).min(keys.len());
+    match error {
+        None => {
+            *position = Some(next);
+            Ok(Batch { count, more: true })
+        }
+        Some(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Batch { count, more: false }),
+        Some(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::selection::Selection;
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_table_read_in_batches_is_the_table_read_key_by_key() {
+        let selection = Selection { pids: vec![std::process::id()], ..Selection::default() };
+        let programs = match Programs::load(&selection, None) {
+            Ok(programs) => programs,
+            Err(error) => return eprintln!("skipped: {error}"),
+        };
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        for number in 0..2 * BATCH {
+            let mut file = std::fs::File::create(dir.path().join(number.to_string())).unwrap();
+            file.write_all(&[7; 100]).unwrap();
+        }
+        // Other tests of this process write as well: only these files' counters are still.
+        let written = |counted: Counted| {
+            let of_here = counted.into_iter().filter(|(_, counts)| (counts.count, counts.bytes) == (1, 100));
+            of_here.collect::<std::collections::BTreeMap<_, _>>()
+        };
+        let in_batches = written(programs.counted().unwrap());
+        assert!(in_batches.len() >= 2 * BATCH, "{}", in_batches.len());
+        let one_by_one = written(programs.counted_one_by_one().unwrap());
+        let missing = in_batches.iter().filter(|(key, counts)| one_by_one.get(key) != Some(counts)).count();
+        assert_eq!(missing, 0);
+    }
+}
