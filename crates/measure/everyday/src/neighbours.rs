@@ -6,11 +6,15 @@
 //! found()   processes ─> families (a server and its children) ─> their part of the device's I/O
 //! ```
 
+mod host_reading;
 mod processes;
+mod shared_users;
 
-use collect::process::{DeviceUsers, Queued, UserOfDevice};
+use collect::process::{Queued, UserOfDevice};
 use host::{DeviceNumber, ProcessIo, device_chain};
+use host_reading::read_processes;
 use processes::{Process, ProcessKey, ProcessTotals, Processes};
+use shared_users::SharedUsers;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 use verdict::Neighbour;
@@ -40,7 +44,7 @@ enum Counting {
     NotNeeded,
     /// Not permitted, or not possible on this kernel.
     Unavailable,
-    Since(DeviceUsers),
+    Since(SharedUsers),
 }
 
 /// A smaller share of the I/O is not worth a name.
@@ -51,8 +55,6 @@ const NAMED_MAX: usize = 5;
 const COUNTED_MIN: u64 = 100;
 /// A window begins up to so much earlier than it should: the table of the I/Os is read as often.
 const BEGINNINGS_APART: Duration = Duration::from_secs(5);
-/// Three quarters of the table of bpf/users.bpf.c.
-const USERS_MANY: usize = 3_072;
 
 /// The whole disks that a database lies on.
 struct Storage {
@@ -142,8 +144,8 @@ impl Neighbours {
         let now = Instant::now();
         let last = self.beginnings.back().map(|last| last.at);
         if last.is_none_or(|last| now.duration_since(last) >= BEGINNINGS_APART) {
-            let (totals, counted) = (self.processes.totals(), self.read_counted());
-            if counted.len() >= USERS_MANY {
+            let (totals, (counted, is_full)) = (self.processes.totals(), self.read_counted());
+            if is_full {
                 self.count_again();
                 return;
             }
@@ -159,28 +161,29 @@ impl Neighbours {
 
     /// Begins with an empty table: the kernel counts no new process once it is full.
     fn count_again(&mut self) {
-        self.counting = DeviceUsers::open().map_or(Counting::Unavailable, Counting::Since);
+        self.counting = SharedUsers::open().map_or(Counting::Unavailable, Counting::Since);
         self.processes.mark();
         self.counted_before.clear();
         self.beginnings.clear();
     }
 
-    /// I/Os of each process on each disk since they are counted.
-    fn read_counted(&self) -> HashMap<UserOfDevice, Queued> {
+    /// I/Os of each process on each disk since they are counted, and whether the table will soon be full.
+    fn read_counted(&self) -> (HashMap<UserOfDevice, Queued>, bool) {
         match &self.counting {
-            Counting::Since(users) => users.read().unwrap_or_default(),
-            Counting::NotNeeded | Counting::Unavailable => HashMap::new(),
+            Counting::Since(users) => users.read(),
+            Counting::NotNeeded | Counting::Unavailable => (HashMap::new(), false),
         }
     }
 
-    /// Adds what each process has moved since the last sample. Processes of other users are seen by root only.
-    pub fn sample(&mut self, database: &[u32]) {
-        self.processes.sample();
+    /// Adds what each process has moved since the last sample, as of at most `age` ago. Processes of other users are seen by
+    /// root only.
+    pub fn sample(&mut self, database: &[u32], age: Duration) {
+        self.processes.sample(&read_processes(age));
         let storage = &mut self.storage;
         self.processes
             .find_places(|process| !is_database(process, database), |device| storage.shared_with(device));
         if matches!(self.counting, Counting::NotNeeded) && self.processes.any_place() {
-            self.counting = DeviceUsers::open().map_or(Counting::Unavailable, Counting::Since);
+            self.counting = SharedUsers::open().map_or(Counting::Unavailable, Counting::Since);
             self.processes.mark();
         }
     }
@@ -188,7 +191,7 @@ impl Neighbours {
     /// Those beside the database and this program, with their part of the device's I/O, or, where that cannot be counted, of
     /// the bytes that all processes with files there moved, the database's included.
     pub fn found(&mut self, database: &[u32]) -> Vec<Neighbour> {
-        let mut counted = self.read_counted();
+        let (mut counted, _) = self.read_counted();
         for (user, queued) in &mut counted {
             *queued = queued.minus(self.counted_before.get(user).copied().unwrap_or_default());
         }

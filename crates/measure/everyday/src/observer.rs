@@ -47,6 +47,8 @@ struct Sample {
     label: Option<&'static str>,
 }
 
+/// How old a reading of all processes may be where a window is observed: the databases of a host are sampled at the same times.
+const HOST_AGE_MAX: Duration = Duration::from_millis(300);
 /// Samples after which the clients are looked for again: of a server with many sessions that takes a few milliseconds.
 const CLIENTS_SAMPLES: usize = 10;
 
@@ -128,7 +130,11 @@ impl<'a> Observer<'a> {
         self.volumes.keep_failures(&failures);
         self.volumes.discover(&files, self.source.undivided_mounts());
         let processes = self.source.processes();
-        let devices = self.volumes.all.iter_mut().map(|volume| volume.sample(processes)).collect();
+        let age = match self.extent {
+            Extent::Whole => Duration::ZERO,
+            Extent::Window(_) => HOST_AGE_MAX,
+        };
+        let devices = self.volumes.all.iter_mut().map(|volume| volume.sample(processes, age)).collect();
         if self.taken.is_multiple_of(CLIENTS_SAMPLES) {
             self.clients = host::local_clients(self.source.processes());
             // It asks the server for its counters.

@@ -77,10 +77,10 @@ impl Volume {
         }
     }
 
-    /// What the device has done so far; also adds what each process did.
-    pub fn sample(&mut self, database: &[u32]) -> Option<Snapshot> {
+    /// What the device has done so far; also adds what each process did, as of at most `age` ago.
+    pub fn sample(&mut self, database: &[u32], age: Duration) -> Option<Snapshot> {
         if let Some(neighbours) = &mut self.neighbours {
-            neighbours.sample(database);
+            neighbours.sample(database, age);
         }
         let now = self.kernel.read(database);
         if let Some(last) = &self.last_of_kernel {

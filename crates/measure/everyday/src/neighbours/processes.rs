@@ -1,4 +1,5 @@
-use host::{DeviceNumber, ProcessIo, ProcessStat, open_devices, program_of};
+use super::host_reading::ProcessReading;
+use host::{DeviceNumber, ProcessIo, open_devices, program_of};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -76,12 +77,12 @@ pub struct Processes {
 const BYTES_MIN: u64 = 1 << 20;
 
 impl Processes {
-    /// Reads the figures of all processes that this user may see.
-    pub fn sample(&mut self) {
+    /// Takes the figures of all processes that this user may see.
+    pub fn sample(&mut self, host: &[ProcessReading]) {
         let mut new = Vec::new();
         let mut seen = HashSet::new();
-        for pid in host::pids().unwrap_or_default() {
-            let Some((stat, io)) = ProcessStat::read(pid).zip(ProcessIo::read(pid)) else { continue };
+        for ProcessReading { pid, stat, io } in host {
+            let (pid, io) = (*pid, *io);
             let key = ProcessKey { pid, start_ticks: stat.start_ticks };
             seen.insert(key);
             let process = self.all.entry(key).or_insert_with(|| {
