@@ -108,8 +108,17 @@ impl<'a> Case<'a> {
 
     /// Another program of this host that does much of what runs out first.
     pub fn busy_neighbour(&self, binding: Binding) -> Option<&Neighbour> {
-        let mut all = self.observation.neighbours.iter();
+        // What programs do on a disk below uses up no limit on the database's own device.
+        let is_own_limit =
+            self.cap_that_binds(binding).is_some_and(|cap| self.own_device() == Some(cap.device.as_str()));
+        let mut all = self.observation.neighbours.iter().filter(|one| !is_own_limit || one.device.is_none());
         all.find(|one| one.part_of(Some(binding)) >= NEIGHBOUR_SHARE)
+    }
+
+    /// The number of the device that the database's files lie on, "254:0".
+    fn own_device(&self) -> Option<&str> {
+        let device = self.observation.moments.last()?.device.as_ref()?;
+        Some(&device.file.file_id)
     }
 
     /// Another program of this host that does much of the I/O, and enough of it to slow this storage as it was measured: on

@@ -337,6 +337,27 @@ fn a_program_of_this_host_that_takes_the_storage_is_the_cause_that_is_named() {
 }
 
 #[test]
+fn a_program_on_the_disk_below_uses_up_no_limit_of_the_databases_own_device() {
+    let limit_of = |device: &str| {
+        let cap =
+            Cap { kind: CapKind::ReadIops, per_second: 4_000, device: device.into(), origin: "/".into() };
+        let mut capped = disk();
+        capped.target.caps = vec![cap.clone()];
+        let mut observation = steady(past_the_knee());
+        observation.caps = vec![cap];
+        observation.neighbours = vec![Neighbour { device: Some("sda".into()), ..rsync(0.7, Some(0.7)) }];
+        for device in observation.moments.iter_mut().filter_map(|moment| moment.device.as_mut()) {
+            device.file.file_id = "7:0".into();
+        }
+        judge(&observation, Some(&capped), &ServiceLevel::OLTP)
+    };
+    let own = limit_of("7:0");
+    assert_eq!((own.verdict, own.cause), (VerdictKind::DemandExceedsCapability, None));
+    assert!(!own.summary.contains("rsync"), "{}", own.summary);
+    assert_eq!(limit_of("8:0").cause, Some(Cause::AnotherProgram), "a limit of the disk below is shared");
+}
+
+#[test]
 fn where_operations_run_out_the_share_of_operations_decides() {
     // The load past the knee is bound by operations. A backup in large I/Os has nearly all of the bytes and none of those.
     let backup = beside(past_the_knee(), rsync(0.9, Some(0.03)));
