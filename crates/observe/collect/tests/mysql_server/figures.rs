@@ -3,6 +3,7 @@ use collect::Source;
 use filestats::{Figure, FileKind, Reason, Time, WaitClass};
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use testbed::{LoopDisk, MariadbServer};
 
 const ROWS: &str = "CREATE DATABASE `my-shop`; CREATE TABLE `my-shop`.orders (id INT PRIMARY KEY AUTO_INCREMENT, note \
@@ -131,10 +132,21 @@ fn bytes_of_the_files_equal_innodbs_counters_and_the_kernels() {
         let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
         line.unwrap().parse::<u64>().unwrap()
     };
-    let (first_book, first_io, before) = (book(), io(), take_snapshot(&mut source));
+    // Between two equal readings of InnoDB's counters: a page that is written meanwhile would be in one of the two counts.
+    let mut undisturbed = || {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let (first_book, io, snapshot) = (book(), io(), take_snapshot(&mut source));
+            if first_book == book() {
+                return (first_book, io, snapshot);
+            }
+            assert!(Instant::now() < deadline, "InnoDB writes all the time");
+        }
+    };
+    let (first_book, first_io, before) = undisturbed();
     server.sql(INSERT);
     settle(&server);
-    let (after, last_book, last_io) = (take_snapshot(&mut source), book(), io());
+    let (last_book, last_io, after) = undisturbed();
     let innodb = super::between(&before, &after);
     let files =
         innodb.iter().filter(|row| row.file.path.ends_with(".ibd") || row.file.path.ends_with("ibdata1"));
