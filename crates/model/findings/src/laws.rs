@@ -145,7 +145,7 @@ pub fn knee(case: &Case) -> Option<Finding> {
             "{} x the {measured} measured of this storage: it is another one, or a cache.",
             words::rate(iops / knee.iops)
         );
-        return Some(new(Weight::Warning, text).remedy("measure its capability anew"));
+        return Some(new(Weight::Warning, text).remedy("measure its capability again"));
     }
     if knee.reason == KneeReason::NotReached {
         return None;
@@ -158,18 +158,20 @@ pub fn knee(case: &Case) -> Option<Finding> {
         );
         return Some(
             new(Weight::Warning, text)
-                .remedy("look for others on the storage, then measure its capability anew"),
+                .remedy("look for others on the storage, then measure its capability again"),
         );
     }
-    if reached > KNEE_BEYOND * knee.high.max(knee.outstanding) {
+    // The knee is where latency begins to grow with N; the rate may still grow up to the point of full rate.
+    let full_at = f64::from(knee.outstanding_full);
+    if reached > KNEE_BEYOND * knee.high.max(knee.outstanding).max(full_at) {
         let text = format!(
-            "{} outstanding are far beyond the measured knee at {}: more of them only wait longer.",
+            "{} outstanding, where {} gave 95 % of the highest measured rate (knee at {}): more of them mostly wait longer.",
             words::rate(reached),
+            words::rate(full_at),
             words::rate(knee.outstanding)
         );
-        return Some(
-            new(Weight::Note, text).remedy("fewer outstanding I/Os give the same rate at less latency"),
-        );
+        let remedy = "fewer outstanding I/Os give nearly the same rate at less latency";
+        return Some(new(Weight::Note, text).remedy(remedy));
     }
     let text = format!(
         "{} of the {measured} measured of this storage, {} outstanding with its knee at {}.",
