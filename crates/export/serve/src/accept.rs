@@ -7,7 +7,7 @@
 
 use crate::access::{Access, Rules};
 use crate::connections::{Class, Connections};
-use crate::encoding::{accepts_gzip, compress};
+use crate::encoding::{BoxError, accepts_gzip, compress};
 use crate::pace::{PATIENCE, Paced, PacedBody, Shared};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Bytes, Incoming};
@@ -46,8 +46,8 @@ struct Server<F> {
 pub(crate) async fn accept<F, A, B>(listener: TcpListener, access: Access, answer: F) -> io::Result<()>
 where
     F: Fn(Request<Incoming>) -> A + Send + Sync + 'static,
-    A: Future<Output = Response<B>> + Send,
-    B: Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static,
+    A: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
 {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let server = Arc::new(Server { access, connections: Connections::default(), answer });
@@ -87,8 +87,8 @@ impl<F> Drop for Place<F> {
 async fn serve<F, A, B>(stream: TcpStream, place: Place<F>)
 where
     F: Fn(Request<Incoming>) -> A + Send + Sync + 'static,
-    A: Future<Output = Response<B>> + Send,
-    B: Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static,
+    A: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
 {
     let pace = Shared::new();
     let rules = place.server.access.rules();
@@ -124,7 +124,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
     F: Fn(Request<Incoming>) -> A,
     A: Future<Output = Response<B>>,
-    B: Body<Data = Bytes, Error = Infallible> + Unpin + 'static,
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin + 'static,
 {
     let pace = paced.pace.clone();
     let service = service_fn(|request| {
@@ -147,7 +147,7 @@ async fn respond<F, A, B>(request: Request<Incoming>, place: &Place<F>, pace: &S
 where
     F: Fn(Request<Incoming>) -> A,
     A: Future<Output = Response<B>>,
-    B: Body<Data = Bytes, Error = Infallible>,
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
     let server = &place.server;
     let rules = server.access.rules();

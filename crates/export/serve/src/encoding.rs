@@ -3,13 +3,15 @@
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_body_util::{BodyExt, Either, Full};
-use hyper::Response;
 use hyper::body::{Body, Bytes};
 use hyper::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, VARY,
 };
-use std::convert::Infallible;
+use hyper::{Response, StatusCode};
 use std::io::Write;
+
+/// Why a body cannot be made.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A shorter answer fits one packet as it is.
 const BYTES_MIN: u64 = 1 << 10;
@@ -37,14 +39,17 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
 /// Compresses the body of an answer. A stream has no length, and is sent as it comes.
 pub(crate) async fn compress<B>(response: Response<B>) -> Response<Either<B, Full<Bytes>>>
 where
-    B: Body<Data = Bytes, Error = Infallible>,
+    B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
     let has_length = response.body().size_hint().exact().is_some_and(|bytes| bytes >= BYTES_MIN);
     if !has_length || !is_compressible(response.headers()) {
         return response.map(Either::Left);
     }
     let (mut head, body) = response.into_parts();
-    let Ok(body) = body.collect().await;
+    let Ok(body) = body.collect().await else {
+        head.status = StatusCode::INTERNAL_SERVER_ERROR;
+        return Response::from_parts(head, Either::Right(Full::default()));
+    };
     let body = body.to_bytes();
     let compressed = match body.len() > BYTES_HERE_MAX {
         false => gzip(&body),
