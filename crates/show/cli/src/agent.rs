@@ -2,6 +2,7 @@ mod config;
 mod notifications;
 mod sources;
 
+use crate::listening::{AccessArgs, Listening};
 use crate::service_log::log;
 use ::agent::{Agent, Event};
 use config::Config;
@@ -35,6 +36,8 @@ pub struct AgentArgs {
     /// Answer Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Between two judgements [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     every: Option<Duration>,
@@ -76,6 +79,7 @@ const NAP: Duration = Duration::from_millis(50);
 /// `headroom agent`.
 pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let mut config = Config::read(args)?;
+    let listening = Listening::new(config.listen, config.access.clone(), "--listen ADDRESS:PORT")?;
     if args.check_config {
         let sources: Vec<String> = config.sources.iter().map(ToString::to_string).collect();
         out.answer(
@@ -90,12 +94,8 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let path = kept::open_to_write(history)?.path().to_owned();
     interrupt::install_for_service();
     let state = Arc::new(Mutex::new(AgentState::default()));
-    if let Some(address) = config.listen {
-        let bound = serve::metrics(address, state.clone()).map_err(|error| {
-            Failure::new(format_args!("cannot answer at {address}: {error}"))
-                .with_remedy("another port, or end who listens there")
-        })?;
-        log(6, &format!("metrics at http://{bound}/metrics"));
+    if let Some(listening) = listening {
+        listening.serve(state.clone())?;
     }
     let began = Instant::now();
     let mut tally = Tally::default();
@@ -180,8 +180,8 @@ fn read_again(args: &AgentArgs, before: Config) -> Config {
     match Config::read(args) {
         Ok(config) => {
             log(6, "the configuration was read again");
-            if config.listen != before.listen {
-                log(4, "another address to listen on counts from the next start");
+            if (config.listen, &config.access) != (before.listen, &before.access) {
+                log(4, "changes of the address and of its access count from the next start");
             }
             config
         }

@@ -21,6 +21,10 @@ pub const DEFAULT_PATH: &str = "/etc/headroom/agent.toml";
 struct Written {
     sources: Vec<String>,
     listen: Option<SocketAddr>,
+    web_config: Option<PathBuf>,
+    bearer_token_file: Option<PathBuf>,
+    host_name: Vec<String>,
+    listen_without_authentication: bool,
     every: Option<String>,
     window: Option<String>,
     open_after: Option<String>,
@@ -37,6 +41,7 @@ pub struct Config {
     /// Empty: those that are found on this host.
     pub sources: Vec<SourceName>,
     pub listen: Option<SocketAddr>,
+    pub access: serve::Settings,
     pub settings: agent::Settings,
     pub receivers: Vec<Receiver>,
 }
@@ -57,7 +62,7 @@ impl Config {
     pub fn read(args: &AgentArgs) -> Result<Config, Failure> {
         let named = args.config.as_deref();
         let path = named.unwrap_or(Path::new(DEFAULT_PATH));
-        let written = match named {
+        let mut written = match named {
             None if !path.exists() => Written::default(),
             _ => parse(path)?,
         };
@@ -109,7 +114,18 @@ impl Config {
             &written.webhook,
             &written.on_incident,
         )?);
-        Ok(Config { sources, listen: args.listen.or(written.listen), settings, receivers })
+        let access = access(args.access.settings(), &mut written);
+        Ok(Config { sources, listen: args.listen.or(written.listen), access, settings, receivers })
+    }
+}
+
+/// What the arguments do not say is as in the file.
+fn access(given: serve::Settings, written: &mut Written) -> serve::Settings {
+    serve::Settings {
+        web_config: given.web_config.or(written.web_config.take()),
+        bearer_token_file: given.bearer_token_file.or(written.bearer_token_file.take()),
+        host_names: [given.host_names, std::mem::take(&mut written.host_name)].concat(),
+        without_authentication: given.without_authentication || written.listen_without_authentication,
     }
 }
 
