@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 use terminal::{Done, FINE, Failure, Output, kept, no_answer};
-use workload::{PhaseResult, RunResult, format_bytes, format_ns};
+use workload::{LatencyFigures, PhaseResult, RunResult, format_bytes, format_ns};
 
 /// Arguments of `headroom import`.
 #[derive(clap::Args)]
@@ -346,12 +346,6 @@ fn table(items: &[Item], dry_run: bool) -> String {
 }
 
 fn row(run: String, result: &RunResult) -> [String; 9] {
-    // The slower of both directions, so that no percentile is made up by putting two together.
-    let histogram = result.latency();
-    let p99_ns = match histogram.count() {
-        0 => [&result.read, &result.write].iter().filter_map(|side| side.percentile_ns(99.0)).max(),
-        _ => histogram.percentile_ns(99.0),
-    };
     let ns = |ns: Option<f64>| ns.map_or("not known".to_owned(), format_ns);
     [
         run,
@@ -361,9 +355,19 @@ fn row(run: String, result: &RunResult) -> [String; 9] {
         format!("{:.0}", result.iops()),
         format!("{:.1}", result.mib_per_s()),
         ns(result.mean_latency_ns()),
-        ns(p99_ns.map(|ns| ns as f64)),
+        p99(result),
         result.tool.clone().unwrap_or_default(),
     ]
+}
+
+/// Of reads and writes together. Where the tool reported it of each alone, both: that of all lies between them.
+fn p99(result: &RunResult) -> String {
+    let of = |latency: LatencyFigures| latency.percentile_ns(99.0).map(|ns| format_ns(ns as f64));
+    match (of(result.total_latency()), of(result.read_latency()), of(result.write_latency())) {
+        (Some(both), ..) => both,
+        (None, Some(read), Some(write)) => format!("{read} reads, {write} writes"),
+        _ => "not known".into(),
+    }
 }
 
 fn summary(items: &[Item], dry_run: bool) -> String {
