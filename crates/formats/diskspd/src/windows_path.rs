@@ -1,5 +1,5 @@
-//! Targets that are paths of Windows. On Linux `E:\test.dat` is the name of a file in the current directory, which nobody
-//! who pastes a command line means: such a target is placed in a directory that the user names, or refused.
+//! Targets that are paths of Windows. On Linux `E:\test.dat` would be a file of that name in the current directory: such a
+//! target is placed in a directory that the user names, or refused.
 
 use crate::profile::Profile;
 use crate::usage::UsageError;

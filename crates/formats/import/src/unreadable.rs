@@ -50,11 +50,13 @@ pub(crate) fn binary_counter_log() -> ImportError {
 pub(crate) fn is_binary_counter_log(bytes: &[u8]) -> bool {
     const GUID: [u8; 16] =
         [0xb3, 0x3b, 0x3f, 0x93, 0x3e, 0x94, 0x0d, 0x49, 0x9c, 0xed, 0x3c, 0xbb, 0x14, 0xc1, 0x44, 0x79];
+    const MARK: &[u8] = b"(PDH-BIN";
     // The first records name it; a text would have to contain the GUID's bytes, which are no UTF-8.
     const SEARCHED_BYTES: usize = 1 << 20;
     let start = &bytes[..bytes.len().min(SEARCHED_BYTES)];
-    start.windows(16).take(64).any(|window| window.starts_with(b"(PDH-BIN"))
-        || start.windows(GUID.len()).any(|window| window == GUID)
+    let starts_with_mark = start[..start.len().min(64)].windows(MARK.len()).any(|window| window == MARK);
+    let mut places = start.iter().enumerate().filter(|(_, byte)| **byte == GUID[0]);
+    starts_with_mark || places.any(|(at, _)| start[at..].starts_with(&GUID))
 }
 
 #[cfg(test)]

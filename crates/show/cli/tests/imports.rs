@@ -301,7 +301,8 @@ fn latencies_that_a_tool_reported_are_shown_charted_and_compared() {
         assert!(output.status.success(), "{kind}: {}", text(&output));
         let drawn = std::fs::read_to_string(&svg).unwrap();
         assert!(drawn.contains(if kind == "percentiles" { "as another tool reported them" } else { "p99" }));
-        assert!(drawn.matches("<circle").count() > 8, "{kind}: the points are drawn");
+        let points = drawn.matches("<circle").count();
+        assert!(points >= if kind == "percentiles" { 12 } else { 6 }, "{kind}: {points} points are drawn");
     }
     let refused = text(&place.run(&["chart", "1", "--kind", "histogram", "--out", svg.to_str().unwrap()]));
     assert!(refused.contains("but no histogram"), "{refused}");

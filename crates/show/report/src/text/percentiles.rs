@@ -2,6 +2,7 @@
 
 use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
+use super::wrap::clean;
 use crate::number;
 use findings::ladder::{LADDER, Rung};
 use std::borrow::Cow;
@@ -77,9 +78,11 @@ pub(super) fn percentiles(result: &RunResult, style: &Style) -> Vec<String> {
         lines.push("  * fewer than ten I/Os took longer: little more than the maximum".into());
     }
     if columns.iter().any(|(_, latencies)| latencies.histogram().is_none()) {
-        lines.push(
-            "  as another tool reported them; a percentile of reads and writes follows from neither".into(),
-        );
+        let tool = clean(result.tool.as_deref().unwrap_or("another tool"));
+        let total = columns.iter().find(|(title, _)| *title == "total");
+        let lacks_total = total.is_some_and(|(_, both)| both.percentile_ns(50.0).is_none());
+        let lacking = if lacks_total { "; it reported none of reads and writes together" } else { "" };
+        lines.push(format!("  as {tool} reported them{lacking}"));
     }
     if result.response.is_some() {
         lines.push("  response: from when an I/O was due, as users wait; the others from submission".into());
