@@ -2,7 +2,7 @@
 //! values out.
 //!
 //! ```text
-//! bytes ── decode ── text ── Format::detect ─┬─ diskspd text   2.0.17 to 2.2, several in one file
+//! bytes ── decode ── text ── Format::detect ─┬─ diskspd text   2.0.15 to 2.2, several in one file
 //!                                            ├─ diskspd XML    with its profile
 //!                                            ├─ fio JSON       normal and json+, messages in between
 //!                                            └─ traces         blkparse's text, Headroom's CSV and JSON lines

@@ -45,7 +45,7 @@ pub fn percentile_jump(case: &Case) -> Option<Finding> {
         return None;
     }
     let steps = case.latencies().filter_map(|(name, latency)| {
-        (latency.count() >= IOS_MIN).then_some(())?;
+        (latency.count() >= IOS_MIN && latency.has_percentiles()).then_some(())?;
         let step = largest_step(&latency)?;
         Some((name, latency, step))
     });

@@ -17,8 +17,9 @@ pub fn percentiles(case: &Case) -> Option<Finding> {
     // The direction with the fewest I/Os decides: its column is the first to run out.
     let (name, latency) = case.latencies().min_by_key(|(_, latency)| latency.count())?;
     let count = latency.count();
-    if count == 0 {
-        let text = format!("The result carries no latencies of its {name}s: percentiles cannot be checked.");
+    if !latency.has_percentiles() {
+        let text =
+            format!("The result carries no percentiles of its {name} latencies: they cannot be checked.");
         return Some(Finding::new(FindingKind::Percentiles, Weight::Note, text));
     }
     let last = last_that_stands(count);

@@ -41,6 +41,16 @@ impl<'a> LatencyFigures<'a> {
         }
     }
 
+    /// Whether any percentile between the shortest and the longest is known.
+    pub fn has_percentiles(&self) -> bool {
+        match self {
+            LatencyFigures::Counted(histogram) => histogram.count() > 0,
+            LatencyFigures::Reported(reported) => {
+                reported.percentiles.iter().any(|(percent, _)| *percent > 0.0 && *percent < 100.0)
+            }
+        }
+    }
+
     /// Mean in nanoseconds; `None` where it is not known.
     pub fn mean_ns(&self) -> Option<f64> {
         match self {

@@ -309,7 +309,7 @@ fn latencies_that_a_tool_reported_are_shown_charted_and_compared() {
     let page = place.0.path().join("p.html");
     assert!(place.run(&["chart", "1", "--out", page.to_str().unwrap()]).status.success());
     let page = std::fs::read_to_string(&page).unwrap();
-    assert!(page.contains("6.33 ms at p99") && !page.contains("no I/O completed"));
+    assert!(page.contains("6.33\u{a0}ms at p99") && !page.contains("no I/O completed"));
 
     let compared = text(&place.run(&["compare", "2", "3"]));
     assert!(compared.contains("p99 of reads") && compared.contains("3.06 ms"), "{compared}");
