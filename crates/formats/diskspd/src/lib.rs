@@ -21,4 +21,5 @@ pub mod report;
 pub mod rules;
 pub mod unsupported;
 pub mod usage;
+pub mod windows_path;
 mod xml;

@@ -57,6 +57,7 @@ What is told
   -Xprofile.xml   take all this from a profile; -d -W -C -z -v -R stand beside it, targets fill *1, *2 ..
 Ours
   --destroy-data PATH   write over this target, which headroom did not make: its content is lost
+  --target DIRECTORY    place files of Windows paths (E:\\x.dat) there; such paths are refused without
   --format 2.0.17       the text of that version     --json  the result as headroom run has it
   --ignore-unsupported  run without the flags that mean nothing on Linux: -x -ft -Sr -Nn -Ni -e.. -y..
 ";

@@ -1,11 +1,15 @@
+use crate::unreadable::{binary_counter_log, is_binary_counter_log};
 use crate::{ImportError, Note};
 
 /// The text of a file: UTF-8, UTF-16 with its mark as PowerShell's `>` writes it or without as some `bcp -w` do, or
 /// UTF-16 that was appended to other text (`>>`), which shows as zero bytes.
 ///
 /// # Errors
-/// Where UTF-16 ends within a character.
+/// Where UTF-16 ends within a character, and where the bytes are a binary counter log.
 pub fn decode(bytes: &[u8]) -> Result<(String, Vec<Note>), ImportError> {
+    if is_binary_counter_log(bytes) {
+        return Err(binary_counter_log());
+    }
     match bytes {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),

@@ -2,7 +2,7 @@
 //! values out.
 //!
 //! ```text
-//! bytes ── decode ── text ── Format::detect ─┬─ diskspd text   2.0.17 to 2.2, several in one file
+//! bytes ── decode ── text ── Format::detect ─┬─ diskspd text   2.0.15 to 2.2, several in one file
 //!                                            ├─ diskspd XML    with its profile
 //!                                            ├─ fio JSON       normal and json+, messages in between
 //!                                            └─ traces         blkparse's text, Headroom's CSV and JSON lines
@@ -27,6 +27,7 @@ mod error;
 mod fio;
 mod summary;
 mod trace;
+mod unreadable;
 
 pub use bench_fio::{BenchName, bench_fio};
 pub use counters::{
@@ -45,13 +46,7 @@ pub use trace::trace;
 pub fn read(text: &str, format: Option<Format>) -> Result<Imported, ImportError> {
     let format = match format {
         Some(format) => format,
-        None => Format::detect(text).ok_or_else(|| {
-            ImportError::new("this is no output of diskspd or fio, and no history of counters that is known")
-                .remedy(
-                    "give diskspd's text or XML, fio's JSON, or one of the tables of docs/import.md as CSV; \
-                     --as FORMAT names the format",
-                )
-        })?,
+        None => Format::detect(text).ok_or_else(|| unreadable::explain(text))?,
     };
     let documents = match format {
         Format::DiskspdText => diskspd::text::read(text)?,

@@ -60,7 +60,7 @@ impl Point {
 
     /// A run as a point, with the precision and steadiness of its throughput.
     pub fn new(result: &RunResult, iops_half_width: f64, steady: bool) -> Point {
-        let latencies = result.latency();
+        let latencies = result.total_latency();
         Point {
             outstanding: result.workload.outstanding_total(),
             iops: result.iops(),
@@ -68,10 +68,7 @@ impl Point {
             mib_per_s: result.mib_per_s(),
             latency_ns: latencies.mean_ns().unwrap_or(0.0),
             latency_ns_p50: latencies.percentile_ns(50.0).unwrap_or(0),
-            latency_ns_p99: latencies
-                .supports_percentile(99.0)
-                .then(|| latencies.percentile_ns(99.0))
-                .flatten(),
+            latency_ns_p99: latencies.supported_percentile_ns(99.0),
             latency_ns_max: latencies.max_ns().unwrap_or(0),
             outstanding_measured: result.outstanding(),
             ios: result.ios(),
@@ -80,7 +77,7 @@ impl Point {
             steady,
             cpu_ns_per_io: result.cpu_ns_per_io().unwrap_or(0.0),
             client_busy: result.thread_busy_max(),
-            humps: humps(&latencies),
+            humps: latencies.histogram().and_then(humps),
         }
     }
 }

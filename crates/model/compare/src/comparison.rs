@@ -60,7 +60,8 @@ pub enum Verdict {
     CannotTell,
 }
 
-/// A difference in percent of A, and its 95 % interval.
+/// A difference in percent of A, and the 95 % interval that the verdict follows from: corrected for the number of figures
+/// (Holm) unless the verdict is that there is no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// 100 x (B / A - 1).
@@ -279,8 +280,9 @@ fn row(candidate: &Candidate, p_corrected: Option<f64>, rules: &Rules) -> Row {
         (_, _, Ok(evidence)) => evidence,
     };
     let percent = |ln: f64| ln.is_finite().then(|| 100.0 * (ln.exp() - 1.0));
-    let (low, high) = evidence.interval(rules.confidence());
     let p_corrected = p_corrected.unwrap_or(1.0);
+    let ln_margin = margin.ln_1p();
+    let (verdict, (low, high)) = decide(evidence, p_corrected, ln_margin, candidate.higher_is_faster, rules);
     row.percent = percent(evidence.ln_ratio());
     row.difference = Some(Difference {
         percent: percent(evidence.ln_ratio()).unwrap_or(0.0),
@@ -293,20 +295,38 @@ fn row(candidate: &Candidate, p_corrected: Option<f64>, rules: &Rules) -> Row {
         row.not_compared = Some("described, not judged".into());
         return row;
     }
-    let ln_margin = margin.ln_1p();
-    row.verdict = if low >= -ln_margin && high <= ln_margin {
-        Verdict::NoDifference
-    } else if p_corrected <= rules.error_max() && evidence.agrees() && (low > 0.0 || high < 0.0) {
-        if (evidence.ln_ratio() > 0.0) == candidate.higher_is_faster {
-            Verdict::Faster
-        } else {
-            Verdict::Slower
-        }
-    } else {
+    row.verdict = verdict;
+    if verdict == Verdict::CannotTell {
         row.more = evidence.missing(1.0 - rules.error_max(), ln_margin);
-        Verdict::CannotTell
-    };
+    }
     row
+}
+
+/// The verdict on a figure, and the interval of the logarithm of b / a that it follows from: one without zero where there
+/// is a difference, within the margin where there is none that matters.
+fn decide(
+    evidence: &Evidence,
+    p_corrected: f64,
+    ln_margin: f64,
+    higher_is_faster: bool,
+    rules: &Rules,
+) -> (Verdict, (f64, f64)) {
+    let alone = evidence.interval(rules.confidence());
+    if alone.0 >= -ln_margin && alone.1 <= ln_margin {
+        return (Verdict::NoDifference, alone);
+    }
+    // Among several figures each has to hold at Holm's level: p <= level exactly where p_corrected <= error_max.
+    let p = evidence.p();
+    let level =
+        if p > 0.0 && p_corrected > 0.0 { rules.error_max() * p / p_corrected } else { rules.error_max() };
+    let (low, high) = evidence.interval(1.0 - level.min(1.0 - rules.confidence()));
+    let excludes_zero = low > 0.0 || high < 0.0;
+    if p_corrected <= rules.error_max() && evidence.agrees() && excludes_zero {
+        let is_faster = (evidence.ln_ratio() > 0.0) == higher_is_faster;
+        return (if is_faster { Verdict::Faster } else { Verdict::Slower }, (low, high));
+    }
+    // No difference stays possible also where only the test by order says so.
+    (Verdict::CannotTell, (low.min(0.0), high.max(0.0)))
 }
 
 /// The answer of the headline figures together.
@@ -349,5 +369,27 @@ mod tests {
                 (found, expected) => assert_eq!(*found, expected),
             }
         }
+    }
+
+    #[test]
+    fn an_interval_contains_no_difference_where_the_verdict_cannot_tell_and_only_there() {
+        // Ratios of five pairs: one that is clear, one that is so alone but not among twenty figures, one that is not.
+        let figure = |ratios: [f64; 5]| {
+            let evidence = Evidence::from_ratios(&ratios, crate::evidence::Design::Pairs);
+            let candidate = Candidate::new(Measure::Iops, "IOPS".into(), &Rules::default());
+            Candidate { a: Ok(100.0), b: Ok(110.0), evidence, ..candidate }
+        };
+        let mut candidates = vec![figure([0.10, 0.11, 0.09, 0.10, 0.105])];
+        candidates.push(figure([0.05, 0.12, 0.20, 0.09, 0.14]));
+        candidates.extend((0..18).map(|_| figure([0.10, -0.09, 0.05, -0.04, 0.01])));
+        let rows = judge(&candidates, &Rules::default());
+        for row in &rows {
+            let difference = row.difference.unwrap();
+            let (low, high) = (difference.percent_low.unwrap(), difference.percent_high.unwrap());
+            let excludes = low > 0.0 || high < 0.0;
+            assert_eq!(excludes, row.verdict != Verdict::CannotTell, "{row:?}");
+        }
+        assert_eq!((rows[0].verdict, rows[1].verdict), (Verdict::Faster, Verdict::CannotTell));
+        assert!(rows[1].difference.unwrap().p < 0.05, "alone it would be clear");
     }
 }

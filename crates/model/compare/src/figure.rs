@@ -1,8 +1,7 @@
 use serde::{Deserialize, Serialize};
 use statistics::{SAMPLES_ABOVE_MIN, supports_percentile};
-use std::borrow::Cow;
 use std::fmt;
-use workload::{Direction, LatencyHistogram, RunResult};
+use workload::{Direction, LatencyFigures, RunResult};
 
 /// What of a result is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -124,15 +123,15 @@ impl Measure {
 const TAIL_MARGIN: f64 = 5.0;
 
 impl Operations {
-    /// The latencies of those operations; `None` where none were done.
-    pub(crate) fn latency(self, run: &RunResult) -> Option<Cow<'_, LatencyHistogram>> {
+    /// The latencies of those operations; `None` where none were done, or none are known.
+    pub(crate) fn latency(self, run: &RunResult) -> Option<LatencyFigures<'_>> {
         let found = match self {
-            Operations::All => Cow::Owned(run.latency()),
-            Operations::Reads => Cow::Borrowed(&run.read.latency),
-            Operations::Writes => Cow::Borrowed(&run.write.latency),
-            Operations::Syncs => Cow::Borrowed(&run.sync.latency),
-            Operations::ReadResponses => Cow::Borrowed(&run.response.as_ref()?.read),
-            Operations::WriteResponses => Cow::Borrowed(&run.response.as_ref()?.write),
+            Operations::All => run.total_latency(),
+            Operations::Reads => run.read_latency(),
+            Operations::Writes => run.write_latency(),
+            Operations::Syncs => run.sync_latency(),
+            Operations::ReadResponses => LatencyFigures::from(&run.response.as_ref()?.read),
+            Operations::WriteResponses => LatencyFigures::from(&run.response.as_ref()?.write),
         };
         (found.count() > 0).then_some(found)
     }
@@ -159,18 +158,25 @@ impl Figure {
             Measure::Iops => count as f64 / run.elapsed_s(),
             Measure::Throughput => bytes as f64 / run.elapsed_s() / (1024.0 * 1024.0),
             measure => {
-                let latency =
-                    self.operations.latency(run).ok_or_else(|| format!("no {}", self.operations))?;
+                let latency = self.operations.latency(run).ok_or_else(|| self.missing(count))?;
                 self.enough(latency.count())?;
                 let ns = match measure.percent() {
                     Some(percent) => latency.percentile_ns(percent).map(|ns| ns as f64),
                     None if measure == Measure::Max => latency.max_ns().map(|ns| ns as f64),
                     None => latency.mean_ns(),
                 };
-                ns.ok_or_else(|| format!("no {}", self.operations))?
+                ns.ok_or_else(|| self.missing(count))?
             }
         };
         if value > 0.0 && value.is_finite() { Ok(value) } else { Err(format!("no {}", self.operations)) }
+    }
+
+    /// Why a run with `count` of the operations has no such latency.
+    fn missing(self, count: u64) -> String {
+        match count {
+            0 => format!("no {}", self.operations),
+            _ => "the other tool did not report it".into(),
+        }
     }
 
     /// Refuses a percentile with too few operations above it.

@@ -83,6 +83,8 @@ impl<'a> SliceSeries<'a> {
         let error = MeanError { error: error.error / ratio, ..error };
         if error.error.is_finite() {
             Ok(Estimate { value, error, ranks: None })
+        } else if figure.measure == Measure::Mean && sum == 0.0 {
+            Err("its series keeps no latencies".into())
         } else {
             Err(format!("no {}", figure.operations))
         }

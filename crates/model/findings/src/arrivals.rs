@@ -68,10 +68,10 @@ pub fn rate(case: &Case) -> Option<Finding> {
 pub fn late_generator(case: &Case) -> Option<Finding> {
     let waited = waited(case)?;
     let late_ns = case.result.response.as_ref()?.late_ns_max as f64;
-    let standing = LADDER.iter().filter(|rung| rung.percent >= 50.0 && rung.stands(&waited));
+    let standing = LADDER.iter().filter(|rung| rung.percent >= 50.0 && rung.stands(waited.count()));
     let suspect = standing.clone().find(|rung| {
-        let of = |latencies: &LatencyHistogram| latencies.percentile_ns(rung.percent).unwrap_or(0) as f64;
-        let (service, extra) = (of(&case.latency), of(&waited) - of(&case.latency));
+        let service = case.latency.percentile_ns(rung.percent).unwrap_or(0) as f64;
+        let extra = waited.percentile_ns(rung.percent).unwrap_or(0) as f64 - service;
         extra > RESPONSE_EXTRA * service && late_ns >= LATE_EXPLAINS * extra
     });
     let new = |weight, text: String| {
@@ -111,9 +111,9 @@ pub fn response(case: &Case) -> Option<Finding> {
         Some((user, storage, user / storage.max(1.0)))
     };
     // Where it is worst among those that stand.
-    let rows = LADDER
-        .iter()
-        .filter(|rung| rung.percent >= 50.0 && rung.stands(&waited) && rung.stands(&case.latency));
+    let rows = LADDER.iter().filter(|rung| {
+        rung.percent >= 50.0 && rung.stands(waited.count()) && rung.stands(case.latency.count())
+    });
     let (rung, (user, storage, ratio)) = rows
         .filter_map(|rung| Some((rung, ratio_at(rung.percent)?)))
         .max_by(|a, b| a.1.2.total_cmp(&b.1.2))?;

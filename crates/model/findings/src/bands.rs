@@ -3,21 +3,21 @@
 use crate::case::Case;
 use crate::{Finding, FindingKind, Weight, words};
 use filestats::IoClass;
-use workload::{Durability, LatencyHistogram, Pattern, RunResult, Unit};
+use workload::{Durability, LatencyFigures, LatencyHistogram, Pattern, RunResult, Unit};
 
 /// What is graded: its name, class, mean latency.
 fn graded(result: &RunResult) -> Vec<(&'static str, IoClass, f64)> {
     let response = result.response.as_ref();
-    let pick = |service: &LatencyHistogram, waited: Option<&LatencyHistogram>| {
+    let pick = |service: LatencyFigures, waited: Option<&LatencyHistogram>| {
         // Of an open loop, what its users waited.
-        waited.filter(|waited| waited.count() > 0).unwrap_or(service).mean_ns()
+        waited.and_then(LatencyHistogram::mean_ns).or_else(|| service.mean_ns())
     };
     let log = is_log(result);
     let (writes, class) = if log { ("log writes", IoClass::LogWrite) } else { ("writes", IoClass::Write) };
     let all = [
-        ("reads", IoClass::Read, pick(&result.read.latency, response.map(|response| &response.read))),
-        (writes, class, pick(&result.write.latency, response.map(|response| &response.write))),
-        ("syncs", IoClass::LogWrite, result.sync.latency.mean_ns()),
+        ("reads", IoClass::Read, pick(result.read_latency(), response.map(|response| &response.read))),
+        (writes, class, pick(result.write_latency(), response.map(|response| &response.write))),
+        ("syncs", IoClass::LogWrite, result.sync_latency().mean_ns()),
     ];
     all.into_iter().filter_map(|(name, class, ns)| Some((name, class, ns?))).collect()
 }

@@ -1,25 +1,34 @@
 use crate::RunConditions;
 use crate::run_series::{RunSeries, is_paced};
-use workload::{Arrival, Caching, Direction, LatencyHistogram, RunResult};
+use workload::{Arrival, Caching, Direction, LatencyFigures, RunResult};
 
 /// A run with what several rules need of it.
 pub struct Case<'a> {
     pub result: &'a RunResult,
     pub conditions: &'a RunConditions,
     /// Reads and writes together.
-    pub latency: LatencyHistogram,
+    pub latency: LatencyFigures<'a>,
     pub series: RunSeries,
 }
 
 impl<'a> Case<'a> {
     pub fn new(result: &'a RunResult, conditions: &'a RunConditions) -> Case<'a> {
-        Case { result, conditions, latency: result.latency(), series: RunSeries::from_result(result) }
+        Case { result, conditions, latency: result.total_latency(), series: RunSeries::from_result(result) }
     }
 
     /// The directions in which I/Os completed, with their names.
     pub fn directions(&self) -> impl Iterator<Item = (&'static str, &'a Direction)> {
         let both = [("read", &self.result.read), ("write", &self.result.write)];
         both.into_iter().filter(|(_, direction)| direction.count > 0)
+    }
+
+    /// Latencies of the directions in which I/Os completed, with their names.
+    pub fn latencies(&self) -> impl Iterator<Item = (&'static str, LatencyFigures<'a>)> {
+        let both = [
+            ("read", self.result.read.count, self.result.read_latency()),
+            ("write", self.result.write.count, self.result.write_latency()),
+        ];
+        both.into_iter().filter(|(_, count, _)| *count > 0).map(|(name, _, latency)| (name, latency))
     }
 
     /// I/Os come at a rate of their own rather than as fast as the storage lets them.
@@ -52,7 +61,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Whether each counted I/O has its latency in the histograms: imported results may lack them.
+    /// Whether each counted I/O has its part in the latencies: imported results may lack them.
     pub fn has_latencies(&self) -> bool {
         let (ios, latencies) = (self.result.ios() as f64, self.latency.count() as f64);
         latencies > 0.0 && (ios - latencies).abs() <= 0.01 * ios

@@ -10,7 +10,7 @@ use crate::limits::JUMP;
 use crate::{Finding, FindingKind, Weight, words};
 use capability::humps;
 use statistics::IOS_MIN;
-use workload::{Durability, LatencyHistogram, Unit};
+use workload::{Durability, LatencyFigures, Unit};
 
 /// Two neighbouring rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,8 +26,8 @@ impl Step {
 }
 
 /// The pair that is farthest apart.
-fn largest_step(latencies: &LatencyHistogram) -> Option<Step> {
-    let standing = LADDER.iter().filter(|rung| rung.stands(latencies));
+fn largest_step(latencies: &LatencyFigures) -> Option<Step> {
+    let standing = LADDER.iter().filter(|rung| rung.stands(latencies.count()));
     let mut rows: Vec<(&'static str, f64, u64)> = Vec::new();
     rows.push(("min", 0.0, latencies.min_ns()?));
     rows.extend(
@@ -44,14 +44,15 @@ pub fn percentile_jump(case: &Case) -> Option<Finding> {
     if case.result.ios() < IOS_MIN {
         return None;
     }
-    let steps = case.directions().filter_map(|(name, direction)| {
-        (direction.latency.count() >= IOS_MIN).then_some(())?;
-        Some((name, direction, largest_step(&direction.latency)?))
+    let steps = case.latencies().filter_map(|(name, latency)| {
+        (latency.count() >= IOS_MIN && latency.has_percentiles()).then_some(())?;
+        let step = largest_step(&latency)?;
+        Some((name, latency, step))
     });
-    let (name, direction, step) = steps.max_by(|a, b| a.2.ratio().total_cmp(&b.2.ratio()))?;
+    let (name, latency, step) = steps.max_by(|a, b| a.2.ratio().total_cmp(&b.2.ratio()))?;
     let Step { below: (below, percent, below_ns), above: (above, _, above_ns) } = step;
-    let max_ns = direction.latency.max_ns()?;
-    let beyond = direction.latency.count() as f64 * (1.0 - percent / 100.0);
+    let max_ns = latency.max_ns()?;
+    let beyond = latency.count() as f64 * (1.0 - percent / 100.0);
     let label = |name: &str| match name {
         "min" => "the minimum".into(),
         "max" => "the maximum".into(),
@@ -86,13 +87,13 @@ pub fn percentile_jump(case: &Case) -> Option<Finding> {
     let text = format!(
         "Latencies of {name}s jump {times} x, {between}{longest} ({} beyond): {}.",
         words::counted(beyond.ceil() as u64, name),
-        cause(case, name, &direction.latency, above)
+        cause(case, name, &latency, above)
     );
     Some(new(Weight::Note, text))
 }
 
 /// What such a jump usually is; a guess, and worded as one.
-fn cause(case: &Case, name: &str, latencies: &LatencyHistogram, above: &str) -> &'static str {
+fn cause(case: &Case, name: &str, latencies: &LatencyFigures, above: &str) -> &'static str {
     let durable = case.result.workload.shape.durability != Durability::Cached || case.result.sync.count > 0;
     if above == "max" || above == "25" {
         return "single I/Os, of which one run proves nothing";
@@ -100,7 +101,7 @@ fn cause(case: &Case, name: &str, latencies: &LatencyHistogram, above: &str) -> 
     if case.is_cpu_bound() {
         return "likely waits for the load threads' own CPU";
     }
-    if humps(latencies).is_some() {
+    if latencies.histogram().and_then(humps).is_some() {
         return if case.is_cached() {
             "two groups with nothing between, likely the page cache and the storage behind it"
         } else {

@@ -1,7 +1,5 @@
 //! The percentiles that are shown, and how many I/Os each needs.
 
-use workload::LatencyHistogram;
-
 /// A row of the table of percentiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rung {
@@ -35,15 +33,15 @@ const fn rung(name: &'static str, percent: f64, ios_needed: u64) -> Rung {
 }
 
 impl Rung {
-    /// Whether the histogram has at least ten I/Os above it.
-    pub fn stands(&self, latencies: &LatencyHistogram) -> bool {
-        latencies.count() >= self.ios_needed
+    /// Whether so many I/Os have at least ten above it.
+    pub fn stands(&self, ios: u64) -> bool {
+        ios >= self.ios_needed
     }
 }
 
 /// The highest percentile with ten I/Os above it; `None` with fewer than 14 I/Os.
-pub fn last_that_stands(latencies: &LatencyHistogram) -> Option<&'static Rung> {
-    LADDER.iter().rev().find(|rung| rung.stands(latencies))
+pub fn last_that_stands(ios: u64) -> Option<&'static Rung> {
+    LADDER.iter().rev().find(|rung| rung.stands(ios))
 }
 
 #[cfg(test)]
@@ -61,11 +59,7 @@ mod tests {
 
     #[test]
     fn the_last_percentile_that_stands_follows_the_count() {
-        let of = |ios: u64| {
-            let mut latencies = LatencyHistogram::new();
-            latencies.record_n(1_000, ios);
-            last_that_stands(&latencies).map(|rung| rung.name)
-        };
+        let of = |ios: u64| last_that_stands(ios).map(|rung| rung.name);
         assert_eq!([of(13), of(14), of(9_999), of(10_000)], [None, Some("25"), Some("99"), Some("99.9")]);
     }
 }

@@ -106,7 +106,7 @@ fn with_steady_figures(finding: Finding, case: &Case, window: &Window) -> Findin
         .fact("steady rate", tally.count as f64 / seconds, Unit::PerSecond)
         .fact("steady throughput", tally.bytes as f64 / seconds / 1_048_576.0, Unit::MibPerSecond)
         .fact("steady mean latency", tally.mean_ns().unwrap_or(f64::NAN), Unit::Ns);
-    for rung in LADDER.iter().filter(|rung| rung.percent >= 50.0 && rung.stands(&latencies)) {
+    for rung in LADDER.iter().filter(|rung| rung.percent >= 50.0 && rung.stands(latencies.count())) {
         let ns = latencies.percentile_ns(rung.percent).map_or(f64::NAN, |ns| ns as f64);
         finding = finding.fact(&format!("steady percentile {}", rung.name), ns, Unit::Ns);
     }

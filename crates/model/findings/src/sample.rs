@@ -15,17 +15,15 @@ pub fn percentiles(case: &Case) -> Option<Finding> {
         return None;
     }
     // The direction with the fewest I/Os decides: its column is the first to run out.
-    let (name, direction) = case.directions().min_by_key(|(_, direction)| direction.latency.count())?;
-    let count = direction.latency.count();
-    if count == 0 {
-        let text = format!(
-            "The result carries no distribution of its {name} latencies: percentiles cannot be checked."
-        );
+    let (name, latency) = case.latencies().min_by_key(|(_, latency)| latency.count())?;
+    let count = latency.count();
+    if !latency.has_percentiles() {
+        let text =
+            format!("The result carries no percentiles of its {name} latencies: they cannot be checked.");
         return Some(Finding::new(FindingKind::Percentiles, Weight::Note, text));
     }
-    let last = last_that_stands(&direction.latency);
-    let next: Vec<&Rung> =
-        LADDER.iter().filter(|rung| !rung.stands(&direction.latency)).take(PREDICTED).collect();
+    let last = last_that_stands(count);
+    let next: Vec<&Rung> = LADDER.iter().filter(|rung| !rung.stands(count)).take(PREDICTED).collect();
     let needed_ns = |rung: &Rung| case.result.elapsed_ns as f64 * rung.ios_needed as f64 / count as f64;
     let weight = match count {
         _ if !supports_percentile(count, 99.0) => Weight::Warning,

@@ -36,9 +36,11 @@ pub fn write_share(case: &Case) -> Option<Finding> {
 
 pub fn syncs(case: &Case) -> Option<Finding> {
     let (result, sync) = (case.result, &case.result.sync);
-    let mean_ns = sync.latency.mean_ns()?;
-    let threads = result.threads.len().max(1) as f64;
-    let share = sync.latency.sum_ns() as f64 / (result.elapsed_ns as f64 * threads);
+    let mean_ns = result.sync_latency().mean_ns()?;
+    // Another tool may report all threads as one.
+    let threads =
+        if result.threads.is_empty() { result.workload.threads as usize } else { result.threads.len() };
+    let share = mean_ns * sync.count as f64 / (result.elapsed_ns as f64 * threads.max(1) as f64);
     if !share.is_finite() {
         return None;
     }

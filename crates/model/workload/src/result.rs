@@ -1,3 +1,4 @@
+use crate::latency_figures::{Moments, reported_percentile};
 use crate::{DeviceFacts, Latencies, LatencyHistogram, Layout, Pool, Slice, Tally, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,9 +28,15 @@ pub struct Direction {
     pub latency: LatencyHistogram,
     /// Percentiles as another tool reported them, (percent, nanoseconds), rising; 0 and 100 are the shortest and
     /// the longest. Empty for runs of Headroom, which have a histogram. Where the other tool reported no
-    /// histogram, `latency` is empty, and the sums are in the run's series or threads.
+    /// histogram, `latency` is empty: see [`LatencyFigures`](crate::LatencyFigures).
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub percentiles: Vec<(f64, u64)>,
+    /// Mean latency as another tool reported it, nanoseconds.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub mean_ns: Option<f64>,
+    /// Standard deviation of the latency as another tool reported it, nanoseconds.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub deviation_ns: Option<f64>,
     /// Failed I/Os by errno; a short transfer counts as `EIO`, none at all as `ENODATA`.
     pub errors: BTreeMap<i32, u64>,
 }
@@ -129,6 +136,9 @@ pub struct RunResult {
     pub read: Direction,
     /// Writes.
     pub write: Direction,
+    /// Percentiles of reads and writes together as another tool reported them, in the form of [`Direction::percentiles`].
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub total_percentiles: Vec<(f64, u64)>,
     /// `fsync` and `fdatasync` calls, which move no bytes of their own.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub sync: Direction,
@@ -190,13 +200,19 @@ impl Direction {
     /// The latency that `percent` of the I/Os do not exceed: as another tool reported it, or by the histogram;
     /// `None` where neither says.
     pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
-        let reported = self.percentiles.iter().find(|(at, _)| (at - percent).abs() < 1e-9);
-        reported.map(|(_, ns)| *ns).or_else(|| self.latency.percentile_ns(percent))
+        reported_percentile(&self.percentiles, percent).or_else(|| self.latency.percentile_ns(percent))
     }
 
     /// Adds another thread's part. Of the percentiles that another tool reported only the ends can be merged.
     pub fn merge(&mut self, other: &Direction) {
         self.percentiles = merged_ends(self, other);
+        let moments = |of: &Direction| Moments::new(of.mean_ns, of.deviation_ns);
+        let both = match (self.count, other.count) {
+            (0, _) => moments(other),
+            (_, 0) => moments(self),
+            (ours, theirs) => moments(self).pooled(ours as f64, &moments(other), theirs as f64),
+        };
+        (self.mean_ns, self.deviation_ns) = (both.mean_ns, both.deviation_ns);
         self.count += other.count;
         self.bytes += other.bytes;
         self.latency.merge(&other.latency);
@@ -213,9 +229,7 @@ fn merged_ends(one: &Direction, other: &Direction) -> Vec<(f64, u64)> {
         (_, 0) => one.percentiles.clone(),
         _ => {
             let end = |percent: f64, pick: fn(u64, u64) -> u64| {
-                let reported = |direction: &Direction| {
-                    direction.percentiles.iter().find(|(at, _)| *at == percent).map(|(_, ns)| *ns)
-                };
+                let reported = |direction: &Direction| reported_percentile(&direction.percentiles, percent);
                 Some((percent, pick(reported(one)?, reported(other)?)))
             };
             end(0.0, u64::min).into_iter().chain(end(100.0, u64::max)).collect()
@@ -255,6 +269,7 @@ impl RunResult {
             interrupted: false,
             read: Direction::default(),
             write: Direction::default(),
+            total_percentiles: Vec::new(),
             sync: Direction::default(),
             response: None,
             verification: None,
@@ -324,14 +339,17 @@ impl RunResult {
         if self.elapsed_ns == 0 {
             return 0.0;
         }
-        let sum_ns = self.read.latency.sum_ns() as f64 + self.write.latency.sum_ns() as f64;
-        let sum_ns = if sum_ns > 0.0 { sum_ns } else { self.tally().stall_ns as f64 };
-        sum_ns / self.elapsed_ns as f64
+        self.stall_ns() / self.elapsed_ns as f64
+    }
+
+    /// [`Self::outstanding`]; `None` where another tool reported no latency, from which it follows.
+    pub fn outstanding_known(&self) -> Option<f64> {
+        (self.ios() == 0 || self.mean_latency_ns().is_some()).then(|| self.outstanding())
     }
 
     /// Mean latency of reads and writes; `None` without I/Os, and where another tool did not report it.
     pub fn mean_latency_ns(&self) -> Option<f64> {
-        self.latency().mean_ns().or_else(|| self.tally().mean_ns())
+        self.total_latency().mean_ns()
     }
 
     /// The sums that the series (or the threads, without one) keep.

@@ -4,7 +4,7 @@ use crate::number;
 use crate::words::capitalised;
 use std::fmt;
 use std::str::FromStr;
-use workload::{Arrival, LatencyHistogram, Pattern, RunResult, format_bytes};
+use workload::{Arrival, LatencyFigures, Pattern, RunResult, format_bytes};
 
 /// What differs between the runs of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,16 +140,15 @@ impl Measure {
         match self {
             Measure::Iops => Some(result.iops()),
             Measure::MibPerS => Some(result.mib_per_s()),
-            Measure::MeanLatency => result.latency().mean_ns(),
-            Measure::P99Latency => p99_ns(&result.latency()),
+            Measure::MeanLatency => result.mean_latency_ns(),
+            Measure::P99Latency => p99_ns(&result.total_latency()),
         }
     }
 }
 
-/// The 99th percentile, where enough I/Os completed for it.
-pub(crate) fn p99_ns(latency: &LatencyHistogram) -> Option<f64> {
-    let known = latency.supports_percentile(99.0);
-    known.then(|| latency.percentile_ns(99.0)).flatten().map(|ns| ns as f64)
+/// The 99th percentile, where it is known and enough I/Os completed for it.
+pub(crate) fn p99_ns(latency: &LatencyFigures) -> Option<f64> {
+    latency.supported_percentile_ns(99.0).map(|ns| ns as f64)
 }
 
 impl FromStr for Factor {

@@ -11,7 +11,7 @@ use crate::number;
 use crate::palette::Ink;
 use crate::plot::{Margins, Plot};
 use filestats::TracedOp;
-use picture::{Grid, Point, RANGES_A_DECADE};
+use picture::{FileOffsets, Grid, Point, RANGES_A_DECADE};
 use std::rc::Rc;
 
 const SIZE: Size = Size { width: 1040, height: 340 };
@@ -71,7 +71,8 @@ pub fn trace(picture: &TracePicture, labels: &TraceLabels) -> Chart {
         ));
     }
     let (end_s, first_ns) = (picture.elapsed_ns() as f64 / 1e9, picture.first_ns());
-    for (at, (path, grid)) in picture.offsets.iter().enumerate() {
+    for at in picture.busiest() {
+        let FileOffsets { path, grid: Some(grid), .. } = &picture.files[at] else { continue };
         let in_file = picture.points.iter().filter(|point| point.file == at);
         let shown = match scatter {
             true => Drawn::points(in_file, first_ns, |point| point.offset_bytes.map(|offset| offset as f64)),
@@ -84,7 +85,8 @@ pub fn trace(picture: &TracePicture, labels: &TraceLabels) -> Chart {
     let left_out = labels.files.saturating_sub(TracePicture::FILES_MAX);
     if left_out > 0 {
         chart.notes.push(format!(
-            "Places in {left_out} more files are not drawn; their latencies are, in the last chart."
+            "Places are drawn in the files with the most I/Os, not in {left_out} more; the latencies, in the last chart, \
+             are those of all."
         ));
     }
     let shown = match scatter {

@@ -13,6 +13,7 @@ use ::diskspd::profile::{Priority, ResultFormat};
 use ::diskspd::profile_xml;
 use ::diskspd::report::{self, Report, profile_text};
 use ::diskspd::usage::{USAGE, UsageError};
+use ::diskspd::windows_path;
 use load::RunOptions;
 use options::{Options, TextForm};
 use std::path::Path;
@@ -59,8 +60,15 @@ pub fn run(args: &DiskspdArgs, history: Option<&Path>, out: &mut Output) -> Done
         out.print_json();
     }
     let xml = read_xml(&asked.source)?;
-    let checked = check(&asked, xml.as_deref(), clock_seed(), options.ignore_unsupported)
+    let mut checked = check(&asked, xml.as_deref(), clock_seed(), options.ignore_unsupported)
         .map_err(|why| refused(why, &asked.source))?;
+    if let Some(directory) = &options.target {
+        for target in windows_path::place(&mut checked.profile, directory).map_err(wrong_usage)? {
+            out.warn(format_args!("'{}' is {} here", target.windows, target.here));
+        }
+    } else if !asked.common.profile_only {
+        windows_path::refuse(&checked.profile, &args.arguments).map_err(wrong_usage)?;
+    }
     warn(&checked, options.ignore_unsupported, out);
     let planned = to_plan(&checked.profile).map_err(wrong_usage)?;
     planned.notes.iter().for_each(|note| out.warn(note));

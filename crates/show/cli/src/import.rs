@@ -1,5 +1,6 @@
 mod captures;
 mod disks;
+mod report;
 
 use ::import::{CounterLog, Document, Format, ImportError, Note};
 use history::{History, ResultId};
@@ -8,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 use terminal::{Done, FINE, Failure, Output, kept, no_answer};
-use workload::{PhaseResult, RunResult, format_bytes, format_ns};
+use workload::{RunResult, format_bytes};
 
 /// Arguments of `headroom import`.
 #[derive(clap::Args)]
@@ -107,7 +108,7 @@ pub fn run(args: &ImportArgs, history: Option<&Path>, out: &mut Output) -> Done 
     }
     let imported = captures::keep(&mut logs, history.as_mut())?;
     let text = || {
-        let results = if items.is_empty() { String::new() } else { table(&items, args.dry_run) };
+        let results = if items.is_empty() { String::new() } else { report::table(&items, args.dry_run) };
         let disks = if args.csv { disks::csv(&logs) } else { disks::text(&logs) };
         let notes: String = logs.iter().map(log_notes).collect();
         match args.csv {
@@ -116,7 +117,7 @@ pub fn run(args: &ImportArgs, history: Option<&Path>, out: &mut Output) -> Done 
         }
     };
     let value = || {
-        let mut value = json(&items);
+        let mut value = report::json(&items);
         value["counters"] = captures::json(&imported).into();
         value["disks"] = disks::json(&logs).into();
         value["notes"] = logs
@@ -310,102 +311,6 @@ fn keep(item: &mut Item, again: bool, history: &mut History) -> Result<(), Failu
 
 fn results(document: &Document) -> impl Iterator<Item = &RunResult> {
     document.phases.iter().flat_map(|phase| &phase.results)
-}
-
-const HEADS: [&str; 9] = ["run", "target", "workload", "outstanding", "IOPS", "MiB/s", "mean", "p99", "tool"];
-
-fn table(items: &[Item], dry_run: bool) -> String {
-    let mut rows = vec![HEADS.map(str::to_owned)];
-    for item in items {
-        for (index, result) in results(&item.document).enumerate() {
-            let run = item.runs.get(index).map_or("-".to_owned(), ToString::to_string);
-            let run = if item.known { format!("{run} (known)") } else { run };
-            rows.push(row(run, result));
-        }
-    }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
-            // Numbers stand under each other by their ends.
-            let is_number = (3..8).contains(&column);
-            line.push_str(&if is_number { format!("{cell:>width$}  ") } else { format!("{cell:<width$}  ") });
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text.push('\n');
-    for item in items {
-        item.document.notes.iter().for_each(|note| text.push_str(&format!("note: {}: {note}\n", item.file)));
-    }
-    text.push_str(&summary(items, dry_run));
-    text
-}
-
-fn row(run: String, result: &RunResult) -> [String; 9] {
-    // The slower of both directions, so that no percentile is made up by putting two together.
-    let histogram = result.latency();
-    let p99_ns = match histogram.count() {
-        0 => [&result.read, &result.write].iter().filter_map(|side| side.percentile_ns(99.0)).max(),
-        _ => histogram.percentile_ns(99.0),
-    };
-    let ns = |ns: Option<f64>| ns.map_or("not known".to_owned(), format_ns);
-    [
-        run,
-        result.target.clone(),
-        result.workload.shape.to_string(),
-        format!("{} x {}", result.workload.threads, result.workload.outstanding),
-        format!("{:.0}", result.iops()),
-        format!("{:.1}", result.mib_per_s()),
-        ns(result.mean_latency_ns()),
-        ns(p99_ns.map(|ns| ns as f64)),
-        result.tool.clone().unwrap_or_default(),
-    ]
-}
-
-fn summary(items: &[Item], dry_run: bool) -> String {
-    let count = |known: bool| -> usize {
-        items.iter().filter(|item| item.known == known).map(|item| results(&item.document).count()).sum()
-    };
-    let runs = |n: usize| if n == 1 { "1 run".to_owned() } else { format!("{n} runs") };
-    let (new, known) = (count(false), count(true));
-    match (dry_run, known) {
-        (true, _) => format!("{} would be imported: nothing was kept (--dry-run)\n", runs(new)),
-        (false, 0) => format!("{} imported\n", runs(new)),
-        (false, _) => {
-            format!(
-                "{} imported; {} known from before (--again keeps them once more)\n",
-                runs(new),
-                runs(known)
-            )
-        }
-    }
-}
-
-fn json(items: &[Item]) -> serde_json::Value {
-    let phases = items.iter().flat_map(|item| &item.document.phases);
-    let phases: Vec<PhaseResult> = phases
-        .map(|phase| PhaseResult { name: phase.name.clone(), results: phase.results.clone() })
-        .collect();
-    let documents: Vec<serde_json::Value> = items
-        .iter()
-        .map(|item| {
-            serde_json::json!({
-                "file": item.file,
-                "line": item.document.line,
-                "format": item.format.to_string(),
-                "tool": item.document.tool,
-                "phases": item.document.phases.len(),
-                "runs": item.runs,
-                "known": item.known,
-                "notes": item.document.notes,
-            })
-        })
-        .collect();
-    serde_json::json!({"phases": phases, "imported": documents})
 }
 
 fn names(from: &[PathBuf]) -> String {

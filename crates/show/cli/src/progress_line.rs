@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 use workload::{Phase, format_ns};
 
-/// Follows one phase; its `Display` is the line: "oltp · 59,061 IOPS · 461.4 MiB/s · p50 413 us p99 3.15 ms max
-/// 37.0 ms · 32 outstanding".
+/// Follows one phase; its `Display` is the line: "oltp · 59061 IOPS · p50 413 us · p99 3.15 ms · max
+/// 37.0 ms · 461.4 MiB/s · 32 outstanding". The terminal leaves out parts from the end where the line is too long for it.
 pub struct ProgressLine {
     name: String,
     total: Duration,
@@ -53,13 +53,13 @@ impl fmt::Display for ProgressLine {
             RunStage::Verifying => return write!(f, " · {} blocks checked", live.ios),
         }
         let recent = &live.recent;
-        write!(f, " · {:.0} IOPS · {:.1} MiB/s", recent.iops(), recent.mib_per_s())?;
+        write!(f, " · {:.0} IOPS", recent.iops())?;
         if recent.ios > 0 {
             let [p50, p99, max] =
                 [recent.p50_ns, recent.p99_ns, recent.max_ns].map(|ns| format_ns(ns as f64));
-            write!(f, " · p50 {p50} p99 {p99} max {max}")?;
+            write!(f, " · p50 {p50} · p99 {p99} · max {max}")?;
         }
-        write!(f, " · {} outstanding", live.outstanding)
+        write!(f, " · {:.1} MiB/s · {} outstanding", recent.mib_per_s(), live.outstanding)
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
         line.update(&live);
         assert_eq!(
             line.to_string(),
-            "random read 8 KiB (warm-up) · 2000 IOPS · 15.6 MiB/s · p50 85.3 us p99 2.00 ms max 12.3 ms · 31 outstanding"
+            "random read 8 KiB (warm-up) · 2000 IOPS · p50 85.3 us · p99 2.00 ms · max 12.3 ms · 15.6 MiB/s · 31 outstanding"
         );
         assert_eq!(line.left(), Some(Duration::from_secs(40)));
         let counted = ProgressLine { ios_max: Some(44_000), ..line };

@@ -269,3 +269,57 @@ fn the_script_is_printed_for_a_database_of_the_users_choice() {
     assert_eq!(used, format!("USE [a]]b];\nGO\n\n{script}"));
     assert_eq!(place.run(&["capture-script", "oracle"]).status.code(), Some(2));
 }
+
+#[test]
+fn latencies_that_a_tool_reported_are_shown_charted_and_compared() {
+    let place = Place::new();
+    let fio = |name: &str, depth: u64, factor: f64| {
+        let mut value: Value =
+            serde_json::from_str(&std::fs::read_to_string(sample("fio_windows.json")).unwrap()).unwrap();
+        let job = &mut value["jobs"][0];
+        job["job options"]["iodepth"] = depth.to_string().into();
+        job["read"]["clat_ns"]["mean"] = (1_590_200.5 * factor).into();
+        job["read"]["clat_ns"]["percentile"]["99.000000"] = ((3_063_808.0 * factor) as u64).into();
+        place.file(name, value.to_string()).to_str().unwrap().to_owned()
+    };
+    let article = sample("diskspd_article.txt");
+    let files = [fio("a.json", 32, 1.0), fio("b.json", 16, 0.5), fio("c.json", 8, 0.25)];
+    let imported = text(&place.run(&["import", article.to_str().unwrap(), &files[0], &files[1], &files[2]]));
+    assert!(imported.contains("4 runs imported") && imported.contains("6.33 ms"), "p99 of all: {imported}");
+
+    let shown = text(&place.run(&["history", "show", "run", "1"]));
+    for figure in ["2.36 ms", "3.27 ms", "38.7 ms", "207 ms", "208 ms", "312 ms"] {
+        assert!(shown.contains(figure), "{figure}: {shown}");
+    }
+    assert!(!shown.contains("No latencies"), "{shown}");
+    let json = place.json(&["history", "show", "run", "1"]);
+    assert_eq!(json["total_percentiles"][6], serde_json::json!([99.0, 6_330_000]));
+
+    let svg = place.0.path().join("p.svg");
+    for (kind, runs) in [("percentiles", "1"), ("percentiles", "1-2"), ("load-curve", "2-4")] {
+        let output = place.run(&["chart", runs, "--kind", kind, "--out", svg.to_str().unwrap()]);
+        assert!(output.status.success(), "{kind}: {}", text(&output));
+        let drawn = std::fs::read_to_string(&svg).unwrap();
+        assert!(drawn.contains(if kind == "percentiles" { "as another tool reported them" } else { "p99" }));
+        let points = drawn.matches("<circle").count();
+        assert!(points >= if kind == "percentiles" { 12 } else { 6 }, "{kind}: {points} points are drawn");
+    }
+    let refused = text(&place.run(&["chart", "1", "--kind", "histogram", "--out", svg.to_str().unwrap()]));
+    assert!(refused.contains("but no histogram"), "{refused}");
+    let page = place.0.path().join("p.html");
+    assert!(place.run(&["chart", "1", "--out", page.to_str().unwrap()]).status.success());
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("6.33\u{a0}ms at p99") && !page.contains("no I/O completed"));
+
+    let compared = text(&place.run(&["compare", "2", "3"]));
+    assert!(compared.contains("p99 of reads") && compared.contains("3.06 ms"), "{compared}");
+    assert!(compared.contains("1.53 ms"), "{compared}");
+}
+
+#[test]
+fn a_binary_counter_log_is_named_with_the_program_that_converts_it() {
+    let place = Place::new();
+    let log = place.file("disks.blg", b"\0\x01(PDH-BIN 4.0)\0\0");
+    let refused = text(&place.run(&["import", log.to_str().unwrap()]));
+    assert!(refused.contains("relog LOG.blg -f csv -o LOG.csv"), "{refused}");
+}

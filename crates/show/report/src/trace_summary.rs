@@ -58,7 +58,7 @@ pub struct TraceFile {
 
 impl TraceSummary {
     /// Files that have totals of their own.
-    pub const FILES_MAX: usize = 1000;
+    pub const FILES_MAX: usize = TracePicture::FILES_TRACKED_MAX;
 
     /// An empty summary; `of` is in words.
     pub fn new(of: String) -> TraceSummary {

@@ -71,7 +71,10 @@ impl Output {
         }
         self.progress_drawn = Some(Instant::now());
         let left = left.map_or(String::new(), |left| format!(" · {} left", format_duration(left)));
-        to_stderr(format_args!("\r\x1b[2K{}{left}", escape_line(&doing.to_string())));
+        let columns = terminal_size::terminal_size_of(std::io::stderr());
+        let columns = columns.map_or(COLUMNS_UNKNOWN, |(width, _)| usize::from(width.0));
+        let line = fitted(&escape_line(&doing.to_string()), &left, columns);
+        to_stderr(format_args!("\r\x1b[2K{line}"));
     }
 
     /// Removes the line of progress.
@@ -113,6 +116,29 @@ fn to_stderr(text: impl Display) {
     let _ = std::io::stderr().write_all(text.to_string().as_bytes());
 }
 
+/// Of a terminal that does not say how wide it is.
+const COLUMNS_UNKNOWN: usize = 80;
+
+/// A line of progress that does not wrap: a line that wrapped could not be drawn over. Its parts are left out from the end,
+/// the time left never.
+fn fitted(doing: &str, left: &str, columns: usize) -> String {
+    const BETWEEN: &str = " · ";
+    let width = |text: &str| text.chars().count();
+    // The last column stays free: some terminals wrap when it is written.
+    let space = columns.saturating_sub(1).saturating_sub(width(left));
+    let mut doing = doing;
+    while width(doing) > space
+        && let Some((shorter, _)) = doing.rsplit_once(BETWEEN)
+    {
+        doing = shorter;
+    }
+    if width(doing) <= space {
+        return format!("{doing}{left}");
+    }
+    let cut: String = doing.chars().take(space.saturating_sub(1)).collect();
+    format!("{cut}…{left}")
+}
+
 fn format_duration(left: Duration) -> String {
     let seconds = left.as_secs_f64().round() as u64;
     if seconds >= 60 { format!("{} min {:02} s", seconds / 60, seconds % 60) } else { format!("{seconds} s") }
@@ -127,5 +153,19 @@ mod tests {
         let text = |ms| format_duration(Duration::from_millis(ms));
         assert_eq!([text(0), text(1_499), text(59_499)], ["0 s", "1 s", "59 s"]);
         assert_eq!([text(60_000), text(125_000)], ["1 min 00 s", "2 min 05 s"]);
+    }
+
+    #[test]
+    fn a_line_of_progress_never_wraps_and_keeps_the_time_left() {
+        let doing = "random read 8 KiB · 2000 IOPS · p50 85.3 us · p99 2.00 ms · max 12.3 ms · 15.6 MiB/s · 31 outstanding";
+        let left = " · 40 s left";
+        assert_eq!(fitted(doing, left, 200), format!("{doing}{left}"));
+        let narrow = "random read 8 KiB · 2000 IOPS · p50 85.3 us · p99 2.00 ms · 40 s left";
+        assert_eq!(fitted(doing, left, 80), narrow);
+        assert_eq!(fitted(doing, left, 25), "random read… · 40 s left");
+        for columns in 14..120 {
+            let line = fitted(doing, left, columns);
+            assert!(line.chars().count() < columns && line.ends_with(left), "{columns}: {line}");
+        }
     }
 }

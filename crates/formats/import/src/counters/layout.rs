@@ -237,6 +237,18 @@ impl<'a> Cells<'a> {
 pub(crate) fn related_table(head: &[String]) -> Option<ImportError> {
     let names: Vec<String> = head.iter().map(|name| plain(name)).collect();
     let has = |name: &str| names.iter().any(|known| known == name);
+    if has("num_of_reads") && has("io_stall_read_ms") && has("sample_ms") && !has("capture_time") {
+        let missing = FILE_STATS.iter().filter(|(name, _, need)| *need == Value && !has(name));
+        let missing: Vec<&str> = missing.map(|(name, ..)| *name).collect();
+        let reason = format!(
+            "this is sys.dm_io_virtual_file_stats as a query returns it: cumulative counters without {}",
+            missing.join(", ")
+        );
+        return Some(ImportError::at(1, reason).remedy(
+            "headroom capture-script prints the script that keeps these counters with the time and the server; two \
+             captures make an interval",
+        ));
+    }
     let what = if has("snapshotdate") && has("fileid") && has("space_used") {
         "this is DBA Dash's DBFileSnapshot: sizes of files, no I/O"
     } else if has("snapshotdate")

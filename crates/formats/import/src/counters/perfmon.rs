@@ -83,6 +83,8 @@ struct Columns {
     others: BTreeSet<String>,
     /// Counters of disks that are not known.
     unknown: BTreeSet<String>,
+    /// Counters of disks that say nothing of I/Os.
+    passed_over: BTreeSet<String>,
 }
 
 pub(super) fn read(mut sheet: Sheet<'_>) -> Result<CounterLog, ImportError> {
@@ -92,6 +94,14 @@ pub(super) fn read(mut sheet: Sheet<'_>) -> Result<CounterLog, ImportError> {
     let mut notes = Vec::new();
     let columns = columns(&head);
     note_skipped(&columns, &mut notes);
+    if columns.disks.is_empty() && !columns.passed_over.is_empty() {
+        let names = listed(&columns.passed_over);
+        let reason =
+            format!("of its disks this log has only {names}: no rate and no latency of I/Os follows");
+        return Err(ImportError::at(1, reason).remedy(
+            "log Disk Reads/sec, Disk Writes/sec, Avg. Disk sec/Read and Avg. Disk sec/Write, or all: \\PhysicalDisk(*)\\*",
+        ));
+    }
     if columns.disks.is_empty() {
         return Err(ImportError::at(1, "no counter of PhysicalDisk or LogicalDisk is in this log").remedy(
             "log \\PhysicalDisk(*)\\* ; of a Windows in another language rename the counters in the first line \
@@ -166,7 +176,9 @@ fn columns(head: &[String]) -> Columns {
                 let key = (host.to_owned(), object.to_owned(), instance.to_owned());
                 columns.disks.entry(key).or_default().insert(*counter, at);
             }
-            None if PASSED_OVER.contains(&name.as_str()) => {}
+            None if PASSED_OVER.contains(&name.as_str()) => {
+                columns.passed_over.insert(counter.chars().take(60).collect());
+            }
             None => {
                 columns.unknown.insert(counter.chars().take(60).collect());
             }
@@ -194,23 +206,27 @@ fn path(text: &str) -> Option<(&str, &str, &str, &str)> {
 }
 
 fn note_skipped(columns: &Columns, notes: &mut Vec<Note>) {
-    let list = |names: &BTreeSet<String>| {
-        let more = names.len().saturating_sub(NAMES_LISTED_MAX);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        names.iter().take(NAMES_LISTED_MAX).cloned().collect::<Vec<_>>().join(", ") + &more
-    };
     if !columns.unknown.is_empty() {
         notes.push(Note::at(
             1,
-            format!("left out, counters that are not known (another language?): {}", list(&columns.unknown)),
+            format!(
+                "left out, counters that are not known (another language?): {}",
+                listed(&columns.unknown)
+            ),
         ));
     }
     if !columns.others.is_empty() {
-        notes.push(Note::at(1, format!("left out, not of disks: {}", list(&columns.others))));
+        notes.push(Note::at(1, format!("left out, not of disks: {}", listed(&columns.others))));
     }
 }
 
 const NAMES_LISTED_MAX: usize = 8;
+
+fn listed(names: &BTreeSet<String>) -> String {
+    let more = names.len().saturating_sub(NAMES_LISTED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names.iter().take(NAMES_LISTED_MAX).cloned().collect::<Vec<_>>().join(", ") + &more
+}
 
 /// "(PDH-CSV 4.0) (W. Europe Standard Time)(-120)": local time + so many minutes is UTC.
 fn offset(cell: &str) -> Option<Offset> {

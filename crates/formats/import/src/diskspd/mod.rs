@@ -1,8 +1,11 @@
 //! diskspd: what its parameters say and what its tables tell, as a workload and its result. The text and the
 //! XML are two ways to the same [`Span`].
 
+mod attribution;
 pub(crate) mod text;
+mod text_complete;
 mod text_parameters;
+mod text_report;
 mod text_tables;
 pub(crate) mod xml;
 mod xml_tree;
@@ -73,16 +76,44 @@ pub(crate) enum Cache {
 }
 
 /// What was measured in a timespan.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SpanTold {
     pub elapsed_ns: u64,
+    /// Threads as the result counts them; 0 where it does not.
+    pub thread_count: u32,
     pub cores: Vec<CoreUse>,
     /// A row for each target of each thread, in their order.
     pub rows: Vec<Row>,
+    /// Whether they are all there; else the totals count.
+    pub has_all_rows: bool,
+    /// Of all rows together, as reported.
+    pub totals: Totals,
     /// Of all targets together.
     pub percentiles: Percentiles,
     /// Of single targets, where diskspd tells them.
     pub by_path: Vec<(String, Percentiles)>,
+}
+
+impl Default for SpanTold {
+    fn default() -> SpanTold {
+        SpanTold {
+            elapsed_ns: 0,
+            thread_count: 0,
+            cores: Vec::new(),
+            rows: Vec::new(),
+            has_all_rows: true,
+            totals: Totals::default(),
+            percentiles: Percentiles::default(),
+            by_path: Vec::new(),
+        }
+    }
+}
+
+/// Sums of all targets and threads, where they are reported.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub read: Option<Summary>,
+    pub write: Option<Summary>,
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +122,8 @@ pub(crate) struct Row {
     pub path: String,
     pub line: usize,
     pub target_bytes: Option<u64>,
+    /// Reads and writes together, where the tool reports them so.
+    pub all: Summary,
     pub read: Summary,
     pub write: Summary,
     pub series: Vec<Slice>,
@@ -101,6 +134,14 @@ pub(crate) struct Row {
 pub(crate) struct Percentiles {
     pub read: Vec<(f64, u64)>,
     pub write: Vec<(f64, u64)>,
+    /// Of both together.
+    pub total: Vec<(f64, u64)>,
+}
+
+impl Percentiles {
+    fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.write.is_empty() && self.total.is_empty()
+    }
 }
 
 /// The phases of a document whose timespans ran one after the other from `started_unix_ns` on.
@@ -164,7 +205,7 @@ impl Span {
             };
             results.push(self.result(target, rows, &told, notes));
         }
-        attribute(&mut results, &told, name, notes);
+        attribution::attribute(&mut results, &told, name, notes);
         Ok(results)
     }
 
@@ -311,36 +352,6 @@ fn exact_block_bytes(rows: &[Row]) -> Option<u64> {
     };
     let (bytes, ios) = (sum(|summary| summary.bytes), sum(|summary| summary.count));
     (ios > 0 && bytes.is_multiple_of(ios)).then(|| bytes / ios)
-}
-
-/// Assigns percentiles to results. Percentiles of all targets together belong to a result only where a single one has
-/// such I/Os.
-fn attribute(results: &mut [RunResult], told: &SpanTold, name: &str, notes: &mut Vec<Note>) {
-    let mut unassigned = false;
-    type Side = (fn(&mut RunResult) -> &mut Direction, fn(&Percentiles) -> &Vec<(f64, u64)>);
-    let sides: [Side; 2] =
-        [(|result| &mut result.read, |all| &all.read), (|result| &mut result.write, |all| &all.write)];
-    let paths: Vec<String> = results.iter().map(|result| result.target.clone()).collect();
-    for (direction, part) in sides {
-        let counts: Vec<u64> = results.iter_mut().map(|result| direction(result).count).collect();
-        let sharing = counts.iter().filter(|count| **count > 0).count();
-        for (index, result) in results.iter_mut().enumerate().filter(|(index, _)| counts[*index] > 0) {
-            let alone = paths.iter().filter(|path| **path == paths[index]).count() == 1;
-            let own = told.by_path.iter().find(|(path, _)| alone && *path == paths[index]);
-            if let Some((_, percentiles)) = own {
-                direction(result).percentiles = part(percentiles).clone();
-            } else if sharing == 1 {
-                direction(result).percentiles = part(&told.percentiles).clone();
-            } else {
-                unassigned |= !part(&told.percentiles).is_empty();
-            }
-        }
-    }
-    if unassigned {
-        notes.push(Note::new(format!(
-            "{name}: the percentiles are of several targets together; they belong to none and were left out"
-        )));
-    }
 }
 
 /// "2024/06/14 18:32:11 UTC" as nanoseconds since 1970.

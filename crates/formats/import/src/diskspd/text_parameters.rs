@@ -69,6 +69,12 @@ fn of_target(target: &mut Target, line: Line<'_>) -> Result<bool, ImportError> {
             target.write_percent = number(line, writes)?;
             return Ok(true);
         }
+        // 2.0.15: "(write/read ratio: 30/100)" are 30 % writes.
+        if let Some(mix) = text.strip_prefix("performing mix test (write/read ratio: ") {
+            let writes = mix.split('/').next().unwrap_or_default();
+            target.write_percent = number(line, writes)?;
+            return Ok(true);
+        }
     }
     if let Some(limit) = text.strip_prefix("throughput rate-limited to ") {
         let (value, unit) = limit.split_once(' ').unwrap_or((limit, ""));
@@ -94,6 +100,13 @@ fn of_target(target: &mut Target, line: Line<'_>) -> Result<bool, ImportError> {
         "relative IO weight in thread pool" => target.weight = Some(number(line, value)?),
         "base file offset" => target.base_bytes = bytes(line, value)?,
         "max file size" => target.end_bytes = bytes(line, value)?,
+        // 2.0.15 names the stride of sequential I/O apart from its pattern.
+        "stride size" => {
+            let stride_bytes = bytes(line, value)?;
+            if target.align_bytes == 0 {
+                target.align_bytes = stride_bytes;
+            }
+        }
         "thread stride size" => target.thread_stride_bytes = bytes(line, value)?,
         "threads per file" => target.threads = Some(number(line, value)?),
         "write buffer size" => target.content = Some(buffer(bytes(line, value)?, None)),
@@ -117,6 +130,11 @@ fn state(target: &mut Target, text: &str) -> bool {
         "using software cache" => target.cache = Cache::Software,
         "local software cache disabled, remote cache enabled" => target.cache = Cache::RemoteOnly,
         "software cache disabled" => target.cache = Cache::None,
+        // 2.0.15.
+        "software and hardware cache disabled" => {
+            (target.cache, target.write_through) = (Cache::None, true);
+        }
+        "using software and hardware cache" => target.cache = Cache::Software,
         "using hardware write cache, writethrough off" => target.write_through = false,
         "hardware write cache disabled, writethrough on"
         | "hardware and software write caches disabled, writethrough on" => target.write_through = true,

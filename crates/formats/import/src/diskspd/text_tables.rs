@@ -25,13 +25,6 @@ pub(super) struct ThreadRow {
     pub told: Summary,
 }
 
-/// Its last row.
-#[derive(Debug)]
-pub(super) struct TotalRow {
-    pub count: u64,
-    pub iops_deviation: Option<f64>,
-}
-
 impl Columns {
     /// By the head of the table.
     pub fn read(line: Line<'_>) -> Result<Columns, ImportError> {
@@ -85,13 +78,14 @@ impl Columns {
         Ok(ThreadRow { thread: number(line, cells[0])?, path: path.into(), target_bytes: bytes, told })
     }
 
-    /// "total:   4194304 |  512 | ...": the bytes stand in the cell of "total:".
-    pub fn total(&self, line: Line<'_>) -> Result<TotalRow, ImportError> {
+    /// "total:   4194304 |  512 | ...": the bytes stand in the cell of "total:". Also the deviation of the rate.
+    pub fn total(&self, line: Line<'_>) -> Result<(Summary, Option<f64>), ImportError> {
         let rest = line.1.trim_start_matches("total:");
-        let cells: Vec<&str> = rest.split('|').map(str::trim).collect();
-        let cell = |at: usize| cells.get(at - 1).copied().unwrap_or_default();
-        let deviation = self.iops_deviation.map(|at| optional(line, cell(at))).transpose()?.flatten();
-        Ok(TotalRow { count: number(line, cell(2))?, iops_deviation: deviation })
+        let mut cells: Vec<&str> = vec!["total:"];
+        cells.extend(rest.split('|').map(str::trim));
+        cells.resize(self.count.max(cells.len()), "");
+        let deviation = self.iops_deviation.map(|at| optional(line, cells[at])).transpose()?.flatten();
+        Ok((self.summary(line, &cells)?, deviation))
     }
 }
 
@@ -119,6 +113,8 @@ pub(super) fn core(line: Line<'_>, core: u32) -> Result<Option<CoreUse>, ImportE
     if cells.first().is_some_and(|first| first.starts_with("avg")) || cpu.starts_with("avg") {
         return Ok(None);
     }
+    // Of a single group the number is the row's own; else the same numbers come in each group.
+    let core = if cells.len() == 5 { cpu.parse().unwrap_or(core) } else { core };
     let percent = |cell: &str| Ok(optional(line, cell.trim_end_matches('%'))?.unwrap_or(0.0));
     let (user_percent, kernel_percent) = (percent(user)?, percent(kernel)?);
     Ok(Some(CoreUse { core, user_percent, kernel_percent, idle_percent: percent(idle)? }))
@@ -130,12 +126,13 @@ pub(super) struct PercentileRow {
     pub percent: f64,
     pub read_ns: Option<u64>,
     pub write_ns: Option<u64>,
+    pub total_ns: Option<u64>,
 }
 
 /// "3-nines |      1.234 |        N/A |      1.234".
 pub(super) fn percentile(line: Line<'_>) -> Result<Option<PercentileRow>, ImportError> {
     let cells: Vec<&str> = line.1.split('|').map(str::trim).collect();
-    let [label, read, write, _total] = cells.as_slice() else { return Ok(None) };
+    let [label, read, write, total] = cells.as_slice() else { return Ok(None) };
     let percent = match *label {
         "min" => 0.0,
         "max" => 100.0,
@@ -148,5 +145,5 @@ pub(super) fn percentile(line: Line<'_>) -> Result<Option<PercentileRow>, Import
     // 99.9, not 99.90000000000001.
     let percent = (percent * 1e10).round() / 1e10;
     let ns = |cell: &str| Ok(optional(line, cell)?.and_then(ms_to_ns));
-    Ok(Some(PercentileRow { percent, read_ns: ns(read)?, write_ns: ns(write)? }))
+    Ok(Some(PercentileRow { percent, read_ns: ns(read)?, write_ns: ns(write)?, total_ns: ns(total)? }))
 }

@@ -1,7 +1,7 @@
 //! diskspd's XML (`-Rxml`): the profile as it was asked, and the timespans as they came out.
 
 use super::xml_tree::{Element, parse};
-use super::{Cache, Percentiles, Row, Span, SpanTold, Target, buffer, phases, start_time};
+use super::{Cache, Percentiles, Row, Span, SpanTold, Target, Totals, buffer, phases, start_time};
 use crate::document::fingerprint;
 use crate::summary::{Summary, ms_to_ns, rounded, s_to_ns};
 use crate::{Document, ImportError, Note};
@@ -175,6 +175,7 @@ fn span_told(
     }
     if let Some(latency) = span.child("Latency") {
         told.percentiles = percentiles(latency)?;
+        told.totals = totals(latency)?;
     }
     for thread in span.all("Thread") {
         for target in thread.all("Target") {
@@ -194,8 +195,28 @@ fn percentiles(latency: &Element) -> Result<Percentiles, ImportError> {
         let ns = |name| Ok(bucket.number(name)?.and_then(ms_to_ns).map(|ns| (percent, ns)));
         told.read.extend(ns("ReadMilliseconds")?);
         told.write.extend(ns("WriteMilliseconds")?);
+        told.total.extend(ns("TotalMilliseconds")?);
     }
     Ok(told)
+}
+
+/// Means and deviations of all targets together; the counts are those of the rows.
+fn totals(latency: &Element) -> Result<Totals, ImportError> {
+    let moments = |mean: &str, deviation: &str| -> Result<Option<Summary>, ImportError> {
+        let ns = |name: &str| -> Result<Option<f64>, ImportError> {
+            Ok(latency.number::<f64>(name)?.map(|ms| ms * 1e6))
+        };
+        let mean_ns = ns(mean)?;
+        Ok(mean_ns.is_some().then_some(Summary {
+            mean_ns,
+            deviation_ns: ns(deviation)?,
+            ..Summary::default()
+        }))
+    };
+    Ok(Totals {
+        read: moments("AverageReadMilliseconds", "ReadLatencyStdev")?,
+        write: moments("AverageWriteMilliseconds", "WriteLatencyStdev")?,
+    })
 }
 
 fn row(
@@ -232,6 +253,7 @@ fn row(
         path: path.into(),
         line: target.line,
         target_bytes: target.number("FileSize")?,
+        all: Summary::default(),
         read: told("ReadCount", "ReadBytes", "AverageReadLatencyMilliseconds", "ReadLatencyStdev")?,
         write: told("WriteCount", "WriteBytes", "AverageWriteLatencyMilliseconds", "WriteLatencyStdev")?,
         series,

@@ -1,7 +1,7 @@
 //! One entry of `jobs`: what it counted, and which of fio's latencies are ours.
 
 use super::Options;
-use crate::summary::Summary;
+use crate::summary::{Summary, rounded};
 use crate::{ImportError, Note};
 use serde_json::Value;
 use workload::{Backend, Direction, LatencyHistogram, RunResult, Slice, ThreadShare};
@@ -35,7 +35,14 @@ const COUNT_MAX: u64 = 1 << 50;
 
 impl Job {
     /// `None`, with a note, where the job did nothing that is kept.
-    pub fn read(value: &Value, options: Options, notes: &mut Vec<Note>) -> Result<Option<Job>, ImportError> {
+    pub fn read(
+        value: &Value,
+        mut options: Options,
+        notes: &mut Vec<Note>,
+    ) -> Result<Option<Job>, ImportError> {
+        if options.get("ioengine").is_none() && is_asynchronous(value, &options) {
+            options.set("ioengine", UNNAMED_ASYNCHRONOUS);
+        }
         let name = value["jobname"].as_str().unwrap_or_default().to_owned();
         let say = |text: String| Note::new(format!("job '{name}': {text}"));
         let mut said = Vec::new();
@@ -165,11 +172,17 @@ impl Side {
         };
         let (kind, latency) = latency;
         let samples = latency["N"].as_u64().or_else(|| latency["samples"].as_u64());
+        let counted = at(&["total_ios"])?;
         let ios = match key {
             // fio counts no syncs, but it times each.
-            "sync" => samples.unwrap_or(0),
-            _ => at(&["total_ios"])?.unwrap_or(0),
+            "sync" => samples.or(counted).unwrap_or(0),
+            _ => counted.unwrap_or_else(|| from_rate(value)),
         };
+        if counted.is_none() && ios > 0 && key != "sync" {
+            said.push(format!(
+                "its {key}s are not counted: their number follows from their rate and the time"
+            ));
+        }
         let bytes = at(&["io_bytes"])?.unwrap_or(0);
         let bytes =
             if value["io_kbytes"].is_null() && key != "sync" { bytes.saturating_mul(1024) } else { bytes };
@@ -207,14 +220,35 @@ impl Side {
     }
 
     fn direction(&self) -> Direction {
+        // With a histogram, mean and deviation are its own.
+        let reported = |ns: Option<f64>| ns.filter(|ns| self.histogram.count() == 0 && *ns > 0.0);
         Direction {
             count: self.told.count,
             bytes: self.told.bytes,
             latency: self.histogram.clone(),
             percentiles: self.percentiles.clone(),
+            mean_ns: reported(self.told.mean_ns),
+            deviation_ns: reported(self.told.deviation_ns),
             ..Direction::default()
         }
     }
+}
+
+/// The name of an engine that fio did not report. On Windows it is `windowsaio`, fio's default there.
+const UNNAMED_ASYNCHRONOUS: &str = "asynchronous, not named";
+
+/// Whether a job without a named engine had several I/Os outstanding in one thread: most of its submissions found others,
+/// or, where fio does not report that, it ran on Windows.
+fn is_asynchronous(job: &Value, options: &Options) -> bool {
+    let Some(levels) = job["iodepth_level"].as_object() else { return options.names_windows_path() };
+    let deeper = levels.iter().filter(|(level, _)| *level != "1" && *level != "0");
+    deeper.filter_map(|(_, percent)| percent.as_f64()).sum::<f64>() > 50.0
+}
+
+/// I/Os of a version without `total_ios` (2.1.4).
+fn from_rate(side: &Value) -> u64 {
+    let number = |key: &str| side[key].as_f64().filter(|number| (0.0..COUNT_MAX as f64).contains(number));
+    number("iops").zip(number("runtime")).map_or(0, |(iops, ms)| rounded(iops * ms / 1e3))
 }
 
 /// A year.

@@ -64,6 +64,13 @@ fn pieces(text: &str) -> Result<(Vec<Piece<'_>>, Vec<Note>), ImportError> {
     while !rest.is_empty() {
         let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
         let this = &rest[..end];
+        if let Some(stray) = stray_before_document(rest) {
+            if !rest[..stray].trim().is_empty() {
+                messages.push((line, rest[..stray].trim()));
+            }
+            rest = &rest[stray..];
+            continue;
+        }
         if !this.starts_with('{') {
             if !this.trim().is_empty() {
                 messages.push((line, this.trim()));
@@ -85,6 +92,12 @@ fn pieces(text: &str) -> Result<(Vec<Piece<'_>>, Vec<Note>), ImportError> {
         }
     }
     Ok((pieces, notes_of(&messages)))
+}
+
+/// What stands in the line of a document's first brace before it: its length in bytes.
+fn stray_before_document(text: &str) -> Option<usize> {
+    let brace = text.find(['{', '\n']).filter(|at| *at > 0 && text[*at..].starts_with('{'))?;
+    text[brace + 1..].trim_start().starts_with("\"fio version\"").then_some(brace)
 }
 
 /// Notes of the first messages, and the number of all.

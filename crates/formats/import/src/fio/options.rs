@@ -68,12 +68,24 @@ impl Options {
 
     /// What it ran on, as far as the options say.
     pub fn target(&self, job: &str) -> String {
-        match (self.get("filename"), self.get("directory")) {
+        let target = match (self.get("filename"), self.get("directory")) {
             (Some(file), Some(directory)) if !file.starts_with('/') => format!("{directory}/{file}"),
             (Some(file), _) => file.into(),
             (None, Some(directory)) => format!("{directory}/{job}"),
             (None, None) => job.into(),
-        }
+        };
+        // A colon parts files; that of a drive is escaped.
+        if self.names_windows_path() { target.replace("\\:", ":") } else { target }
+    }
+
+    /// Whether its file or directory is one of Windows: `E\:\data`, `\\.\PhysicalDrive1`.
+    pub fn names_windows_path(&self) -> bool {
+        let is_windows = |path: &str| {
+            let mut chars = path.chars();
+            let drive = chars.next().is_some_and(|letter| letter.is_ascii_alphabetic());
+            path.starts_with("\\\\.") || drive && chars.as_str().trim_start_matches('\\').starts_with(':')
+        };
+        ["filename", "directory"].iter().filter_map(|name| self.get(name)).any(is_windows)
     }
 
     fn rw(&self) -> &str {

@@ -83,7 +83,8 @@ fn panel(title: String, description: String, base: Size, cells: Cells, unit: Uni
 /// Why a cell has no figure.
 fn missing(value: Measure) -> &'static str {
     match value {
-        Measure::P99Latency => "not run, or too few I/Os for a p99",
+        Measure::P99Latency => "not run, or no p99 is known",
+        Measure::MeanLatency => "not run, or no latency is known",
         _ => "not run, or no I/O completed",
     }
 }

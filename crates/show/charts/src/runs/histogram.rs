@@ -7,7 +7,7 @@ use crate::drawing::{Drawing, Size};
 use crate::palette::Ink;
 use crate::plot::{Margins, Plot};
 use crate::run::{self, NamedRun};
-use workload::LatencyHistogram;
+use workload::LatencyFigures;
 
 /// Bars for each power of ten.
 const BARS_A_DECADE: f64 = 12.0;
@@ -42,7 +42,8 @@ pub(crate) fn histogram(runs: &[NamedRun]) -> Chart {
     chart
 }
 
-fn bars(name: String, ink: Ink, latency: &LatencyHistogram) -> Option<Bars> {
+fn bars(name: String, ink: Ink, latency: &LatencyFigures) -> Option<Bars> {
+    let latency = latency.histogram()?;
     let count = latency.count();
     let shares = shares_by_range(latency.filled(), count as f64, BARS_A_DECADE);
     (count > 0).then_some(Bars { name, ink, shares })
@@ -74,11 +75,11 @@ mod tests {
 
     #[test]
     fn the_bars_add_up_to_all_ios() {
-        let mut latency = LatencyHistogram::new();
+        let mut latency = workload::LatencyHistogram::new();
         latency.record_n(90_000, 500);
         latency.record_n(3_000_000, 499);
         latency.record(2_000_000_000);
-        let bars = bars(String::new(), Ink::Read, &latency).unwrap();
+        let bars = bars(String::new(), Ink::Read, &LatencyFigures::from(&latency)).unwrap();
         assert_eq!(bars.shares.len(), 3);
         assert!((bars.shares.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-12);
         let (range, _) = bars.shares[2];

@@ -2,7 +2,7 @@ use crate::chart::Chart;
 use crate::palette::Ink;
 use crate::run::{self, NamedRun};
 use crate::words::capitalised;
-use workload::{LatencyHistogram, RunResult};
+use workload::{LatencyFigures, RunResult};
 
 /// How many of something fell into each range of latency, as shares of `total`: the number of the range and the share,
 /// rising. `latencies` are nanoseconds with their counts, rising.
@@ -28,22 +28,22 @@ struct LatencyKind {
     name: &'static str,
     /// Where the chart shows one run.
     ink: Ink,
-    histogram: fn(&RunResult) -> Option<&LatencyHistogram>,
+    latency: fn(&RunResult) -> Option<LatencyFigures<'_>>,
 }
 
 const KINDS: [LatencyKind; 5] = [
-    LatencyKind { name: "reads", ink: Ink::Read, histogram: |result| Some(&result.read.latency) },
-    LatencyKind { name: "writes", ink: Ink::Commit, histogram: |result| Some(&result.write.latency) },
-    LatencyKind { name: "syncs", ink: Ink::Series(3), histogram: |result| Some(&result.sync.latency) },
+    LatencyKind { name: "reads", ink: Ink::Read, latency: |result| Some(result.read_latency()) },
+    LatencyKind { name: "writes", ink: Ink::Commit, latency: |result| Some(result.write_latency()) },
+    LatencyKind { name: "syncs", ink: Ink::Series(3), latency: |result| Some(result.sync_latency()) },
     LatencyKind {
         name: "reads, from their intended start",
         ink: Ink::Series(4),
-        histogram: |result| result.response.as_ref().map(|response| &response.read),
+        latency: |result| Some(LatencyFigures::from(&result.response.as_ref()?.read)),
     },
     LatencyKind {
         name: "writes, from their intended start",
         ink: Ink::Series(5),
-        histogram: |result| result.response.as_ref().map(|response| &response.write),
+        latency: |result| Some(LatencyFigures::from(&result.response.as_ref()?.write)),
     },
 ];
 
@@ -53,16 +53,16 @@ pub(super) fn panels<T>(
     chart: &mut Chart,
     runs: &[NamedRun],
     alone: &str,
-    figure: impl Fn(String, Ink, &LatencyHistogram) -> Option<T>,
+    figure: impl Fn(String, Ink, &LatencyFigures) -> Option<T>,
 ) -> Vec<(String, Vec<T>)> {
     let drawn = chart.distinguishable(runs.iter().zip(run::labels(runs)).collect(), "more runs");
     let mut panels: Vec<(String, Vec<T>)> = if let [(run, _)] = &drawn[..] {
-        let kind = |kind: &LatencyKind| figure(kind.name.into(), kind.ink, (kind.histogram)(&run.result)?);
+        let kind = |kind: &LatencyKind| figure(kind.name.into(), kind.ink, &(kind.latency)(&run.result)?);
         vec![(alone.to_owned(), KINDS.iter().filter_map(kind).collect())]
     } else {
         let panel = |kind: &LatencyKind| {
             let line = |(at, (run, label)): (usize, &(&NamedRun, String))| {
-                figure(label.clone(), Ink::series(at), (kind.histogram)(&run.result)?)
+                figure(label.clone(), Ink::series(at), &(kind.latency)(&run.result)?)
             };
             (capitalised(kind.name), drawn.iter().enumerate().filter_map(line).collect())
         };
@@ -70,7 +70,18 @@ pub(super) fn panels<T>(
     };
     panels.retain(|(_, figures)| !figures.is_empty());
     if panels.is_empty() {
-        chart.notes.push("No I/O completed: there are no latencies.".into());
+        chart.notes.push(nothing_drawn(runs).into());
     }
     panels
+}
+
+/// Why no run has what a chart draws of latencies.
+fn nothing_drawn(runs: &[NamedRun]) -> &'static str {
+    if runs.iter().all(|run| run.result.ios() == 0) {
+        "No I/O completed: there are no latencies."
+    } else if runs.iter().all(|run| run.result.total_latency().count() == 0) {
+        "The tool that ran this reported no latencies."
+    } else {
+        "The tool that ran this reported means or percentiles of its latencies, but no histogram."
+    }
 }

@@ -36,6 +36,8 @@ struct Point {
     median_ns: Vec<f64>,
     /// Of runs with enough I/Os for it.
     p99_ns: Vec<f64>,
+    /// Another tool made a run, and reported no p99 of it.
+    p99_is_unreported: bool,
 }
 
 /// IOPS and latency against outstanding I/Os, side by side. Repeats are dots, the line goes through their
@@ -63,7 +65,7 @@ pub(crate) fn load_curve(runs: &[NamedRun]) -> Chart {
         chart.notes.push("Repeats are dots; lines go through their medians.".into());
     }
     if points().any(|point| point.p99_ns.is_empty()) {
-        chart.notes.push("No p99 where fewer than ten I/Os took longer than it.".into());
+        chart.notes.push(no_p99(points().any(|point| point.p99_is_unreported)).into());
     }
     if all.len() <= SERIES_INKS {
         panels(&mut chart, "", all, &ranges);
@@ -223,6 +225,15 @@ impl Series {
     }
 }
 
+/// Why points have no p99.
+fn no_p99(unreported: bool) -> &'static str {
+    if unreported {
+        "No p99 where another tool did not report one, or fewer than ten I/Os took longer than it."
+    } else {
+        "No p99 where fewer than ten I/Os took longer than it."
+    }
+}
+
 /// The middle value; the mean of both for an even number.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -296,7 +307,7 @@ fn points(results: &[&RunResult]) -> Vec<Point> {
     };
     let groups = grouped(results.iter().map(|result| (outstanding(result), *result)));
     let point = |(outstanding, results): (f64, Vec<&RunResult>)| {
-        let latencies = || results.iter().map(|result| result.latency());
+        let latencies = || results.iter().map(|result| result.total_latency());
         Point {
             outstanding,
             iops: results.iter().map(|result| result.iops()).collect(),
@@ -306,6 +317,9 @@ fn points(results: &[&RunResult]) -> Vec<Point> {
                 .map(|ns| ns as f64)
                 .collect(),
             p99_ns: latencies().filter_map(|latency| p99_ns(&latency)).collect(),
+            p99_is_unreported: results
+                .iter()
+                .any(|result| result.tool.is_some() && result.total_latency().percentile_ns(99.0).is_none()),
         }
     };
     let mut points: Vec<Point> = groups.into_iter().map(point).collect();

@@ -1,6 +1,7 @@
 //! What the picture of a trace needs, in bounded memory however long the trace is.
 
 use filestats::{TracedIo, TracedOp};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The I/Os of a trace as points, and as cells of grids where they are too many.
@@ -11,8 +12,19 @@ pub struct TracePicture {
     /// One more than is drawn: then they are too many.
     pub(super) points: Vec<Point>,
     pub(super) latencies: Grid,
-    /// Of the first files: the path, and where its I/Os were over time.
-    pub(super) offsets: Vec<(Rc<str>, Grid)>,
+    /// By the numbers of the files.
+    pub(super) files: Vec<FileOffsets>,
+    /// Cells of all their grids.
+    cells: usize,
+}
+
+/// Where the I/Os of a file were over time.
+#[derive(Clone, Debug)]
+pub(super) struct FileOffsets {
+    pub(super) path: Rc<str>,
+    pub(super) ios: u64,
+    /// `None` where it was given up because all grids together became too large.
+    pub(super) grid: Option<Grid>,
 }
 
 /// One I/O.
@@ -27,8 +39,12 @@ pub(super) struct Point {
 }
 
 impl TracePicture {
-    /// Files that have a panel.
+    /// Files that have a panel: the busiest.
     pub(super) const FILES_MAX: usize = 6;
+    /// Files of which it is known where their I/Os were: which of them are the busiest shows at the end only.
+    pub const FILES_TRACKED_MAX: usize = 1000;
+    /// Cells of the grids of all files, some 12 MiB: twice what the drawn ones may have at most.
+    const CELLS_MAX: usize = 2 * TracePicture::FILES_MAX * Grid::COLUMNS * Grid::ROWS;
     /// More I/Os than these are drawn as heat maps.
     pub(super) const POINTS_MAX: usize = 3000;
 
@@ -38,11 +54,19 @@ impl TracePicture {
         // I/Os come in the order of their ends.
         self.first_ns = Some(self.first_ns.map_or(io.at_ns, |first| first.min(io.at_ns)));
         self.latencies.add(io.at_ns, latency_row(io.latency_ns), io.op);
-        if file == self.offsets.len() && file < TracePicture::FILES_MAX {
-            self.offsets.push((Rc::clone(&io.file), Grid::default()));
+        if file == self.files.len() && file < TracePicture::FILES_TRACKED_MAX {
+            self.files.push(FileOffsets { path: Rc::clone(&io.file), ios: 0, grid: Some(Grid::default()) });
         }
-        if let (Some((_, grid)), Some(offset)) = (self.offsets.get_mut(file), io.offset_bytes) {
-            grid.add(io.at_ns, offset, io.op);
+        if let Some(of_file) = self.files.get_mut(file) {
+            of_file.ios += 1;
+            if let (Some(grid), Some(offset)) = (&mut of_file.grid, io.offset_bytes) {
+                let before = grid.cells.len();
+                grid.add(io.at_ns, offset, io.op);
+                self.cells = self.cells - before + grid.cells.len();
+            }
+        }
+        if self.cells > TracePicture::CELLS_MAX {
+            self.give_up_least_busy();
         }
         if self.points.len() <= TracePicture::POINTS_MAX {
             self.points.push(Point {
@@ -53,6 +77,25 @@ impl TracePicture {
                 op: io.op,
             });
         }
+    }
+
+    fn give_up_least_busy(&mut self) {
+        let with_cells = self
+            .files
+            .iter_mut()
+            .filter(|file| file.grid.as_ref().is_some_and(|grid| !grid.cells.is_empty()));
+        if let Some(grid) = with_cells.min_by_key(|file| file.ios).and_then(|file| file.grid.take()) {
+            self.cells -= grid.cells.len();
+        }
+    }
+
+    /// The numbers of the files that have a panel, the busiest first.
+    pub(super) fn busiest(&self) -> Vec<usize> {
+        let mut files: Vec<usize> =
+            (0..self.files.len()).filter(|at| self.files[*at].grid.is_some()).collect();
+        files.sort_by_key(|at| std::cmp::Reverse(self.files[*at].ios));
+        files.truncate(TracePicture::FILES_MAX);
+        files
     }
 
     /// From the beginning of the first I/O to that of the last one, at least a millisecond.
@@ -80,13 +123,13 @@ pub(super) struct Grid {
     pub(super) cell_ns: u64,
     pub(super) row: u64,
     end: u64,
-    /// Row by row; empty before the first.
-    cells: Vec<[u32; 4]>,
+    /// Those with I/Os, by row x columns + column.
+    cells: HashMap<usize, [u32; 4]>,
 }
 
 impl Default for Grid {
     fn default() -> Grid {
-        Grid { cell_ns: 1_000_000, row: 1, end: 0, cells: Vec::new() }
+        Grid { cell_ns: 1_000_000, row: 1, end: 0, cells: HashMap::new() }
     }
 }
 
@@ -96,9 +139,6 @@ impl Grid {
     const ROWS: usize = 160;
 
     fn add(&mut self, at_ns: u64, place: u64, op: TracedOp) {
-        if self.cells.is_empty() {
-            self.cells = vec![[0; 4]; Grid::COLUMNS * Grid::ROWS];
-        }
         self.end = self.end.max(at_ns);
         while at_ns / self.cell_ns >= Grid::COLUMNS as u64 {
             self.merge(|column, row| (column / 2, row));
@@ -109,15 +149,14 @@ impl Grid {
             self.row *= 2;
         }
         let (column, row) = ((at_ns / self.cell_ns) as usize, (place / self.row) as usize);
-        let count = &mut self.cells[row * Grid::COLUMNS + column][op as usize];
+        let count = &mut self.cells.entry(row * Grid::COLUMNS + column).or_default()[op as usize];
         *count = count.saturating_add(1);
     }
 
     fn merge(&mut self, to: impl Fn(usize, usize) -> (usize, usize)) {
-        let old = std::mem::replace(&mut self.cells, vec![[0; 4]; Grid::COLUMNS * Grid::ROWS]);
-        for (at, counts) in old.into_iter().enumerate() {
+        for (at, counts) in std::mem::take(&mut self.cells) {
             let (column, row) = to(at % Grid::COLUMNS, at / Grid::COLUMNS);
-            let sums = &mut self.cells[row * Grid::COLUMNS + column];
+            let sums = self.cells.entry(row * Grid::COLUMNS + column).or_default();
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(count));
         }
     }
@@ -128,8 +167,13 @@ impl Grid {
 
     /// The cells with anything in them: column, row, and how many of each kind.
     pub(super) fn filled(&self) -> impl Iterator<Item = (u64, u64, &[u32; 4])> {
-        let cells = self.cells.iter().enumerate().filter(|(_, counts)| counts.iter().any(|count| *count > 0));
-        cells.map(|(at, counts)| ((at % Grid::COLUMNS) as u64, (at / Grid::COLUMNS) as u64, counts))
+        // In one order, so that the same trace gives the same picture.
+        let mut cells: Vec<(usize, &[u32; 4])> =
+            self.cells.iter().map(|(at, counts)| (*at, counts)).collect();
+        cells.sort_unstable_by_key(|(at, _)| *at);
+        cells
+            .into_iter()
+            .map(|(at, counts)| ((at % Grid::COLUMNS) as u64, (at / Grid::COLUMNS) as u64, counts))
     }
 }
 
@@ -174,19 +218,42 @@ pub(super) mod tests {
         let sum = |grid: &Grid| {
             grid.filled().flat_map(|(_, _, counts)| counts).map(|count| u64::from(*count)).sum::<u64>()
         };
-        let grid = &picture.offsets[0].1;
+        let grid = picture.files[0].grid.as_ref().unwrap();
         assert_eq!((sum(&picture.latencies), sum(grid)), (count + 1, count + 1));
         let last = grid.filled().max_by_key(|(column, row, _)| (*column, *row)).unwrap();
         assert!((last.1 * grid.row..(last.1 + 1) * grid.row).contains(&(1 << 44)), "{last:?}");
     }
 
     #[test]
-    fn only_the_first_files_have_a_grid() {
+    fn the_busiest_files_are_drawn_and_not_the_first() {
         let mut picture = TracePicture::default();
-        for at in 0..20 {
-            let file = format!("/{at}").into();
-            picture.add(at, &TracedIo { file, ..io(at as u64, TracedOp::Read, 0, 1) });
+        let mut at_ns = 0;
+        for (file, ios) in (0..20).map(|file| (file, if file == 17 { 9 } else { 1 + file / 10 })) {
+            for _ in 0..ios {
+                let path = format!("/{file}").into();
+                picture.add(file, &TracedIo { file: path, ..io(at_ns, TracedOp::Read, 0, 1) });
+                at_ns += 1;
+            }
         }
-        assert_eq!((picture.offsets.len(), picture.points.len()), (TracePicture::FILES_MAX, 20));
+        assert_eq!(picture.busiest(), [17, 10, 11, 12, 13, 14]);
+    }
+
+    #[test]
+    fn the_grids_of_many_scattered_files_stay_within_their_bound() {
+        let mut picture = TracePicture::default();
+        let (files, ios) = (30_usize, 25_000_u64);
+        for at in 0..ios * files as u64 {
+            let file = (at % files as u64) as usize;
+            let offset = (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24) % (1 << 36);
+            picture.add(
+                file,
+                &TracedIo { file: format!("/{file}").into(), ..io(at * 50_000, TracedOp::Read, offset, 1) },
+            );
+        }
+        let cells = |file: &FileOffsets| file.grid.as_ref().map_or(0, |grid| grid.cells.len());
+        let all: usize = picture.files.iter().map(cells).sum();
+        assert_eq!(all, picture.cells);
+        assert!(all <= TracePicture::CELLS_MAX && all > TracePicture::CELLS_MAX / 2, "{all}");
+        assert_eq!(picture.busiest().len(), TracePicture::FILES_MAX);
     }
 }

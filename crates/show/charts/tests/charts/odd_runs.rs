@@ -1,7 +1,9 @@
 //! Runs with figures that no measurement gives.
 
 use proptest::prelude::*;
-use workload::{Arrival, Direction, Latencies, Response, RunResult, Shape, Slice, Tally, Workload};
+use workload::{
+    Arrival, Direction, Latencies, LatencyHistogram, Response, RunResult, Shape, Slice, Tally, Workload,
+};
 
 pub fn large() -> impl Strategy<Value = u64> + Clone {
     prop_oneof![Just(0), Just(1), Just(u64::MAX), 0..1_000_000_u64, any::<u64>()]
@@ -12,6 +14,12 @@ pub fn odd_run(whole: &[u64], floats: &[f64]) -> RunResult {
     let iops = floats.first().copied().unwrap_or(f64::NAN);
     let mut direction = Direction { count: int(0), bytes: int(1), ..Direction::default() };
     whole.iter().for_each(|ns| direction.latency.record_n(*ns, int(2) >> 32));
+    // As another tool reports it.
+    if int(9).is_multiple_of(2) {
+        direction.latency = LatencyHistogram::new();
+        direction.percentiles = floats.iter().copied().zip(whole.iter().copied()).collect();
+        direction.mean_ns = floats.first().copied().filter(|mean| mean.is_finite());
+    }
     let slice = |end_ns: &u64| Slice {
         end_ns: *end_ns,
         read: Tally { count: int(3), bytes: int(4), stall_ns: int(5), ns_max: int(6), ..Tally::default() },

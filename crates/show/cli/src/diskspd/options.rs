@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use terminal::Failure;
 
 /// Options of ours whose value is the next argument, where it is not glued on with `=`.
-pub const VALUED: [&str; 3] = ["--history", "--destroy-data", "--format"];
+pub const VALUED: [&str; 4] = ["--history", "--destroy-data", "--format", "--target"];
 
 /// Our own options beside diskspd's flags.
 #[derive(Default)]
@@ -12,6 +12,8 @@ pub struct Options {
     pub history: Option<PathBuf>,
     pub destroy_data: Vec<PathBuf>,
     pub text_form: TextForm,
+    /// Where targets of Windows are placed.
+    pub target: Option<String>,
 }
 
 /// Which of diskspd's text reports.
@@ -41,6 +43,7 @@ impl Options {
                 "--json" if glued.is_none() => options.json = true,
                 "--history" => options.history = Some(value().into()),
                 "--destroy-data" => options.destroy_data.push(value().into()),
+                "--target" => options.target = Some(value().into()),
                 "--format" => options.text_form = text_form(value())?,
                 _ => {
                     let remedy =

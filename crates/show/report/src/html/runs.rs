@@ -3,7 +3,7 @@ use super::sentence::sentence;
 use super::table::Table;
 use crate::{number, wording::members::MemberRow};
 use charts::{Factor, Measure, NamedRun, RunChart, escape, labels, workload_words};
-use workload::{LatencyHistogram, RunResult};
+use workload::{LatencyFigures, RunResult};
 
 /// The contents of a page of runs.
 #[derive(Clone, Copy, Debug)]
@@ -77,9 +77,12 @@ fn summary(runs: &[NamedRun]) -> String {
     let from = if when == number::NONE { String::new() } else { format!(", from {when}") };
     if let [run] = runs {
         let result = &run.result;
-        let latency = result.latency();
-        let mean =
-            latency.mean_ns().map_or("no I/O completed".into(), |ns| format!("{} mean", number::time(ns)));
+        let latency = result.total_latency();
+        let mean = match latency.mean_ns() {
+            Some(ns) => format!("{} mean", number::time(ns)),
+            None if result.ios() == 0 => "no I/O completed".into(),
+            None => "latency not reported".into(),
+        };
         let p99 = known(&latency, 99.0).map_or(String::new(), |ns| format!(", {ns} at p99"));
         return format!(
             "{}: {} IOPS, {} MiB/s, {mean}{p99}, over {} on {on}{from}",
@@ -95,16 +98,15 @@ fn summary(runs: &[NamedRun]) -> String {
 }
 
 /// A percentile with enough I/Os above it, written.
-fn known(latency: &LatencyHistogram, percent: f64) -> Option<String> {
-    let ns = latency.supports_percentile(percent).then(|| latency.percentile_ns(percent)).flatten();
-    ns.map(|ns| number::time(ns as f64))
+fn known(latency: &LatencyFigures, percent: f64) -> Option<String> {
+    latency.supported_percentile_ns(percent).map(|ns| number::time(ns as f64))
 }
 
 /// One row a run.
 pub(super) fn results(runs: &[NamedRun]) -> String {
     let latency = |percent: f64| {
         move |(run, _): &(&NamedRun, String)| {
-            known(&run.result.latency(), percent).unwrap_or(number::NONE.into())
+            known(&run.result.total_latency(), percent).unwrap_or(number::NONE.into())
         }
     };
     let time = |ns: Option<f64>| ns.map_or(number::NONE.into(), number::time);
@@ -115,11 +117,11 @@ pub(super) fn results(runs: &[NamedRun]) -> String {
         })
         .value("IOPS", |(run, _)| number::rate(run.result.iops()))
         .number("MiB/s", |(run, _)| number::rate(run.result.mib_per_s()))
-        .number("mean", |(run, _)| time(run.result.latency().mean_ns()))
+        .number("mean", |(run, _)| time(run.result.mean_latency_ns()))
         .number("p50", latency(50.0))
         .number("p99", latency(99.0))
         .number("p99.9", latency(99.9))
-        .number("longest", |(run, _)| time(run.result.latency().max_ns().map(|ns| ns as f64)))
+        .number("longest", |(run, _)| time(run.result.total_latency().max_ns().map(|ns| ns as f64)))
         .number("failed", |(run, _)| number::count(run.result.failed()));
     let left_out = match runs.len().saturating_sub(ROWS_MAX) {
         0 => String::new(),
@@ -175,7 +177,8 @@ pub(super) fn how_to_read(charts: &[RunChart]) -> String {
     format!("<h2>How to read this</h2>\n<div class=\"card\">\n{FIGURES}{texts}</div>\n")
 }
 
-const FIGURES: &str = "<p><b>A dash</b> stands for what is not known: a percentile needs ten I/Os that took longer. \
+const FIGURES: &str = "<p><b>A dash</b> stands for what is not known: a percentile needs ten I/Os that took longer, and of runs of other \
+    tools it must have been reported. \
     <b>Mean</b>, <b>p99</b> and the others are latencies of reads and writes together, from the submission of an I/O to \
     its completion.</p>\n";
 const LOAD_CURVE: &str = "<p><b>The load curve</b> is read from left to right: while IOPS rise and latency does not, the \

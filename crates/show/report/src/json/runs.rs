@@ -7,36 +7,36 @@ use findings::Finding;
 use findings::ladder::LADDER;
 use serde_json::{Value, json};
 use simulate::{Fit, Prediction};
-use workload::{LatencyHistogram, PhaseResult, RunResult};
+use workload::{LatencyFigures, PhaseResult, RunResult};
 
 /// A run: the result as it is stored, the figures that follow from it, and what it means.
 pub fn run(result: &RunResult, findings: &[Finding]) -> Value {
     let mut value = plain(result);
-    let latency = result.latency();
+    let (read, write, total) = (result.read_latency(), result.write_latency(), result.total_latency());
     let waited = result.response.as_ref().map(|response| {
         let mut both = response.read.clone();
         both.merge(&response.write);
         both
     });
-    let percentile = |of: Option<&LatencyHistogram>, percent| of.and_then(|each| each.percentile_ns(percent));
+    let waited = waited.as_ref().map(LatencyFigures::from);
     let percentiles: Vec<Value> = LADDER
         .iter()
         .map(|rung| {
             json!({
                 "name": rung.name, "percent": rung.percent, "ios_needed": rung.ios_needed,
-                "stands": rung.stands(&latency),
-                "read_ns": percentile(Some(&result.read.latency), rung.percent),
-                "write_ns": percentile(Some(&result.write.latency), rung.percent),
-                "total_ns": percentile(Some(&latency), rung.percent),
-                "response_ns": percentile(waited.as_ref(), rung.percent),
+                "stands": rung.stands(total.count()),
+                "read_ns": read.percentile_ns(rung.percent),
+                "write_ns": write.percentile_ns(rung.percent),
+                "total_ns": total.percentile_ns(rung.percent),
+                "response_ns": waited.as_ref().and_then(|waited| waited.percentile_ns(rung.percent)),
             })
         })
         .collect();
     let derived = json!({
         "iops": result.iops(),
         "mib_per_s": result.mib_per_s(),
-        "outstanding_mean": result.outstanding(),
-        "latency_ns_mean": latency.mean_ns(),
+        "outstanding_mean": result.outstanding_known(),
+        "latency_ns_mean": total.mean_ns(),
         "cpu_ns_per_io": result.cpu_ns_per_io(),
         "percentiles": percentiles,
         "valid": findings::is_valid(findings),

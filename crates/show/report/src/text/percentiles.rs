@@ -2,31 +2,33 @@
 
 use super::style::{Ink, Style};
 use super::table::{Align, Cell, Table};
+use super::wrap::clean;
 use crate::number;
 use findings::ladder::{LADDER, Rung};
-use workload::{LatencyHistogram, RunResult};
+use std::borrow::Cow;
+use workload::{LatencyFigures, RunResult};
 
 /// A column: its title and its latencies.
-fn columns(result: &RunResult) -> Vec<(&'static str, LatencyHistogram)> {
-    let (read, write) = (&result.read.latency, &result.write.latency);
+fn columns(result: &RunResult) -> Vec<(&'static str, LatencyFigures<'_>)> {
+    let (read, write, sync) = (result.read_latency(), result.write_latency(), result.sync_latency());
     let mut columns = Vec::new();
-    let filled = |latencies: &LatencyHistogram| latencies.count() > 0;
-    if filled(read) {
-        columns.push(("read", read.clone()));
+    let both = read.count() > 0 && write.count() > 0;
+    if read.count() > 0 {
+        columns.push(("read", read));
     }
-    if filled(write) {
-        columns.push(("write", write.clone()));
+    if write.count() > 0 {
+        columns.push(("write", write));
     }
-    if filled(read) && filled(write) {
-        columns.push(("total", result.latency()));
+    if both {
+        columns.push(("total", result.total_latency()));
     }
     if let Some(response) = &result.response {
         let mut waited = response.read.clone();
         waited.merge(&response.write);
-        columns.push(("response", waited));
+        columns.push(("response", LatencyFigures::Counted(Cow::Owned(waited))));
     }
-    if filled(&result.sync.latency) {
-        columns.push(("sync", result.sync.latency.clone()));
+    if sync.count() > 0 {
+        columns.push(("sync", sync));
     }
     columns
 }
@@ -34,36 +36,53 @@ fn columns(result: &RunResult) -> Vec<(&'static str, LatencyHistogram)> {
 pub(super) fn percentiles(result: &RunResult, style: &Style) -> Vec<String> {
     let columns = columns(result);
     if columns.iter().all(|(_, latencies)| latencies.count() == 0) {
-        return vec!["No latencies: no I/O completed, or the result does not carry them".into()];
+        let why = match result.ios() {
+            0 => "no I/O completed",
+            _ => "the tool that ran this reported none",
+        };
+        return vec![format!("No latencies: {why}")];
+    }
+    let known =
+        |percent: f64| columns.iter().any(|(_, latencies)| latencies.percentile_ns(percent).is_some());
+    if !LADDER.iter().any(|rung| known(rung.percent)) && !known(100.0) {
+        return vec!["No percentiles: the tool that ran this reported none".into()];
     }
     let mut titles = vec![("percentile", Align::Right)];
     titles.extend(columns.iter().map(|(title, _)| (*title, Align::Right)));
     let mut table = Table::new(&titles);
-    let mut push = |name: &'static str, cell: &dyn Fn(&LatencyHistogram) -> Cell| {
+    let mut push = |name: &'static str, cell: &dyn Fn(&LatencyFigures) -> Cell| {
         let mut row: Vec<Cell> = vec![name.into()];
         row.extend(columns.iter().map(|(_, latencies)| cell(latencies)));
         table.push(row);
     };
     push("min", &|latencies| certain(latencies.min_ns()));
-    let stands = |rung: &&Rung| columns.iter().any(|(_, latencies)| rung.stands(latencies));
+    let stands = |rung: &&Rung| columns.iter().any(|(_, latencies)| rung.stands(latencies.count()));
     // The known ones and the first unknown one: the others would repeat the maximum.
     let shown = LADDER.iter().filter(stands).count() + 1;
-    for rung in LADDER.iter().take(shown) {
+    for rung in LADDER.iter().take(shown).filter(|rung| known(rung.percent)) {
         push(rung.name, &|latencies| match latencies.percentile_ns(rung.percent) {
-            Some(ns) if !rung.stands(latencies) => {
+            Some(ns) if !rung.stands(latencies.count()) => {
                 Cell::inked(format!("{}*", number::time(ns as f64)), Ink::Dim)
             }
             ns => certain(ns),
         });
     }
     push("max", &|latencies| certain(latencies.max_ns()));
-    let marked = LADDER
-        .iter()
-        .take(shown)
-        .any(|rung| columns.iter().any(|(_, latencies)| latencies.count() > 0 && !rung.stands(latencies)));
+    let is_marked = |rung: &Rung, latencies: &LatencyFigures| {
+        !rung.stands(latencies.count()) && latencies.percentile_ns(rung.percent).is_some()
+    };
+    let marked =
+        LADDER.iter().take(shown).any(|rung| columns.iter().any(|(_, latencies)| is_marked(rung, latencies)));
     let mut lines = table.lines(style);
     if marked {
         lines.push("  * fewer than ten I/Os took longer: little more than the maximum".into());
+    }
+    if columns.iter().any(|(_, latencies)| latencies.histogram().is_none()) {
+        let tool = clean(result.tool.as_deref().unwrap_or("another tool"));
+        let total = columns.iter().find(|(title, _)| *title == "total");
+        let lacks_total = total.is_some_and(|(_, both)| both.percentile_ns(50.0).is_none());
+        let lacking = if lacks_total { "; it reported none of reads and writes together" } else { "" };
+        lines.push(format!("  as {tool} reported them{lacking}"));
     }
     if result.response.is_some() {
         lines.push("  response: from when an I/O was due, as users wait; the others from submission".into());

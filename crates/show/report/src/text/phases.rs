@@ -33,10 +33,9 @@ pub fn phases(
         })
         .right("IOPS", |(_, result, _)| number::rate(result.iops()))
         .right("MiB/s", |(_, result, _)| number::rate(result.mib_per_s()))
-        .right("mean", |(_, result, _)| latency(result.latency().mean_ns()))
+        .right("mean", |(_, result, _)| latency(result.mean_latency_ns()))
         .right("99 %", |(_, result, _)| {
-            let all = result.latency();
-            latency(all.percentile_ns(99.0).filter(|_| all.supports_percentile(99.0)).map(|ns| ns as f64))
+            latency(result.total_latency().supported_percentile_ns(99.0).map(|ns| ns as f64))
         })
         .right("failed", |(_, result, _)| number::count(result.failed().saturating_add(result.sync.failed())))
         .right("warnings", |(.., findings)| warnings(findings))

@@ -7,7 +7,7 @@ use super::{course, errors, meaning, percentiles, shares};
 use crate::wording::capability::device_line;
 use crate::{number, wording};
 use findings::Finding;
-use workload::{Backend, Direction, LatencyHistogram, RunResult};
+use workload::{Backend, Direction, LatencyFigures, RunResult};
 
 /// A run: totals, percentiles, findings, errors, the rate over time; threads and cores where a finding is about them.
 pub fn run(result: &RunResult, findings: &[Finding], style: &Style) -> String {
@@ -47,11 +47,11 @@ fn opening(result: &RunResult, style: &Style) -> Vec<String> {
     );
     let cpu = result.cpu_ns_per_io().filter(|ns| *ns > 0.0);
     let cpu = cpu.map_or("CPU not known".into(), |ns| format!("{} CPU an I/O", number::time(ns)));
+    let outstanding = result.outstanding_known().map_or(number::NONE.into(), number::rate);
     let gave = format!(
-        "{} IOPS, {} MiB/s, {} outstanding on average, {cpu}",
+        "{} IOPS, {} MiB/s, {outstanding} outstanding on average, {cpu}",
         number::rate(result.iops()),
         number::rate(result.mib_per_s()),
-        number::rate(result.outstanding()),
     );
     let mut lines = style.paragraph(Ink::Bold, &load, 0, 3);
     lines.extend(wrap(&clean(&target), style.columns(), 2));
@@ -80,7 +80,7 @@ fn totals(result: &RunResult, style: &Style) -> Vec<String> {
     let mut table = Table::new(&titles);
     let seconds = result.elapsed_s();
     let mut push =
-        |name: &'static str, count: u64, bytes: Option<u64>, latency: &LatencyHistogram, fails: u64| {
+        |name: &'static str, count: u64, bytes: Option<u64>, latency: &LatencyFigures, fails: u64| {
             let rate = |amount: f64| {
                 if seconds > 0.0 { number::rate(amount / seconds) } else { number::NONE.into() }
             };
@@ -100,17 +100,18 @@ fn totals(result: &RunResult, style: &Style) -> Vec<String> {
             table.push(row);
         };
     let used = |direction: &&Direction| direction.count > 0 || direction.failed() > 0;
-    let shown = [("read", &result.read), ("write", &result.write)];
-    let shown: Vec<_> = shown.into_iter().filter(|(_, direction)| used(direction)).collect();
-    for (name, each) in &shown {
-        push(name, each.count, Some(each.bytes), &each.latency, each.failed());
+    let shown =
+        [("read", &result.read, result.read_latency()), ("write", &result.write, result.write_latency())];
+    let shown: Vec<_> = shown.into_iter().filter(|(_, direction, _)| used(direction)).collect();
+    for (name, each, latency) in &shown {
+        push(name, each.count, Some(each.bytes), latency, each.failed());
     }
     if shown.len() != 1 {
         let bytes = result.read.bytes.saturating_add(result.write.bytes);
-        push("total", result.ios(), Some(bytes), &result.latency(), result.failed());
+        push("total", result.ios(), Some(bytes), &result.total_latency(), result.failed());
     }
     if used(&&result.sync) {
-        push("sync", result.sync.count, None, &result.sync.latency, result.sync.failed());
+        push("sync", result.sync.count, None, &result.sync_latency(), result.sync.failed());
     }
     table.lines(style)
 }

@@ -147,6 +147,55 @@ fn a_log_shows_its_syncs_and_its_verification() {
     insta::assert_snapshot!(shown(&run));
 }
 
+/// A minute of diskspd, of which there are percentiles and means.
+fn reported() -> RunResult {
+    let percents = [0.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 100.0];
+    let list = |scale: u64| {
+        let ns = [180, 902, 1471, 2388, 3290, 3811, 4800, 38_700, 207_000, 311_400, 312_118];
+        percents.into_iter().zip(ns.map(|us| us * scale)).collect::<Vec<(f64, u64)>>()
+    };
+    let direction = |count: u64, scale: u64, mean_ns: f64| Direction {
+        count,
+        bytes: count * 8192,
+        percentiles: list(scale),
+        mean_ns: Some(mean_ns),
+        deviation_ns: Some(mean_ns / 2.0),
+        ..Direction::default()
+    };
+    let workload =
+        Workload { outstanding: 4, threads: 8, ..Workload::from(Shape::random_read(8192).with_writes(20)) };
+    RunResult {
+        backend: Backend::Foreign,
+        tool: Some("diskspd 2.2".into()),
+        started_unix_ns: sample::BEGIN_NS,
+        elapsed_ns: 60_000_000_000,
+        read: direction(640_000, 1_000, 2_100_000.0),
+        write: direction(160_000, 1_300, 3_400_000.0),
+        total_percentiles: list(1_100),
+        ..RunResult::empty(workload, r"S:\bench\oltp.dat".into())
+    }
+}
+
+#[test]
+fn latencies_that_another_tool_reported_are_shown() {
+    insta::assert_snapshot!(shown(&reported()));
+    let fio = RunResult { tool: Some("fio-3.33".into()), total_percentiles: Vec::new(), ..reported() };
+    let text = shown(&fio);
+    assert!(
+        text.contains("as fio-3.33 reported them; it reported none of reads and writes together"),
+        "{text}"
+    );
+    let mut means = reported();
+    (means.read.percentiles, means.write.percentiles) = (Vec::new(), Vec::new());
+    means.total_percentiles.clear();
+    let text = shown(&means);
+    assert!(text.contains("2.36 ms") && text.contains("No percentiles: the tool that ran this"), "{text}");
+    (means.read.mean_ns, means.write.mean_ns) = (None, None);
+    let text = shown(&means);
+    assert!(text.contains("No latencies: the tool that ran this reported none"), "{text}");
+    assert!(!text.contains("No I/O completed"), "{text}");
+}
+
 #[test]
 fn a_run_without_any_io() {
     let nothing = RunResult {

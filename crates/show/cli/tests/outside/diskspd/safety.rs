@@ -134,3 +134,33 @@ fn wait_for_load(pid: u32) {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn a_line_of_windows_loads_the_directory_that_is_named_and_no_other() {
+    let headroom = crate::programs::Headroom::new();
+    let place = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let arguments: Vec<&str> = ["diskspd"].iter().chain(arguments).copied().collect();
+        headroom.command(&arguments).current_dir(place.path()).output().unwrap()
+    };
+    for windows in [r"E:\testfile.dat", r"\\server\share\testfile.dat"] {
+        let refused = run(&["-c1M", "-d1", "-W0", "-b4K", windows]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(
+            errors(&refused).contains("headroom diskspd --target DIRECTORY -c1M"),
+            "{}",
+            errors(&refused)
+        );
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "nothing was made");
+    }
+    let data = place.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let output = run(&["--target", data.to_str().unwrap(), "-c1M", "-d1", "-W0", "-b4K", r"E:\testfile.dat"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    assert!(
+        errors(&output).contains(&format!("{}/testfile.dat here", data.display())),
+        "{}",
+        errors(&output)
+    );
+    assert_eq!(data.join("testfile.dat").metadata().unwrap().len(), 1 << 20);
+}
