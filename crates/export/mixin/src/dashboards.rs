@@ -77,7 +77,7 @@ fn fleet() -> Dashboard {
         of("headroom_verdict", ""),
         of("headroom_capability_measured_timestamp_seconds", "")
     );
-    let panels = vec![
+    let panels = [
         number(
             "Volumes that need action",
             "Verdicts that are bad news now.",
@@ -143,11 +143,11 @@ fn fleet() -> Dashboard {
         ),
         table("Agents", "Hosts and the version of their agent.", "none", of("headroom_build_info", "")),
     ];
-    dashboard("headroom-fleet", "Headroom / Fleet", &[], panels)
+    dashboard("headroom-fleet", "Headroom / Fleet", &[], &panels)
 }
 
 fn host() -> Dashboard {
-    let panels = vec![
+    let panels = [
         graph(
             "Utilisation",
             "Share of the storage in use; 100 % is the knee.",
@@ -178,7 +178,7 @@ fn host() -> Dashboard {
         device_outstanding(""),
         device_busy(""),
     ];
-    dashboard("headroom-host", "Headroom / Host", &[], panels)
+    dashboard("headroom-host", "Headroom / Host", &[], &panels)
 }
 
 const MOUNT: &str = ",mount=~\"$mount\"";
@@ -249,7 +249,7 @@ fn device_busy(further: &str) -> Panel {
 }
 
 fn volume() -> Dashboard {
-    let panels = vec![
+    let panels = [
         graph(
             "Utilisation by agent and by counters",
             "The agent's own figure, and the one recomputed from the device's counters by the cost model. They differ where \
@@ -321,14 +321,14 @@ fn volume() -> Dashboard {
         "headroom-volume",
         "Headroom / Volume",
         &[("mount", "headroom_verdict_timestamp_seconds")],
-        panels,
+        &panels,
     )
 }
 
 const SOURCE: &str = ",source=~\"$source\"";
 
 fn database() -> Dashboard {
-    let panels = vec![
+    let panels = [
         graph(
             "Verdict",
             "1 for the verdict that holds.",
@@ -390,11 +390,11 @@ fn database() -> Dashboard {
             )],
         ),
     ];
-    dashboard("headroom-database", "Headroom / Database", &[("source", "headroom_source_up")], panels)
+    dashboard("headroom-database", "Headroom / Database", &[("source", "headroom_source_up")], &panels)
 }
 
 fn incident() -> Dashboard {
-    let panels = vec![
+    let panels = [
         graph(
             "Open incidents",
             "1 while one is open.",
@@ -434,10 +434,10 @@ fn incident() -> Dashboard {
             vec![(format!("time() - {}", of("headroom_verdict_timestamp_seconds", "")), VOLUME)],
         ),
     ];
-    dashboard("headroom-incident", "Headroom / Incident", &[], panels)
+    dashboard("headroom-incident", "Headroom / Incident", &[], &panels)
 }
 
-fn dashboard(name: &'static str, title: &str, variables: &[Variable], panels: Vec<Panel>) -> Dashboard {
+fn dashboard(name: &'static str, title: &str, variables: &[Variable], panels: &[Panel]) -> Dashboard {
     let mut list = vec![json!({
         "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus",
         "current": { "text": "default", "value": "default" }, "hide": 0, "refresh": 1,

@@ -121,7 +121,7 @@ pub fn run(args: &FleetArgs, json: bool, out: &mut Output) -> Done {
         _ if args.watch.is_some() => watch(args, &client, json, out),
         _ => {
             page::check(args.html.as_deref())?;
-            let fleet = ask(&client, &args.question, args.question.scope(None))?;
+            let fleet = ask(&client, &args.question, &args.question.scope(None))?;
             out.answer(|style| report::text::fleet(&fleet, args.top, style), || report::json::fleet(&fleet));
             let version = env!("CARGO_PKG_VERSION");
             let make = || report::html::fleet(&fleet, &page::command_line(), version);
@@ -150,8 +150,8 @@ fn exit_code(fleet: &Fleet) -> ExitCode {
     }
 }
 
-fn ask(client: &Client, question: &QuestionArgs, scope: Scope) -> Result<Fleet, Failure> {
-    let (fleet, _) = ask_with(client, question, &scope, None)?;
+fn ask(client: &Client, question: &QuestionArgs, scope: &Scope) -> Result<Fleet, Failure> {
+    let (fleet, _) = ask_with(client, question, scope, None)?;
     Ok(fleet)
 }
 
@@ -200,7 +200,7 @@ fn failure(client: &Client, error: &QueryError) -> Failure {
 }
 
 fn show(host: &str, args: &FleetArgs, client: &Client, out: &mut Output) -> Done {
-    let fleet = ask(client, &args.question, args.question.scope(Some(host)))?;
+    let fleet = ask(client, &args.question, &args.question.scope(Some(host)))?;
     if fleet.hosts == 0 && !fleet.incomplete {
         return Err(Failure::new(format_args!("{} knows no host {host}", client.endpoint))
             .with_remedy("headroom fleet lists the hosts; a longer --lookback for one that is gone"));
@@ -236,7 +236,7 @@ fn watch(args: &FleetArgs, client: &Client, json: bool, out: &mut Output) -> Don
     let mut code = no_answer();
     for round in 1.. {
         let began = Instant::now();
-        match ask(client, &args.question, args.question.scope(None)) {
+        match ask(client, &args.question, &args.question.scope(None)) {
             Ok(fleet) => {
                 code = exit_code(&fleet);
                 if !print(&fleet, args, json, out)? {

@@ -92,7 +92,7 @@ fn bytes_of_a_sample(now: u64) {
     };
     let end = now - now % 86_400;
     let times: Vec<u64> = (end - 86_400..end).step_by(15).collect();
-    let text = noisy(&openmetrics(&[host.clone()], &times));
+    let text = noisy(&openmetrics(std::slice::from_ref(&host), &times));
     let samples = text.lines().count() - 1;
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), &text);

@@ -22,7 +22,7 @@ fn hosts() -> Vec<SyntheticHost> {
     };
     let host = |at: usize| SyntheticHost {
         instance: format!("db{at}:9188"),
-        cluster: if at % 2 == 0 { "east" } else { "west" },
+        cluster: if at.is_multiple_of(2) { "east" } else { "west" },
         volumes: (0..3).map(|number| volume(at, number)).collect(),
     };
     (0..24).map(host).collect()
