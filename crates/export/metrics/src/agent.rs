@@ -5,7 +5,7 @@
 
 use crate::families::{Family, FamilyKind, Point, Unit, Value};
 use crate::text::{Exposition, Format, write_families};
-use capability::{Capability, Curve, Demand};
+use capability::{Binding, Capability, Curve, Demand};
 use incidents::Subject;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +23,32 @@ pub struct AgentState {
     pub capabilities: BTreeMap<String, Arc<Capability>>,
     /// Each source that is watched.
     pub sources: BTreeMap<String, SourceState>,
+    /// The block device below each volume, by its mount point.
+    pub devices: BTreeMap<String, DeviceState>,
+}
+
+/// What the kernel counted of a block device since it appeared: the I/O of all processes.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceState {
+    /// Its name below /dev.
+    pub device: String,
+    /// Reads, their bytes, and their time in nanoseconds.
+    pub reads: DeviceOps,
+    /// Writes likewise.
+    pub writes: DeviceOps,
+    /// Time with at least one I/O in flight, nanoseconds.
+    pub busy_ns: u64,
+}
+
+/// Completed I/Os in one direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceOps {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their time from request to completion, nanoseconds.
+    pub time_ns: u64,
 }
 
 /// What was judged of a database on a volume.
@@ -34,6 +60,12 @@ pub struct SubjectState {
     pub confidence: Confidence,
     /// When, nanoseconds since 1970.
     pub judged_unix_ns: u64,
+    /// Since when it is the same, nanoseconds since 1970.
+    pub since_unix_ns: u64,
+    /// How many times today's demand can be carried.
+    pub headroom: Option<Headroom>,
+    /// The resource that runs out first.
+    pub binding: Option<Binding>,
     /// Share of the storage in use.
     pub utilisation: Option<f64>,
     /// Mean I/Os that the database waits for.
@@ -44,6 +76,17 @@ pub struct SubjectState {
     pub commit: Latency,
     /// Whether an incident is open.
     pub incident_open: bool,
+}
+
+/// How many times today's demand can be carried, as `headroom check` says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Headroom {
+    /// The figure to plan with.
+    pub plan: f64,
+    /// The low end of its range.
+    pub low: f64,
+    /// The high end of its range.
+    pub high: f64,
 }
 
 /// A latency, and what the curves expect.
@@ -85,10 +128,13 @@ pub struct FamilyDescription {
 }
 
 const SUBJECT: &[&str] = &["mount", "source"];
+const BY_RESOURCE: &[&str] = &["mount", "source", "resource"];
 const BY_OPERATION: &[&str] = &["mount", "source", "op"];
 const BY_CURVE: &[&str] = &["mount", "curve"];
 const BY_POINT: &[&str] = &["mount", "curve", "outstanding"];
 const BY_FLOW: &[&str] = &["mount", "op", "pattern"];
+const BY_PART: &[&str] = &["mount", "part"];
+const DEVICE: &[&str] = &["mount", "device"];
 const SOURCE: &[&str] = &["source"];
 
 /// All families, in the order in which they are written.
@@ -124,6 +170,33 @@ pub const FAMILIES: &[FamilyDescription] = &[
         "when the verdict was reached",
         Unit::Seconds,
         |state| state.of_subjects(|one| Some(seconds(one.judged_unix_ns as f64))),
+    ),
+    gauge(
+        "headroom_verdict_since_timestamp_seconds",
+        SUBJECT,
+        "since when the verdict is the same",
+        Unit::Seconds,
+        |state| state.of_subjects(|one| Some(seconds(one.since_unix_ns as f64))),
+    ),
+    gauge(
+        "headroom_headroom_ratio",
+        SUBJECT,
+        "how many times today's demand can be carried, the figure to plan with",
+        Unit::Ratio,
+        |state| state.of_subjects(|one| Some(one.headroom?.plan)),
+    ),
+    gauge("headroom_headroom_low_ratio", SUBJECT, "the low end of its range", Unit::Ratio, |state| {
+        state.of_subjects(|one| Some(one.headroom?.low))
+    }),
+    gauge("headroom_headroom_high_ratio", SUBJECT, "the high end of its range", Unit::Ratio, |state| {
+        state.of_subjects(|one| Some(one.headroom?.high))
+    }),
+    gauge(
+        "headroom_binding",
+        BY_RESOURCE,
+        "1 for the resource that runs out first; no series for the others",
+        Unit::None,
+        AgentState::bindings,
     ),
     gauge(
         "headroom_utilisation_ratio",
@@ -192,6 +265,13 @@ pub const FAMILIES: &[FamilyDescription] = &[
         |state| state.of_flows(|demand| demand.per_byte_ns),
     ),
     gauge(
+        "headroom_capability_sharing_ratio",
+        BY_PART,
+        "share of that cost that reads and writes take from each other, of each I/O (operations) and of its bytes (bytes)",
+        Unit::Ratio,
+        AgentState::sharings,
+    ),
+    gauge(
         "headroom_curve_operations_per_second",
         BY_POINT,
         "I/Os a second that were measured with so many outstanding",
@@ -205,15 +285,45 @@ pub const FAMILIES: &[FamilyDescription] = &[
         Unit::Seconds,
         |state| state.of_points(|point| seconds(point.latency_ns)),
     ),
+    counter("headroom_device_reads", DEVICE, "reads of the volume's block device", Unit::None, |state| {
+        state.of_devices(|one| one.reads.count as f64)
+    }),
+    counter("headroom_device_writes", DEVICE, "writes of it", Unit::None, |state| {
+        state.of_devices(|one| one.writes.count as f64)
+    }),
+    counter("headroom_device_read_bytes", DEVICE, "bytes of its reads", Unit::Bytes, |state| {
+        state.of_devices(|one| one.reads.bytes as f64)
+    }),
+    counter("headroom_device_written_bytes", DEVICE, "bytes of its writes", Unit::Bytes, |state| {
+        state.of_devices(|one| one.writes.bytes as f64)
+    }),
+    counter(
+        "headroom_device_read_time_seconds",
+        DEVICE,
+        "time of its reads, summed over all of them",
+        Unit::Seconds,
+        |state| state.of_devices(|one| seconds(one.reads.time_ns as f64)),
+    ),
+    counter(
+        "headroom_device_write_time_seconds",
+        DEVICE,
+        "time of its writes, summed over all of them",
+        Unit::Seconds,
+        |state| state.of_devices(|one| seconds(one.writes.time_ns as f64)),
+    ),
+    counter(
+        "headroom_device_busy_seconds",
+        DEVICE,
+        "time in which it had at least one I/O in flight",
+        Unit::Seconds,
+        |state| state.of_devices(|one| seconds(one.busy_ns as f64)),
+    ),
     gauge("headroom_source_up", SOURCE, "1: the last sample gave counters", Unit::None, |state| {
         state.of_sources(|one| Some(f64::from(u8::from(one.up))))
     }),
-    FamilyDescription {
-        kind: FamilyKind::Counter,
-        ..gauge("headroom_source_failures", SOURCE, "samples that gave nothing", Unit::None, |state| {
-            state.of_sources(|one| Some(one.failures as f64))
-        })
-    },
+    counter("headroom_source_failures", SOURCE, "samples that gave nothing", Unit::None, |state| {
+        state.of_sources(|one| Some(one.failures as f64))
+    }),
     gauge(
         "headroom_source_last_success_timestamp_seconds",
         SOURCE,
@@ -240,6 +350,16 @@ const fn gauge(
     FamilyDescription { name, labels, help, kind: FamilyKind::Gauge, unit, points }
 }
 
+const fn counter(
+    name: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+    unit: Unit,
+    points: fn(&AgentState) -> Points,
+) -> FamilyDescription {
+    FamilyDescription { name, labels, help, kind: FamilyKind::Counter, unit, points }
+}
+
 fn seconds(ns: f64) -> f64 {
     ns / 1e9
 }
@@ -260,7 +380,7 @@ impl AgentState {
                 Point {
                     labels: described.labels.iter().copied().zip(values).collect(),
                     value: match described.kind {
-                        FamilyKind::Counter => Value::Count(value as u64),
+                        FamilyKind::Counter => Value::Total(value),
                         FamilyKind::Gauge | FamilyKind::Summary => Value::Gauge(value),
                     },
                 }
@@ -346,6 +466,32 @@ impl AgentState {
         flows.collect()
     }
 
+    fn of_devices(&self, value: fn(&DeviceState) -> f64) -> Points {
+        let all = self
+            .devices
+            .iter()
+            .map(|(mount, state)| (vec![mount.clone(), state.device.clone()], value(state)));
+        all.collect()
+    }
+
+    fn bindings(&self) -> Points {
+        let known = self.subjects.iter().filter_map(|(subject, state)| {
+            let resource = state.binding?.to_string().replace(' ', "-");
+            Some((vec![subject.mount.clone(), subject.database.clone(), resource], 1.0))
+        });
+        known.collect()
+    }
+
+    fn sharings(&self) -> Points {
+        let models =
+            self.capabilities.iter().filter_map(|(mount, known)| Some((mount, known.cost_model.as_ref()?)));
+        let sharings = models.flat_map(|(mount, model)| {
+            [("operations", model.sharing.fixed), ("bytes", model.sharing.bytes)]
+                .map(|(part, share)| (vec![mount.clone(), part.into()], share))
+        });
+        sharings.collect()
+    }
+
     fn of_sources(&self, value: fn(&SourceState) -> Option<f64>) -> Points {
         let known =
             self.sources.iter().filter_map(|(source, state)| Some((vec![source.clone()], value(state)?)));
@@ -392,6 +538,9 @@ mod tests {
             verdict: VerdictKind::Throttled,
             confidence: Confidence::Medium,
             judged_unix_ns: 1_500_000_000,
+            since_unix_ns: 500_000_000,
+            headroom: Some(Headroom { plan: 3.5, low: 3.0, high: 4.0 }),
+            binding: Some(Binding::ReadOperations),
             utilisation: Some(0.25),
             outstanding: None,
             read: Latency { latency_ns: Some(2_000_000.0), expected_ns: Some(f64::NAN) },

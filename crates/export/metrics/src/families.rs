@@ -38,6 +38,7 @@ pub(crate) struct Point {
 pub(crate) enum Value {
     Count(u64),
     Time { ns: u128 },
+    Total(f64),
     Summary { ns: u128, count: u64 },
     Gauge(f64),
 }
@@ -168,6 +169,7 @@ impl Family {
                 Value::Count(count) if self.kind == FamilyKind::Gauge => [Some(("", count as f64)), None],
                 Value::Count(count) => [Some(("_total", count as f64)), None],
                 Value::Time { ns } => [Some(("_total", seconds(ns))), None],
+                Value::Total(value) => [Some(("_total", value)), None],
                 Value::Gauge(value) => [Some(("", value)), None],
                 Value::Summary { ns, count } => [Some(("_sum", seconds(ns))), Some(("_count", count as f64))],
             };

@@ -26,7 +26,10 @@ mod remote_write;
 mod text;
 mod totals;
 
-pub use agent::{AgentState, FAMILIES, FamilyDescription, Latency, SourceState, SubjectState};
+pub use agent::{
+    AgentState, DeviceOps, DeviceState, FAMILIES, FamilyDescription, Headroom, Latency, SourceState,
+    SubjectState,
+};
 pub use text::{Exposition, Format};
 pub use totals::{Dropped, Totals};
 

@@ -79,7 +79,7 @@ fn write_point(written: &mut Message, kind: FamilyKind, point: &Point, stamp: &S
         Value::Count(count) if i64::try_from(count).is_ok() => written.fixed(6, count),
         Value::Count(count) => written.double(4, count as f64),
         Value::Time { ns } => written.double(4, seconds(ns)),
-        Value::Gauge(value) => written.double(4, value),
+        Value::Total(value) | Value::Gauge(value) => written.double(4, value),
         Value::Summary { ns, count } => {
             written.fixed(4, count);
             written.double(5, seconds(ns));

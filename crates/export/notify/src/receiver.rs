@@ -1,4 +1,4 @@
-use push::{Credential, Endpoint, WrongDestination};
+use push::{Credential, Endpoint, WrongEndpoint};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ impl Receiver {
     ///
     /// # Errors
     /// No URL of a server, or one with a credential in it.
-    pub fn alertmanager(url: &str, credential: Option<Credential>) -> Result<Receiver, WrongDestination> {
+    pub fn alertmanager(url: &str, credential: Option<Credential>) -> Result<Receiver, WrongEndpoint> {
         let url = match url.trim_end_matches('/') {
             whole if whole.ends_with(ALERTS) => whole.to_owned(),
             base => format!("{base}{ALERTS}"),
@@ -39,7 +39,7 @@ impl Receiver {
     ///
     /// # Errors
     /// No URL of a server, or one with a credential in it.
-    pub fn webhook(url: &str, credential: Option<Credential>) -> Result<Receiver, WrongDestination> {
+    pub fn webhook(url: &str, credential: Option<Credential>) -> Result<Receiver, WrongEndpoint> {
         let example = "https://hooks.example.com/headroom";
         Endpoint::new(url, credential, example, Self::WEBHOOK_AUTH).map(Receiver::Webhook)
     }

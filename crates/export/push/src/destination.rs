@@ -1,8 +1,6 @@
-use crate::Credential;
-use hyper::Uri;
+use http_client::{Credential, Endpoint, WrongEndpoint};
 use metrics::{Stamp, Totals};
 use std::fmt;
-use std::net::IpAddr;
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,30 +18,6 @@ pub struct Destination {
     pub(crate) endpoint: Endpoint,
 }
 
-/// Where requests go, and with what credential.
-#[derive(Clone, Debug)]
-pub struct Endpoint {
-    pub(crate) uri: Uri,
-    pub(crate) credential: Option<Credential>,
-}
-
-/// Why a URL is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WrongDestination {
-    /// Its scheme is none of the supported ones.
-    #[error("no http:// or https:// URL; give the whole of it, as in {example}")]
-    NotHttp {
-        /// An example that works.
-        example: &'static str,
-    },
-    /// It contains a credential, and every user of the host can read arguments. The error does not repeat the URL.
-    #[error("a URL with a password or user in it can be read in ps; give them by {variable} or --push-auth")]
-    HoldsCredential {
-        /// The variable of the environment.
-        variable: &'static str,
-    },
-}
-
 impl Protocol {
     /// The name in options, messages and metric labels.
     pub fn name(self) -> &'static str {
@@ -58,6 +32,14 @@ impl Protocol {
         match self {
             Protocol::RemoteWrite => "HEADROOM_REMOTE_WRITE_AUTH",
             Protocol::Otlp => "HEADROOM_OTLP_AUTH",
+        }
+    }
+
+    /// Where a credential may stand instead of in the URL.
+    fn instead(self) -> &'static str {
+        match self {
+            Protocol::RemoteWrite => "HEADROOM_REMOTE_WRITE_AUTH or --push-auth",
+            Protocol::Otlp => "HEADROOM_OTLP_AUTH or --push-auth",
         }
     }
 
@@ -95,13 +77,13 @@ impl Destination {
     /// A server by its URL, with its credential.
     ///
     /// # Errors
-    /// [`WrongDestination`].
+    /// [`WrongEndpoint`].
     pub fn new(
         protocol: Protocol,
         url: &str,
         credential: Option<Credential>,
-    ) -> Result<Destination, WrongDestination> {
-        let endpoint = Endpoint::new(url, credential, protocol.example(), protocol.variable())?;
+    ) -> Result<Destination, WrongEndpoint> {
+        let endpoint = Endpoint::new(url, credential, protocol.example(), protocol.instead())?;
         Ok(Destination { protocol, endpoint })
     }
 
@@ -111,53 +93,10 @@ impl Destination {
     }
 }
 
-impl Endpoint {
-    /// A server by its URL, with its credential. `example` is a URL that works, `variable` the one of the environment that may
-    /// hold the credential: for messages.
-    ///
-    /// # Errors
-    /// [`WrongDestination`].
-    pub fn new(
-        url: &str,
-        credential: Option<Credential>,
-        example: &'static str,
-        variable: &'static str,
-    ) -> Result<Endpoint, WrongDestination> {
-        let not_http = || WrongDestination::NotHttp { example };
-        let authority = url.split_once("://").ok_or_else(not_http)?.1.split(['/', '?', '#']).next();
-        if authority.is_some_and(|authority| authority.contains('@')) {
-            return Err(WrongDestination::HoldsCredential { variable });
-        }
-        let uri: Uri = url.parse().map_err(|_| not_http())?;
-        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
-            return Err(not_http());
-        }
-        Ok(Endpoint { uri, credential })
-    }
-
-    /// Whether the credential goes unencrypted to another host, where the network can read it.
-    pub fn shows_credential(&self) -> bool {
-        let host = self.uri.host().unwrap_or_default();
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-        let loopback =
-            host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback());
-        self.credential.is_some() && self.uri.scheme_str() == Some("http") && !loopback
-    }
-}
-
 /// The URL without its query, in which some servers expect a token.
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.protocol.name(), self.endpoint)
-    }
-}
-
-/// The URL without its query, in which some servers expect a token.
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, authority) = (self.uri.scheme_str(), self.uri.authority());
-        write!(f, "{}://", scheme.unwrap_or_default())?;
-        write!(f, "{}{}", authority.map_or("", |authority| authority.as_str()), self.uri.path())
     }
 }
 

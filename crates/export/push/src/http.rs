@@ -1,19 +1,11 @@
 //! One POST request.
 
-use crate::{Destination, Endpoint, Protocol, partial};
-use http_body_util::{BodyExt, Collected, Full, Limited};
-use hyper::body::{Body, Bytes, Incoming};
-use hyper::client::conn::http1;
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, RETRY_AFTER, USER_AGENT};
-use hyper::{Method, Request, StatusCode, Uri};
-use hyper_util::rt::TokioIo;
-use std::io;
-use std::sync::Arc;
+use crate::{Destination, Protocol, partial};
+use http_client::{Call, Endpoint, exchange};
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use std::time::Duration;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// The limit from the first packet to the end of the response.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,11 +48,23 @@ pub async fn post(to: &Endpoint, headers: Headers, body: Vec<u8>) -> Outcome {
 
 /// The outcome, and the beginning of the answer.
 async fn exchange_within(to: &Endpoint, headers: Headers, body: Vec<u8>) -> (Outcome, Bytes) {
-    let failed = |why| (Outcome::Failed { why, not_before: None }, Bytes::new());
-    match tokio::time::timeout(PATIENCE, try_post(to, headers, body)).await {
-        Ok(Ok((status, headers, answer))) => (judge(status, &headers, &answer), answer),
-        Ok(Err(why)) => failed(why),
-        Err(_) => failed(format!("no answer within {} s", PATIENCE.as_secs())),
+    let header = |(name, value): &(&'static str, &'static str)| {
+        (HeaderName::from_static(name), HeaderValue::from_static(value))
+    };
+    let call = Call {
+        headers: headers.iter().map(header).collect(),
+        body,
+        patience: PATIENCE,
+        answer_bytes_max: ANSWER_BYTES_MAX,
+    };
+    // The certificates are read for each connection, because they may be replaced meanwhile.
+    match exchange(to, call, None).await {
+        Ok(answer) => {
+            // The text of an answer that is too long or incomplete does not count: the status decides.
+            let body = answer.body.unwrap_or_default();
+            (judge(answer.status, &answer.headers, &body), body)
+        }
+        Err(why) => (Outcome::Failed { why: why.to_string(), not_before: None }, Bytes::new()),
     }
 }
 
@@ -78,87 +82,9 @@ fn judge(status: StatusCode, headers: &HeaderMap, answer: &[u8]) -> Outcome {
     Outcome::Refused(why)
 }
 
-type Answer = (StatusCode, HeaderMap, Bytes);
-
-async fn try_post(to: &Endpoint, headers: Headers, body: Vec<u8>) -> Result<Answer, String> {
-    let (host, secure) = (host(&to.uri), to.uri.scheme_str() == Some("https"));
-    let port = to.uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-    let connected = TcpStream::connect((host, port)).await;
-    let stream = connected.map_err(|error| format!("cannot connect: {error}"))?;
-    let request = request(to, headers, body).map_err(|error| error.to_string())?;
-    if secure {
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
-        let connector = TlsConnector::from(Arc::new(trusting_the_system()));
-        let stream = connector.connect(name, stream).await;
-        exchange(stream.map_err(|error| tls_failed(&error))?, request).await
-    } else {
-        exchange(stream, request).await
-    }
-}
-
-/// The name without the brackets of an IPv6 address.
-fn host(uri: &Uri) -> &str {
-    let host = uri.host().unwrap_or_default();
-    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
-}
-
-fn request(
-    to: &Endpoint,
-    headers: Headers,
-    body: Vec<u8>,
-) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
-    let path = to.uri.path_and_query().map_or("/", |path| path.as_str());
-    let host = to.uri.authority().map_or("", |authority| authority.as_str());
-    let mut request = Request::builder().method(Method::POST).uri(path).header(HOST, host);
-    request = request.header(USER_AGENT, concat!("headroom/", env!("CARGO_PKG_VERSION")));
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    if let Some(credential) = &to.credential {
-        request = request.header(AUTHORIZATION, credential.header());
-    }
-    request.body(Full::new(Bytes::from(body)))
-}
-
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, String>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-{
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-    // The task ends with the sender; the request reports errors of the connection.
-    tokio::spawn(connection);
-    let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
-    let (head, body) = answer.into_parts();
-    Ok((head.status, head.headers, beginning(body).await))
-}
-
-/// The text of a response; empty where it is too long or incomplete, because the status decides.
-async fn beginning(body: Incoming) -> Bytes {
-    if body.is_end_stream() {
-        return Bytes::new();
-    }
-    Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_or_else(|_| Bytes::new(), Collected::to_bytes)
-}
-
-/// The certificates that this host trusts (`SSL_CERT_FILE`, or the system's store), read for each connection, because
-/// they may be replaced meanwhile.
-fn trusting_the_system() -> ClientConfig {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
-}
-
-fn tls_failed(error: &io::Error) -> String {
-    format!(
-        "its certificate or TLS is not accepted: {error}; a private authority's goes into the system's store or SSL_CERT_FILE"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::HeaderValue;
 
     #[test]
     fn only_what_may_pass_is_tried_again() {

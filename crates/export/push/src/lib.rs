@@ -13,17 +13,16 @@
 //!
 //! [`post`] sends one request of another kind, as a notification, with the same rules.
 //!
-//! No message contains a credential: see [`Credential`].
+//! The request itself is the crate `http-client`'s; no message contains a credential.
 
-mod credential;
 mod destination;
 mod http;
 mod partial;
 mod queue;
 mod sender;
 
-pub use credential::{Credential, WrongCredential};
-pub use destination::{Destination, Endpoint, Protocol, WrongDestination};
+pub use destination::{Destination, Protocol};
 pub use http::{Headers, Outcome, post};
+pub use http_client::{Credential, Endpoint, WrongCredential, WrongEndpoint};
 pub use queue::QUEUE_BYTES_MAX;
 pub use sender::{Pushing, StateChange, finish, start};

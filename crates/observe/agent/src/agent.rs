@@ -1,4 +1,5 @@
 use crate::capabilities::Capabilities;
+use crate::devices::Devices;
 use crate::judgement::SubjectJudgement;
 use crate::keeper::Keeper;
 use crate::watcher::{Message, Report, Watcher, clocks};
@@ -42,6 +43,7 @@ pub struct Agent {
     watched: BTreeMap<u64, Watched>,
     subjects: BTreeMap<Subject, Followed>,
     causes: Causes,
+    devices: Devices,
     /// Incidents that were open when the agent was ended, until their subject is judged again.
     resumed: Vec<Incident>,
     next_watcher: u64,
@@ -64,6 +66,8 @@ struct Followed {
     tracker: Tracker,
     watcher: u64,
     verdict: Option<VerdictKind>,
+    /// Since when the verdict is the same, nanoseconds since 1970.
+    since_unix_ns: u64,
     /// The last minute that was kept.
     minute: u64,
 }
@@ -104,6 +108,7 @@ impl Agent {
             watched: BTreeMap::new(),
             subjects: BTreeMap::new(),
             causes: Causes::default(),
+            devices: Devices::default(),
             resumed,
             next_watcher: 0,
             began: Instant::now(),
@@ -131,6 +136,7 @@ impl Agent {
                 self.follow_sources(sources(), &to, log);
             }
             self.receive(&messages, log);
+            self.devices.sample(&self.state);
             if Instant::now() >= silence_at {
                 silence_at = Instant::now() + SILENCE_EVERY;
                 self.notice_silence(log);
@@ -253,6 +259,7 @@ impl Agent {
         let waiting = self.keeper.waiting();
         if followed.verdict != Some(volume.verdict) {
             followed.verdict = Some(volume.verdict);
+            followed.since_unix_ns = at.unix_ns;
             waiting.changes.push((subject.clone(), at.unix_ns, followed.verdict));
         }
         let minute = at.unix_ns / MINUTE_NS;
@@ -264,6 +271,7 @@ impl Agent {
         let judgement = Judgement { at, standing: volume.standing, detail: volume.detail };
         let event = followed.tracker.judged(&judgement);
         let open = followed.tracker.open().cloned();
+        self.devices.follow(&subject.mount, volume.device);
         let mut state = lock(&self.state);
         if let Some(capability) = volume.capability {
             state.capabilities.insert(subject.mount.clone(), capability);
@@ -272,6 +280,9 @@ impl Agent {
             verdict: volume.verdict,
             confidence: volume.confidence,
             judged_unix_ns: at.unix_ns,
+            since_unix_ns: followed.since_unix_ns,
+            headroom: volume.headroom,
+            binding: volume.binding,
             utilisation: volume.readings.utilisation,
             outstanding: volume.readings.outstanding,
             read: volume.read,
@@ -298,7 +309,13 @@ impl Agent {
             self.causes.reported(open.clone());
         }
         tracker.resume(open, last_burst, at);
-        Followed { tracker, watcher, verdict: None, minute: at.unix_ns / MINUTE_NS }
+        Followed {
+            tracker,
+            watcher,
+            verdict: None,
+            since_unix_ns: at.unix_ns,
+            minute: at.unix_ns / MINUTE_NS,
+        }
     }
 
     /// A source gives nothing.

@@ -1,11 +1,12 @@
 //! What is judged of a database at one time, for each of its volumes.
 
 use crate::capabilities::place;
-use capability::Capability;
+use capability::{Binding, Capability};
 use everyday::JudgedVolume;
 use filestats::{Figure, FileInterval, ServiceLevel, WaitInterval};
+use host::DeviceNumber;
 use incidents::{BusyFile, BusyProcess, Detail, LongWait, Readings, Standing, Subject, Verdicts};
-use metrics::Latency;
+use metrics::{Headroom, Latency};
 use std::sync::Arc;
 use std::time::Duration;
 use verdict::{Confidence, Figures, Neighbour, Observation, Verdict, VerdictKind, judge};
@@ -20,12 +21,17 @@ pub struct SubjectJudgement {
     pub confidence: Confidence,
     /// The figures of the whole window.
     pub readings: Readings,
+    /// How many times the demand of the whole window can be carried.
+    pub headroom: Option<Headroom>,
+    pub binding: Option<Binding>,
     pub read: Latency,
     pub commit: Latency,
     /// What was known of the part of the window that decided.
     pub detail: Detail,
     /// What the volume can give.
     pub capability: Option<Arc<Capability>>,
+    /// The block device of the volume.
+    pub device: Option<DeviceNumber>,
 }
 
 /// Whether an incident begins or goes on is judged by this part of the window, the newest: a mean over all of it would change too
@@ -65,6 +71,7 @@ impl SubjectJudgement {
         let whole = Measured::new(&observation, capability.as_ref());
         let decided_by_newest = !standing.is_of_whole(on_newest.verdict);
         let (kind, confidence) = (verdict.verdict, verdict.confidence);
+        let (headroom, binding) = (headroom(&verdict), verdict.binding);
         let detail = if decided_by_newest {
             let measured = Measured::new(&newest, capability.as_ref());
             detail(on_newest, &newest, &measured, question.waits)
@@ -77,12 +84,23 @@ impl SubjectJudgement {
             verdict: kind,
             confidence,
             readings: whole.readings,
+            headroom,
+            binding,
             read: whole.read,
             commit: whole.commit,
             detail,
             capability: capability.map(Arc::new),
+            device: target.facts().device_number().and_then(DeviceNumber::parse),
         }
     }
+}
+
+/// The figure to plan with; its range where it has one.
+fn headroom(verdict: &Verdict) -> Option<Headroom> {
+    let plan = verdict.headroom?;
+    let low = verdict.headroom_low.unwrap_or(plan);
+    let high = verdict.headroom_high.unwrap_or(plan);
+    Some(Headroom { plan, low, high })
 }
 
 /// The figures of an observation.

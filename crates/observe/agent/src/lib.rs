@@ -16,6 +16,7 @@
 
 mod agent;
 mod capabilities;
+mod devices;
 mod event;
 mod judgement;
 mod keeper;

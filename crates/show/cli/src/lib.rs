@@ -13,6 +13,7 @@ mod discover;
 mod diskspd;
 mod doctor;
 mod extension;
+mod fleet;
 mod history;
 mod import;
 mod incidents;
@@ -94,6 +95,8 @@ enum Command {
     Agent(agent::AgentArgs),
     /// List and show the incidents that the agent found
     Incidents(incidents::IncidentsArgs),
+    /// Rank the volumes of all hosts by headroom, from Prometheus; write its rules, alerts and dashboards
+    Fleet(Box<fleet::FleetArgs>),
     /// Keep the counters of many sources in the history, for weeks
     Record(record::RecordArgs),
     /// Watch files, devices and waits live, or print them interval by interval
@@ -152,6 +155,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(args, &mut out),
         Command::Agent(args) => agent::run(args, history, &mut out),
         Command::Incidents(args) => incidents::run(args, history, &mut out),
+        Command::Fleet(args) => fleet::run(args, arguments.json, &mut out),
         Command::Record(args) => record::run(args, history, &mut out),
         Command::Watch(args) => watch::run(args, arguments.json, &mut out),
         Command::Trace(args) => trace::run(args, arguments.json, &mut out),

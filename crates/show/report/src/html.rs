@@ -7,6 +7,7 @@ mod check;
 mod commits;
 mod comparison;
 mod estimate;
+mod fleet;
 mod page;
 mod recoveries;
 mod runs;
@@ -17,6 +18,7 @@ mod trace;
 
 pub use self::analysis::{analysis, files_worth_a_chart};
 pub use self::capability::capability;
+pub use self::fleet::fleet;
 pub use check::check;
 pub use commits::commits;
 pub use comparison::{Comparison, ComparisonRow, comparison, comparisons};

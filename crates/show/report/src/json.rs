@@ -4,12 +4,14 @@
 mod analysis;
 mod capability;
 mod check;
+mod fleet;
 mod incidents;
 mod lab;
 mod runs;
 mod traced;
 mod watched;
 
+pub use self::fleet::{fleet, fleet_incidents};
 pub use analysis::analysis;
 pub use capability::{capability, sweeps};
 pub use check::check;

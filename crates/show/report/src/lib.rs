@@ -7,7 +7,7 @@
 //! NamedRuns ──────────── html::runs, html::matrix, html::comparison
 //! Snapshots ──────────── text::intervals                    WatchedInterval ─ text, json, csv::watch
 //! TraceSummary ───────── text, json, html::trace            AnalysisReport ── text, json, csv, html::analysis
-//! NumberedIncident ───── text, json::incidents
+//! NumberedIncident ───── text, json::incidents              Fleet ─ text, json, html::fleet
 //! Sweeps ─────────────── text, json, html::sweeps           matrix::Summary ─ text, json, csv::matrix
 //! Simulation, Estimate, CommitStudy, RecoverStudy, Footprint ─ text, json, most of them html
 //! ```

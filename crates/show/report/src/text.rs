@@ -10,6 +10,7 @@ mod discover;
 mod doctor;
 mod errors;
 mod estimate;
+mod fleet;
 mod footprint;
 mod incidents;
 mod intervals;
@@ -31,6 +32,7 @@ mod wrap;
 
 pub use self::analysis::analysis;
 pub use self::capability::capability;
+pub use self::fleet::{fleet, fleet_host, fleet_incidents};
 pub use self::matrix::{forecast, matrix};
 pub use crate::wording::waits::reconciliation;
 pub use check::check;

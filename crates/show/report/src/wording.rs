@@ -4,6 +4,7 @@ pub(crate) mod analysis;
 pub(crate) mod capability;
 pub(crate) mod comparison;
 pub(crate) mod evidence;
+pub(crate) mod fleet;
 pub(crate) mod members;
 pub(crate) mod sweep;
 pub(crate) mod waits;

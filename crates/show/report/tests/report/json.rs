@@ -23,7 +23,7 @@ use workload::{
 const DOCUMENT: &str = include_str!("../../../../../docs/json.md");
 
 /// Every path of a value: `files[].kind`. What holds further keys is not a path of its own.
-fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
+pub fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) if fields.len() == 1 && fields.contains_key("unknown") => {
             into.insert(prefix.into());
@@ -48,7 +48,7 @@ fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
 }
 
 /// The keys of a chapter of the document: the first cell of each row.
-fn documented(chapter: &str) -> BTreeSet<String> {
+pub fn documented(chapter: &str) -> BTreeSet<String> {
     let text = DOCUMENT.split("\n## ").find(|part| part.starts_with(chapter)).expect("the chapter is there");
     text.lines()
         .filter_map(|line| line.strip_prefix("| `"))

@@ -2,6 +2,7 @@
 
 mod analysis;
 mod analysis_sample;
+mod fleet;
 mod html;
 mod json;
 mod matrix;

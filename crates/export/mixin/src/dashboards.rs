@@ -1,0 +1,520 @@
+//! Dashboards of Grafana, as JSON: each panel is a title, a description, a unit and its expressions.
+
+use crate::rules::{P95_1D, SHARED, UTILISATION};
+use serde_json::{Value, json};
+
+/// A dashboard.
+#[derive(Clone, Debug)]
+pub struct Dashboard {
+    /// Its file's name, without the ending.
+    pub name: &'static str,
+    /// The JSON model.
+    pub json: Value,
+}
+
+/// How values are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    Graph,
+    Number,
+    Table,
+}
+
+struct Panel {
+    title: &'static str,
+    description: &'static str,
+    unit: &'static str,
+    view: View,
+    /// Expressions and their legends.
+    targets: Vec<(String, &'static str)>,
+}
+
+/// A variable: its name, and the metric whose label it is.
+type Variable = (&'static str, &'static str);
+
+/// A unit of the grid's 24 columns.
+const WIDTH: usize = 24;
+const GRAPH: (usize, usize) = (12, 8);
+const NUMBER: (usize, usize) = (6, 4);
+const TABLE: (usize, usize) = (24, 10);
+const RATIO: &str = "percentunit";
+
+/// All of them.
+pub fn dashboards() -> Vec<Dashboard> {
+    vec![fleet(), host(), volume(), database(), incident()]
+}
+
+/// A family's series of the chosen hosts; `further` conditions begin with a comma.
+fn of(name: &str, further: &str) -> String {
+    format!("{name}{{cluster=~\"$cluster\",job=~\"$job\",instance=~\"$instance\"{further}}}")
+}
+
+fn graph(
+    title: &'static str,
+    description: &'static str,
+    unit: &'static str,
+    targets: Vec<(String, &'static str)>,
+) -> Panel {
+    Panel { title, description, unit, view: View::Graph, targets }
+}
+
+fn number(title: &'static str, description: &'static str, unit: &'static str, expression: String) -> Panel {
+    Panel { title, description, unit, view: View::Number, targets: vec![(expression, "")] }
+}
+
+fn table(title: &'static str, description: &'static str, unit: &'static str, expression: String) -> Panel {
+    Panel { title, description, unit, view: View::Table, targets: vec![(expression, "")] }
+}
+
+const VOLUME: &str = "{{instance}} {{mount}}";
+const DATABASE: &str = "{{instance}} {{mount}} {{source}}";
+const DEVICE: &str = "{{instance}} {{device}}";
+const BAD: &str = ",verdict!~\"healthy|nobody-waits|cannot-say\"";
+
+fn fleet() -> Dashboard {
+    let never = format!(
+        "count(max without (verdict) ({}) unless on (cluster, job, instance, mount) {}) or vector(0)",
+        of("headroom_verdict", ""),
+        of("headroom_capability_measured_timestamp_seconds", "")
+    );
+    let panels = [
+        number(
+            "Volumes that need action",
+            "Verdicts that are bad news now.",
+            "none",
+            format!("count({} == 1) or vector(0)", of("headroom_verdict", BAD)),
+        ),
+        number(
+            "Open incidents",
+            "Incidents that the agents hold open.",
+            "none",
+            format!("sum({})", of("headroom_incident_open", "")),
+        ),
+        number(
+            "Never measured",
+            "Volumes of which nothing can be said until headroom measure ran there.",
+            "none",
+            never,
+        ),
+        number(
+            "Sources that give nothing",
+            "Databases whose counters the agents cannot read.",
+            "none",
+            format!("count({} == 0) or vector(0)", of("headroom_source_up", "")),
+        ),
+        table(
+            "Least headroom",
+            "How many times today's demand can be carried: the 20 volumes with the least.",
+            "none",
+            format!("bottomk(20, {})", of("headroom_headroom_ratio", "")),
+        ),
+        graph(
+            "Highest utilisation",
+            "Share of the storage in use, of what runs out first; 100 % is the knee.",
+            RATIO,
+            vec![(format!("topk(10, {})", of("headroom_utilisation_ratio", "")), DATABASE)],
+        ),
+        graph(
+            "Verdicts",
+            "How many databases and volumes have each verdict.",
+            "none",
+            vec![(format!("sum by (verdict) ({})", of("headroom_verdict", "")), "{{verdict}}")],
+        ),
+        graph(
+            "Daily 95th percentile of utilisation",
+            "What a trend is computed from; recorded by headroom fleet rules.",
+            RATIO,
+            vec![(format!("topk(10, last_over_time({}[15m]))", of(P95_1D, "")), DATABASE)],
+        ),
+        graph(
+            "Arrays that hosts share",
+            "The sum of what hosts with the same label storage ask of it, each measured alone.",
+            RATIO,
+            vec![(format!("last_over_time({SHARED}{{cluster=~\"$cluster\"}}[15m])"), "{{storage}}")],
+        ),
+        table(
+            "Oldest capabilities",
+            "How long ago volumes were measured.",
+            "s",
+            format!(
+                "topk(20, time() - max without (curve) ({}))",
+                of("headroom_capability_measured_timestamp_seconds", "")
+            ),
+        ),
+        table("Agents", "Hosts and the version of their agent.", "none", of("headroom_build_info", "")),
+    ];
+    dashboard("headroom-fleet", "Headroom / Fleet", &[], &panels)
+}
+
+fn host() -> Dashboard {
+    let panels = [
+        graph(
+            "Utilisation",
+            "Share of the storage in use; 100 % is the knee.",
+            RATIO,
+            vec![(of("headroom_utilisation_ratio", ""), DATABASE)],
+        ),
+        graph(
+            "Headroom",
+            "How many times today's demand can be carried.",
+            "none",
+            vec![(of("headroom_headroom_ratio", ""), DATABASE)],
+        ),
+        graph(
+            "Latency over expected",
+            LATENCY_TIMES,
+            "none",
+            vec![(latency_times(""), "{{mount}} {{source}} {{op}}")],
+        ),
+        graph(
+            "Outstanding I/Os of databases",
+            "Mean I/Os that each database waits for.",
+            "none",
+            vec![(of("headroom_demand_outstanding", ""), DATABASE)],
+        ),
+        device_operations(""),
+        device_bytes(""),
+        device_latency(""),
+        device_outstanding(""),
+        device_busy(""),
+    ];
+    dashboard("headroom-host", "Headroom / Host", &[], &panels)
+}
+
+const MOUNT: &str = ",mount=~\"$mount\"";
+const LATENCY_TIMES: &str = "Above 1 the storage is slower than its measured curve at that load.";
+
+fn latency_times(further: &str) -> String {
+    format!(
+        "{} / {}",
+        of("headroom_latency_seconds", further),
+        of("headroom_expected_latency_seconds", further)
+    )
+}
+
+fn rate(name: &str, further: &str) -> String {
+    format!("rate({}[$__rate_interval])", of(name, further))
+}
+
+fn device_operations(further: &str) -> Panel {
+    let targets = vec![
+        (rate("headroom_device_reads_total", further), "{{instance}} {{device}} reads"),
+        (rate("headroom_device_writes_total", further), "{{instance}} {{device}} writes"),
+    ];
+    graph("I/Os of devices", "The I/O of all processes, as the kernel counts it.", "iops", targets)
+}
+
+fn device_bytes(further: &str) -> Panel {
+    let targets = vec![
+        (rate("headroom_device_read_bytes_total", further), "{{instance}} {{device}} read"),
+        (rate("headroom_device_written_bytes_total", further), "{{instance}} {{device}} written"),
+    ];
+    graph("Throughput of devices", "Bytes of all processes.", "Bps", targets)
+}
+
+fn device_latency(further: &str) -> Panel {
+    let latency =
+        |time: &str, count: &str| format!("{} / ({} > 0)", rate(time, further), rate(count, further));
+    let targets = vec![
+        (
+            latency("headroom_device_read_time_seconds_total", "headroom_device_reads_total"),
+            "{{instance}} {{device}} reads",
+        ),
+        (
+            latency("headroom_device_write_time_seconds_total", "headroom_device_writes_total"),
+            "{{instance}} {{device}} writes",
+        ),
+    ];
+    graph("Latency of devices", "Mean time from request to completion.", "s", targets)
+}
+
+fn device_outstanding(further: &str) -> Panel {
+    let both = format!(
+        "{} + {}",
+        rate("headroom_device_read_time_seconds_total", further),
+        rate("headroom_device_write_time_seconds_total", further)
+    );
+    graph(
+        "Outstanding I/Os of devices",
+        "Mean number in flight: time of I/Os over time.",
+        "none",
+        vec![(both, DEVICE)],
+    )
+}
+
+fn device_busy(further: &str) -> Panel {
+    let busy = rate("headroom_device_busy_seconds_total", further);
+    let description = "Share of the time with an I/O in flight. A device that takes many at once is far from full at 100 %.";
+    graph("Busy time of devices", description, RATIO, vec![(busy, DEVICE)])
+}
+
+fn volume() -> Dashboard {
+    let panels = [
+        graph(
+            "Utilisation by agent and by counters",
+            "The agent's own figure, and the one recomputed from the device's counters by the cost model. They differ where \
+             limits count or load comes in bursts.",
+            RATIO,
+            vec![
+                (of("headroom_utilisation_ratio", MOUNT), "{{mount}} {{source}}: agent"),
+                (of(UTILISATION, MOUNT), "{{mount}}: counters"),
+            ],
+        ),
+        graph(
+            "Headroom and its range",
+            "How many times today's demand can be carried: the figure to plan with, and both ends.",
+            "none",
+            vec![
+                (of("headroom_headroom_ratio", MOUNT), "{{mount}} {{source}}"),
+                (of("headroom_headroom_low_ratio", MOUNT), "{{mount}} {{source}} low"),
+                (of("headroom_headroom_high_ratio", MOUNT), "{{mount}} {{source}} high"),
+            ],
+        ),
+        table(
+            "Measured curves: latency",
+            "Mean latency that was measured with so many outstanding I/Os.",
+            "s",
+            of("headroom_curve_latency_seconds", MOUNT),
+        ),
+        table(
+            "Measured curves: I/Os a second",
+            "What was measured with so many outstanding I/Os.",
+            "iops",
+            of("headroom_curve_operations_per_second", MOUNT),
+        ),
+        table(
+            "Knees",
+            "Outstanding I/Os at which latency begins to pay for throughput.",
+            "none",
+            of("headroom_capability_knee_outstanding", MOUNT),
+        ),
+        table(
+            "Highest rates",
+            "I/Os a second of each curve.",
+            "iops",
+            of("headroom_capability_operations_per_second", MOUNT),
+        ),
+        table(
+            "Cost of an I/O",
+            "Time of the storage that each I/O takes, beside its bytes.",
+            "s",
+            of("headroom_capability_cost_seconds", MOUNT),
+        ),
+        table(
+            "Cost of a MiB",
+            "Time of the storage that the bytes take.",
+            "s",
+            format!("1048576 * {}", of("headroom_capability_cost_seconds_per_byte", MOUNT)),
+        ),
+        table(
+            "Shared part of the cost",
+            "What reads and writes take from each other.",
+            RATIO,
+            of("headroom_capability_sharing_ratio", MOUNT),
+        ),
+        device_operations(MOUNT),
+        device_bytes(MOUNT),
+        device_latency(MOUNT),
+        device_outstanding(MOUNT),
+    ];
+    dashboard(
+        "headroom-volume",
+        "Headroom / Volume",
+        &[("mount", "headroom_verdict_timestamp_seconds")],
+        &panels,
+    )
+}
+
+const SOURCE: &str = ",source=~\"$source\"";
+
+fn database() -> Dashboard {
+    let panels = [
+        graph(
+            "Verdict",
+            "1 for the verdict that holds.",
+            "none",
+            vec![(format!("{} == 1", of("headroom_verdict", SOURCE)), "{{mount}} {{verdict}}")],
+        ),
+        graph(
+            "Utilisation",
+            "Of the volumes that its files lie on.",
+            RATIO,
+            vec![(of("headroom_utilisation_ratio", SOURCE), "{{mount}}")],
+        ),
+        graph(
+            "Latency",
+            "Reads from the storage and commits, and what the measured curves expect.",
+            "s",
+            vec![
+                (of("headroom_latency_seconds", SOURCE), "{{mount}} {{op}}"),
+                (of("headroom_expected_latency_seconds", SOURCE), "{{mount}} {{op}} expected"),
+            ],
+        ),
+        graph(
+            "Latency over expected",
+            LATENCY_TIMES,
+            "none",
+            vec![(latency_times(SOURCE), "{{mount}} {{op}}")],
+        ),
+        graph(
+            "Outstanding I/Os",
+            "Mean I/Os that it waits for.",
+            "none",
+            vec![(of("headroom_demand_outstanding", SOURCE), "{{mount}}")],
+        ),
+        graph(
+            "Source",
+            "1: the last sample gave counters.",
+            "none",
+            vec![(of("headroom_source_up", SOURCE), "{{source}}")],
+        ),
+        graph(
+            "Samples that gave nothing",
+            "A second of the last minutes.",
+            "cps",
+            vec![(rate("headroom_source_failures_total", SOURCE), "{{source}}")],
+        ),
+        graph(
+            "Time of a sample",
+            "How long reading the counters took.",
+            "s",
+            vec![(of("headroom_source_collection_duration_seconds", SOURCE), "{{source}}")],
+        ),
+        graph(
+            "Age of the counters",
+            "Time since counters were last read.",
+            "s",
+            vec![(
+                format!("time() - {}", of("headroom_source_last_success_timestamp_seconds", SOURCE)),
+                "{{source}}",
+            )],
+        ),
+    ];
+    dashboard("headroom-database", "Headroom / Database", &[("source", "headroom_source_up")], &panels)
+}
+
+fn incident() -> Dashboard {
+    let panels = [
+        graph(
+            "Open incidents",
+            "1 while one is open.",
+            "none",
+            vec![(of("headroom_incident_open", ""), DATABASE)],
+        ),
+        graph(
+            "Verdicts that are bad news",
+            "1 while the verdict holds.",
+            "none",
+            vec![(of("headroom_verdict", BAD), "{{instance}} {{mount}} {{verdict}}")],
+        ),
+        table(
+            "Time since the verdict changed",
+            "How long each verdict has held.",
+            "s",
+            format!("time() - {}", of("headroom_verdict_since_timestamp_seconds", "")),
+        ),
+        graph(
+            "Utilisation",
+            "100 % is the knee.",
+            RATIO,
+            vec![(of("headroom_utilisation_ratio", ""), DATABASE)],
+        ),
+        graph(
+            "Latency over expected",
+            LATENCY_TIMES,
+            "none",
+            vec![(latency_times(""), "{{instance}} {{mount}} {{op}}")],
+        ),
+        table("What runs out first", "The resource that binds.", "none", of("headroom_binding", "")),
+        table("Confidence", "1 low, 2 medium, 3 high.", "none", of("headroom_verdict_confidence", "")),
+        graph(
+            "Age of verdicts",
+            "Time since each was reached; an agent judges every few seconds.",
+            "s",
+            vec![(format!("time() - {}", of("headroom_verdict_timestamp_seconds", "")), VOLUME)],
+        ),
+    ];
+    dashboard("headroom-incident", "Headroom / Incident", &[], &panels)
+}
+
+fn dashboard(name: &'static str, title: &str, variables: &[Variable], panels: &[Panel]) -> Dashboard {
+    let mut list = vec![json!({
+        "name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus",
+        "current": { "text": "default", "value": "default" }, "hide": 0, "refresh": 1,
+    })];
+    let hosts = [
+        ("cluster", "headroom_build_info", ".*"),
+        ("job", "headroom_build_info", ".+"),
+        ("instance", "headroom_build_info{cluster=~\"$cluster\",job=~\"$job\"}", ".+"),
+    ];
+    list.extend(hosts.map(|(label, metric, all)| variable(label, metric, all)));
+    list.extend(variables.iter().map(|(label, metric)| variable(label, &of(metric, ""), ".+")));
+    let mut place = Placement::default();
+    let panels: Vec<Value> =
+        panels.iter().enumerate().map(|(at, panel)| panel.json(at + 1, &mut place)).collect();
+    let json = json!({
+        "uid": name, "title": title, "tags": ["headroom"], "editable": false, "schemaVersion": 39, "refresh": "30s",
+        "time": { "from": "now-6h", "to": "now" }, "timezone": "browser",
+        "templating": { "list": list }, "panels": panels,
+    });
+    Dashboard { name, json }
+}
+
+fn variable(label: &str, metric: &str, all: &str) -> Value {
+    let query = format!("label_values({metric}, {label})");
+    json!({
+        "name": label, "label": label, "type": "query", "datasource": data_source(),
+        "definition": query, "query": { "query": query, "refId": label }, "refresh": 2, "sort": 1,
+        "includeAll": true, "multi": true, "allValue": all,
+        "current": { "text": "All", "value": "$__all" },
+    })
+}
+
+/// The data source that the variable chooses.
+fn data_source() -> Value {
+    json!({ "type": "prometheus", "uid": "$datasource" })
+}
+
+/// Where the next panel goes: from left to right, then below.
+#[derive(Default)]
+struct Placement {
+    x: usize,
+    y: usize,
+    height: usize,
+}
+
+impl Placement {
+    fn next(&mut self, (width, height): (usize, usize)) -> Value {
+        if self.x + width > WIDTH {
+            (self.x, self.y, self.height) = (0, self.y + self.height, 0);
+        }
+        let place = json!({ "x": self.x, "y": self.y, "w": width, "h": height });
+        self.x += width;
+        self.height = self.height.max(height);
+        place
+    }
+}
+
+impl Panel {
+    fn json(&self, id: usize, place: &mut Placement) -> Value {
+        let (kind, size) = match self.view {
+            View::Graph => ("timeseries", GRAPH),
+            View::Number => ("stat", NUMBER),
+            View::Table => ("table", TABLE),
+        };
+        let is_instant = self.view != View::Graph;
+        let targets = self.targets.iter().enumerate().map(|(at, (expression, legend))| {
+            json!({
+                "refId": char::from(b'A' + at as u8).to_string(), "datasource": data_source(),
+                "expr": expression, "legendFormat": legend, "instant": is_instant, "range": !is_instant,
+                "format": if self.view == View::Table { "table" } else { "time_series" },
+            })
+        });
+        json!({
+            "id": id, "type": kind, "title": self.title, "description": self.description,
+            "datasource": data_source(), "gridPos": place.next(size),
+            "fieldConfig": { "defaults": { "unit": self.unit }, "overrides": [] },
+            "targets": targets.collect::<Vec<_>>(),
+        })
+    }
+}

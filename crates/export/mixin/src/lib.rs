@@ -1,0 +1,20 @@
+//! What a Prometheus and a Grafana need beside the agents: recording rules, alerts and dashboards, from one list.
+//!
+//! ```text
+//! groups()       rules.rs         U by the cost model from the device's counters, latency, N, daily p95, shared arrays
+//! alerts()       alerts.rs        a verdict that holds, a trend, an old capability, a host of which nothing is known
+//! dashboards()   dashboards/      fleet, host, volume, database, incident
+//!      └─> files::rules(), files::alerts(), files::dashboards()    YAML, JSON, a thin mixin of jsonnet
+//! ```
+//!
+//! The names of metrics are those of the agent (`metrics::FAMILIES`); a test compares them. No rule of a group uses another
+//! one of the same group: vmalert evaluates them at the same time. This crate does no I/O.
+
+mod alerts;
+mod dashboards;
+pub mod files;
+mod rules;
+
+pub use alerts::{Alert, alerts};
+pub use dashboards::{Dashboard, dashboards};
+pub use rules::{Group, Rule, groups};

@@ -1,0 +1,149 @@
+//! What is asked: a fixed number of queries, whatever the number of hosts.
+
+use crate::Filter;
+use std::fmt::Write;
+
+/// One of the questions. Each is one query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Which databases and volumes were judged lately, and when last.
+    Seen,
+    /// The verdict on each.
+    Verdicts,
+    /// Headroom, utilisation and the other figures of each.
+    Figures,
+    /// Latencies and expected latencies.
+    Latencies,
+    /// When each volume was measured.
+    Measured,
+    /// Sources that give nothing.
+    SilentSources,
+    /// The agents that were seen lately.
+    Agents,
+    /// The daily 95th percentile of utilisation.
+    Trend,
+}
+
+/// A query in PromQL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expression {
+    /// The expression.
+    pub text: String,
+    /// Several times instead of one: so long before, and from one to the next, seconds.
+    pub range: Option<(u64, u64)>,
+}
+
+/// Which hosts are asked about, and how.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// Conditions on labels.
+    pub filters: Vec<Filter>,
+    /// What was judged within so many seconds is listed at least as stale.
+    pub lookback_s: u64,
+    /// Compute the daily percentiles from the samples where no recording rule keeps them: slow for many hosts.
+    pub trend_from_samples: bool,
+}
+
+/// The trend is that of so many days.
+const TREND_DAYS: u64 = 60;
+const DAY_S: u64 = 86_400;
+/// The rule that keeps the daily percentiles: `headroom fleet rules` writes it.
+const RECORDED_P95: &str = "instance_mount:headroom_utilisation_ratio:p95_1d";
+/// Families of one value for each database and volume.
+const FIGURES: &str = "headroom_headroom_ratio|headroom_headroom_low_ratio|headroom_headroom_high_ratio|\
+                       headroom_utilisation_ratio|headroom_demand_outstanding|headroom_verdict_confidence|\
+                       headroom_verdict_since_timestamp_seconds|headroom_incident_open|headroom_binding";
+
+impl Part {
+    /// All of them, in the order in which they are asked.
+    pub const ALL: [Part; 8] = [
+        Part::Seen,
+        Part::Verdicts,
+        Part::Figures,
+        Part::Latencies,
+        Part::Measured,
+        Part::SilentSources,
+        Part::Agents,
+        Part::Trend,
+    ];
+
+    /// The query.
+    pub fn expression(self, scope: &Scope) -> Expression {
+        let lookback = format!("[{}s]", scope.lookback_s);
+        let of = |name: &str| scope.selector(name);
+        let text = match self {
+            Part::Seen => format!("last_over_time({}{lookback})", of("headroom_verdict_timestamp_seconds")),
+            Part::Verdicts => format!("{} == 1", of("headroom_verdict")),
+            Part::Figures => scope.selector_of_names(FIGURES),
+            Part::Latencies => {
+                scope.selector_of_names("headroom_latency_seconds|headroom_expected_latency_seconds")
+            }
+            Part::Measured => {
+                format!("max without (curve) ({})", of("headroom_capability_measured_timestamp_seconds"))
+            }
+            Part::SilentSources => format!("{} == 0", of("headroom_source_up")),
+            Part::Agents => format!("last_over_time({}{lookback})", of("headroom_build_info")),
+            Part::Trend if scope.trend_from_samples => {
+                format!("quantile_over_time(0.95, {}[1d])", of("headroom_utilisation_ratio"))
+            }
+            Part::Trend => format!("last_over_time({}[1d])", of(RECORDED_P95)),
+        };
+        let range = (self == Part::Trend).then_some((TREND_DAYS * DAY_S, DAY_S));
+        Expression { text, range }
+    }
+}
+
+impl Scope {
+    /// A family's series of the hosts.
+    fn selector(&self, name: &str) -> String {
+        if self.filters.is_empty() { name.into() } else { format!("{name}{{{}}}", self.conditions()) }
+    }
+
+    /// The series of several families.
+    fn selector_of_names(&self, names: &str) -> String {
+        let and = if self.filters.is_empty() { "" } else { "," };
+        format!("{{__name__=~\"{names}\"{and}{}}}", self.conditions())
+    }
+
+    fn conditions(&self) -> String {
+        let mut text = String::new();
+        for (at, filter) in self.filters.iter().enumerate() {
+            // Writing into a String cannot fail.
+            let _ = write!(text, "{}{filter}", if at == 0 { "" } else { "," });
+        }
+        text
+    }
+}
+
+/// The part of the last seconds in which an incident was open, of each database and volume with one.
+pub fn incidents_within(scope: &Scope, seconds: u64) -> Expression {
+    let open = scope.selector("headroom_incident_open");
+    Expression { text: format!("avg_over_time({open}[{seconds}s]) > 0"), range: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(filters: &[&str]) -> Scope {
+        let filters = filters.iter().map(|text| text.parse().unwrap()).collect();
+        Scope { filters, lookback_s: 3600, trend_from_samples: false }
+    }
+
+    #[test]
+    fn a_filter_is_in_each_query() {
+        let scope = scope(&["cluster=a", "instance!=b"]);
+        for part in Part::ALL {
+            let text = part.expression(&scope).text;
+            assert!(text.contains("cluster=\"a\",instance!=\"b\""), "{text}");
+        }
+    }
+
+    #[test]
+    fn there_is_no_empty_selector() {
+        for part in Part::ALL {
+            let text = part.expression(&scope(&[])).text;
+            assert!(!text.contains("{}") && !text.contains(",}"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+mod connection;
+mod written;
+
+use ::fleet::{Answers, Filter, Fleet, Part, Sample, Scope, Volume, incidents_within};
+use connection::ConnectionArgs;
+use prometheus::{Client, Query, QueryError, Response};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use terminal::escape::escape_answer;
+use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, is_read, no_answer, page};
+use workload_file::values;
+
+/// Arguments of `headroom fleet`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom fleet --prometheus http://prometheus:9090           the volumes of all hosts, the least headroom first
+  headroom fleet --prometheus URL --label cluster=east --watch those of a cluster, again and again
+  headroom fleet show db7 --prometheus URL                     one host
+  headroom fleet incidents --prometheus URL                    where incidents are open or were
+  headroom fleet rules /etc/prometheus/headroom                recording rules; alerts and dashboards likewise
+
+It asks at most 10 queries, whatever the number of hosts, of Prometheus, VictoriaMetrics, Mimir or Thanos. A prefix of
+the URL stays. HEADROOM_PROMETHEUS_AUTH: bearer TOKEN or basic USER:PASSWORD. docs/fleet.md
+Exit codes: 0 no volume needs action, 1 one does, 2 wrong usage, 3 not answered, or not by all hosts.")]
+pub struct FleetArgs {
+    #[command(subcommand)]
+    command: Option<FleetCommand>,
+    #[command(flatten)]
+    connection: ConnectionArgs,
+    #[command(flatten)]
+    question: QuestionArgs,
+    /// Show so many volumes
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+    /// Write a page, too
+    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
+    html: Option<PathBuf>,
+    /// Ask again and again, so often, until Ctrl-C
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "15s", value_parser = values::some_time)]
+    watch: Option<Duration>,
+    /// With --watch: end after so many answers
+    #[arg(long, value_name = "N", requires = "watch")]
+    count: Option<u64>,
+}
+
+/// What is asked.
+#[derive(clap::Args)]
+struct QuestionArgs {
+    /// Only hosts with this label: NAME=VALUE, NAME!=VALUE, NAME=~REGEX, NAME!~REGEX; several may be given
+    #[arg(long, value_name = "CONDITION", global = true)]
+    label: Vec<Filter>,
+    /// What is no longer judged is listed for so long
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::some_time, global = true)]
+    lookback: Duration,
+    /// A verdict that is older is stale
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::some_time, global = true)]
+    stale_after: Duration,
+    /// Compute trends from samples where no rule keeps daily percentiles: slow for many hosts
+    #[arg(long, global = true)]
+    trend: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum FleetCommand {
+    /// Show all that is known of the volumes of one host
+    Show {
+        /// Its name, with or without the port
+        #[arg(value_name = "HOST")]
+        host: String,
+    },
+    /// List where incidents are open or were
+    Incidents {
+        /// Within this time
+        #[arg(long, value_name = "TIME", default_value = "24h", value_parser = values::some_time)]
+        within: Duration,
+    },
+    /// Write recording rules for Prometheus and vmalert
+    Rules {
+        /// Where to
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// Write alerts for Prometheus and vmalert
+    Alerts {
+        /// Where to
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// The page with the runbooks, a heading for each alert
+        #[arg(long, value_name = "URL", default_value = "docs/fleet.md")]
+        runbooks: String,
+    },
+    /// Write dashboards for Grafana, and a mixin of jsonnet
+    Dashboards {
+        /// Where to
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+}
+
+/// How often a signal is looked for.
+const NAP: Duration = Duration::from_millis(50);
+/// More often nothing new is known: an agent judges every 5 s.
+const WATCH_MIN: Duration = Duration::from_secs(1);
+
+/// `headroom fleet`.
+pub fn run(args: &FleetArgs, json: bool, out: &mut Output) -> Done {
+    match &args.command {
+        Some(FleetCommand::Rules { dir }) => return written::rules(dir, out),
+        Some(FleetCommand::Alerts { dir, runbooks }) => return written::alerts(dir, runbooks, out),
+        Some(FleetCommand::Dashboards { dir }) => return written::dashboards(dir, out),
+        _ => {}
+    }
+    interrupt::install();
+    let client = args.connection.client(out)?;
+    match &args.command {
+        Some(FleetCommand::Show { host }) => show(host, args, &client, out),
+        Some(FleetCommand::Incidents { within }) => incidents(*within, args, &client, out),
+        _ if args.watch.is_some() => watch(args, &client, json, out),
+        _ => {
+            page::check(args.html.as_deref())?;
+            let fleet = ask(&client, &args.question, &args.question.scope(None))?;
+            out.answer(|style| report::text::fleet(&fleet, args.top, style), || report::json::fleet(&fleet));
+            let version = env!("CARGO_PKG_VERSION");
+            let make = || report::html::fleet(&fleet, &page::command_line(), version);
+            page::write(args.html.as_deref(), make, out)?;
+            Ok(exit_code(&fleet))
+        }
+    }
+}
+
+impl QuestionArgs {
+    fn scope(&self, host: Option<&str>) -> Scope {
+        let mut filters = self.label.clone();
+        filters.extend(host.map(Filter::of_host));
+        // The trend of a few volumes costs little.
+        let trend_from_samples = self.trend || host.is_some();
+        Scope { filters, lookback_s: self.lookback.as_secs().max(1), trend_from_samples }
+    }
+}
+
+/// 1 where a verdict is bad news; 3 where nothing is known, or not of all: nothing says that the fleet is fine.
+fn exit_code(fleet: &Fleet) -> ExitCode {
+    match () {
+        () if fleet.is_bad_news() => bad_news(),
+        () if fleet.is_whole() => FINE,
+        () => no_answer(),
+    }
+}
+
+fn ask(client: &Client, question: &QuestionArgs, scope: &Scope) -> Result<Fleet, Failure> {
+    let (fleet, _) = ask_with(client, question, scope, None)?;
+    Ok(fleet)
+}
+
+/// The fleet, and the answer to a further query for the same time.
+fn ask_with(
+    client: &Client,
+    question: &QuestionArgs,
+    scope: &Scope,
+    further: Option<::fleet::Expression>,
+) -> Result<(Fleet, Vec<Sample>), Failure> {
+    let expressions = Part::ALL.map(|part| part.expression(scope)).into_iter().chain(further);
+    let query = |one: ::fleet::Expression| Query { expression: one.text, range: one.range };
+    let queries: Vec<Query> = expressions.map(query).collect();
+    let at_unix_s = host::unix_ns() as f64 / 1e9;
+    let responses = prometheus::ask(client, &queries, at_unix_s).map_err(|error| failure(client, &error))?;
+    let incomplete = responses.iter().any(|one| one.is_partial || !one.warnings.is_empty());
+    let mut warnings: Vec<String> = responses.iter().flat_map(|one| one.warnings.clone()).collect();
+    warnings.sort();
+    warnings.dedup();
+    let mut series = responses.into_iter().map(samples);
+    let mut next = || series.next().unwrap_or_default();
+    let answers = Answers {
+        seen: next(),
+        verdicts: next(),
+        figures: next(),
+        latencies: next(),
+        measured: next(),
+        silent_sources: next(),
+        agents: next(),
+        trend: next(),
+    };
+    let further = next();
+    let fleet = ::fleet::fleet(&answers, at_unix_s, question.stale_after.as_secs_f64());
+    Ok((Fleet { incomplete, warnings, queries: queries.len(), ..fleet }, further))
+}
+
+fn samples(response: Response) -> Vec<Sample> {
+    let sample = |one: prometheus::Series| Sample { labels: one.labels, points: one.points };
+    response.series.into_iter().map(sample).collect()
+}
+
+fn failure(client: &Client, error: &QueryError) -> Failure {
+    Failure::new(format_args!("cannot ask {}: {error}", client.endpoint))
+        .with_fact(format_args!("query: {}", error.expression))
+        .with_remedy(error.error.remedy())
+}
+
+fn show(host: &str, args: &FleetArgs, client: &Client, out: &mut Output) -> Done {
+    let fleet = ask(client, &args.question, &args.question.scope(Some(host)))?;
+    if fleet.hosts == 0 && !fleet.incomplete {
+        return Err(Failure::new(format_args!("{} knows no host {host}", client.endpoint))
+            .with_remedy("headroom fleet lists the hosts; a longer --lookback for one that is gone"));
+    }
+    out.answer(|style| report::text::fleet_host(&fleet, style), || report::json::fleet(&fleet));
+    Ok(exit_code(&fleet))
+}
+
+fn incidents(within: Duration, args: &FleetArgs, client: &Client, out: &mut Output) -> Done {
+    let scope = args.question.scope(None);
+    let within_s = within.as_secs().max(1);
+    let further = incidents_within(&scope, within_s);
+    let (fleet, found) = ask_with(client, &args.question, &scope, Some(further))?;
+    let rows = ::fleet::with_incidents(&fleet, &found);
+    out.answer(
+        |style| report::text::fleet_incidents(&rows, within_s, &fleet, style),
+        || report::json::fleet_incidents(&rows, within_s, &fleet),
+    );
+    let is_open = |(volume, _): &(Volume, f64)| volume.incident_open;
+    Ok(match () {
+        () if rows.iter().any(is_open) => bad_news(),
+        () if fleet.incomplete => no_answer(),
+        () => FINE,
+    })
+}
+
+/// Asks again and again. A question that fails is reported, and asked again.
+fn watch(args: &FleetArgs, client: &Client, json: bool, out: &mut Output) -> Done {
+    let every = args.watch.unwrap_or(WATCH_MIN);
+    if every < WATCH_MIN {
+        return Err(Failure::usage("--watch is at least 1s"));
+    }
+    let mut code = no_answer();
+    for round in 1.. {
+        let began = Instant::now();
+        match ask(client, &args.question, &args.question.scope(None)) {
+            Ok(fleet) => {
+                code = exit_code(&fleet);
+                if !print(&fleet, args, json, out)? {
+                    return Ok(FINE);
+                }
+            }
+            // One that is wrong at the first time stays wrong.
+            Err(failure) if round == 1 => return Err(failure),
+            Err(failure) => out.warn(failure),
+        }
+        if args.count.is_some_and(|count| round >= count) {
+            break;
+        }
+        while began.elapsed() < every && !interrupt::requested() {
+            std::thread::sleep(NAP);
+        }
+        if interrupt::requested() {
+            break;
+        }
+    }
+    Ok(code)
+}
+
+/// Prints an answer; `false` where no one reads any more. On a terminal it replaces the one before.
+fn print(fleet: &Fleet, args: &FleetArgs, json: bool, out: &Output) -> Result<bool, Failure> {
+    const CLEAR: &str = "\x1b[2J\x1b[H";
+    let style = if json { report::text::Style::default() } else { out.style() };
+    let text = match json {
+        true => format!("{}\n", report::json::fleet(fleet)),
+        false => format!("{}\n", report::text::fleet(fleet, args.top, &style)),
+    };
+    let mut stdout = std::io::stdout();
+    let clear = if !json && stdout.is_terminal() { CLEAR } else { "" };
+    let text = format!("{clear}{}", escape_answer(&text, &style));
+    is_read(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}

@@ -1,0 +1,144 @@
+//! Each expression of a dashboard on a real server, and the rules of Grafana's linter that can be checked without it.
+
+use crate::rules::{inlined, write_rules};
+use crate::servers::{Server, fill, has_prometheus};
+use crate::synthetic::{SyntheticHost, SyntheticVolume, now_unix_s, openmetrics};
+use serde_json::Value;
+use verdict::VerdictKind;
+
+fn panels(dashboard: &Value) -> &Vec<Value> {
+    dashboard["panels"].as_array().unwrap()
+}
+
+fn expressions(dashboard: &Value) -> Vec<String> {
+    let targets = panels(dashboard).iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect()
+}
+
+/// With values for the variables, and the expressions of recording rules for their names.
+fn filled_in(expression: &str) -> String {
+    let mut text = expression.to_owned();
+    for group in mixin::groups() {
+        for rule in group.rules {
+            while let Some(at) = text.find(rule.record) {
+                let rest = &text[at + rule.record.len()..];
+                // With its conditions, and the range of what is recorded.
+                let after = rest.strip_prefix('{').map_or(rest, |rest| rest.split_once('}').unwrap().1);
+                let (after, end) = match after.strip_prefix("[15m])") {
+                    Some(after) => (after, ""),
+                    None => (after, ""),
+                };
+                let before = text[..at].strip_suffix("last_over_time(").unwrap_or(&text[..at]).to_owned();
+                text = format!("{before}({}){end}{after}", inlined(rule.record));
+            }
+        }
+    }
+    for (variable, value) in [
+        ("$cluster", ".*"),
+        ("$job", ".+"),
+        ("$instance", ".+"),
+        ("$mount", ".+"),
+        ("$source", ".+"),
+        ("$__rate_interval", "5m"),
+    ] {
+        text = text.replace(variable, value);
+    }
+    text
+}
+
+#[test]
+fn each_expression_of_a_dashboard_returns_data_of_a_synthetic_fleet() {
+    if !has_prometheus() {
+        return;
+    }
+    let now = now_unix_s();
+    let throttled =
+        SyntheticVolume { verdict: VerdictKind::Throttled, ..SyntheticVolume::healthy("/data", 1.4) };
+    let mut host = SyntheticHost { instance: "db1:9188".into(), cluster: "east", volumes: vec![throttled] };
+    host.volumes.push(SyntheticVolume::healthy("/wal", 4.0));
+    let dir = tempfile::tempdir().unwrap();
+    let times: Vec<u64> = (now - 1800..now + 300).step_by(30).collect();
+    // Hosts of one array have a label for it.
+    let samples =
+        openmetrics(&[host], &times).replace("cluster=\"east\"", "cluster=\"east\",storage=\"array1\"");
+    fill(dir.path(), &samples);
+    let server = Server::prometheus(dir, "global: {}\n").unwrap();
+    for dashboard in mixin::dashboards() {
+        for expression in expressions(&dashboard.json) {
+            let found = server.query(&filled_in(&expression), now);
+            assert!(!found.is_empty(), "{}: no data for {expression}", dashboard.name);
+        }
+    }
+}
+
+#[test]
+fn dashboards_keep_the_rules_of_the_linter() {
+    for mixin::Dashboard { name, json } in mixin::dashboards() {
+        assert!(json["editable"] == false && json["uid"] == name && !json["title"].is_null(), "{name}");
+        let variables = json["templating"]["list"].as_array().unwrap();
+        let variable = |wanted: &str| variables.iter().find(|one| one["name"] == wanted);
+        let source = variable("datasource").unwrap();
+        assert!(source["type"] == "datasource" && source["query"] == "prometheus", "{name}");
+        for required in ["job", "instance"] {
+            let one = variable(required).unwrap_or_else(|| panic!("{name}: no variable {required}"));
+            assert!(one["multi"] == true && one["includeAll"] == true && one["allValue"] == ".+", "{name}");
+            assert_eq!(one["datasource"]["uid"], "$datasource");
+        }
+        for panel in panels(&json) {
+            let title = panel["title"].as_str().unwrap();
+            assert!(!title.is_empty() && !panel["description"].as_str().unwrap().is_empty(), "{name}");
+            assert_eq!(panel["datasource"]["uid"], "$datasource", "{title}");
+            assert!(
+                !panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap().is_empty(),
+                "{title}: no unit"
+            );
+            for target in panel["targets"].as_array().unwrap() {
+                let expression = target["expr"].as_str().unwrap();
+                for rate in ["rate(", "increase(", "irate("] {
+                    let ranges = expression.matches(rate).count();
+                    assert!(
+                        ranges <= expression.matches("[$__rate_interval]").count(),
+                        "{title}: {expression}"
+                    );
+                }
+                let shared = expression.contains("storage:");
+                for label in ["job=~\"$job\"", "instance=~\"$instance\""] {
+                    assert!(shared || expression.contains(label), "{title}: {expression}");
+                }
+                // The counters end in _total, and are never shown without a rate.
+                let totals = expression.matches("_total{").count();
+                assert_eq!(totals, expression.matches("rate(").count(), "{title}: {expression}");
+            }
+        }
+        let ids: Vec<&Value> = panels(&json).iter().map(|panel| &panel["id"]).collect();
+        let mut different = ids.clone();
+        different.dedup();
+        assert_eq!(ids.len(), different.len());
+    }
+}
+
+#[test]
+fn a_directory_is_filled_and_a_file_of_others_is_not_replaced() {
+    let headroom = crate::programs::Headroom::new();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    for _ in 0..2 {
+        assert!(headroom.run(&["fleet", "dashboards", path]).status.success());
+        write_rules(dir.path());
+    }
+    let mut names: Vec<String> = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let dashboards =
+        ["database", "fleet", "host", "incident", "volume"].map(|name| format!("headroom-{name}.json"));
+    assert!(dashboards.iter().all(|name| names.contains(name)), "{names:?}");
+    assert!(
+        names.contains(&"mixin.libsonnet".to_owned()) && names.contains(&"headroom-alerts.yml".to_owned())
+    );
+    std::fs::write(dir.path().join("headroom-rules.yml"), "groups: []\n").unwrap();
+    let refused = headroom.run(&["fleet", "rules", path]);
+    assert_eq!(refused.status.code(), Some(3));
+    assert_eq!(std::fs::read_to_string(dir.path().join("headroom-rules.yml")).unwrap(), "groups: []\n");
+}

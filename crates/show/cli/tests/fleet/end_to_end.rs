@@ -1,0 +1,187 @@
+//! Three agents on three disks, a Prometheus that scrapes them, vmalert and Alertmanager: one disk is throttled and freed again.
+
+use crate::programs::{Headroom, Running, Scenario};
+use crate::rules::write_rules;
+use crate::servers::{Server, free_port, has_prometheus, request};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use testbed::LoopDisk;
+use workload::CapKind;
+
+/// Writes a second of the throttled disk: the paced commits of a small database need several times that.
+const CAP: u64 = 12;
+/// Shorter than the defaults, so that the test takes less time.
+const QUICK: [&str; 4] = ["--window", "20s", "--every", "2s"];
+/// Long on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A database on a disk of its own, and the agent that judges it.
+struct Node {
+    agent: Child,
+    port: u16,
+    _database: Running,
+    // After what uses it.
+    disk: LoopDisk,
+    _headroom: Headroom,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.agent.kill();
+        let _ = self.agent.wait();
+    }
+}
+
+impl Node {
+    fn set_up() -> Option<Node> {
+        let mut disk = LoopDisk::new(1 << 30)?;
+        let dir = disk.format_and_mount().to_owned();
+        let headroom = Headroom::new();
+        headroom.json(&["measure", "--quick", "--size", "128M", dir.to_str().unwrap()]);
+        let database = dir.join("shop.db");
+        let running = Scenario::prepare("idle", &database).start("idle", 600);
+        let source = format!("sqlite:{}", database.display());
+        let mut command = headroom.command(&["agent", "--source", &source, "--listen", "127.0.0.1:0"]);
+        let mut agent = command.args(QUICK).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(agent.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let line = lines.find(|line| line.contains("metrics at http://")).unwrap();
+        std::thread::spawn(move || lines.for_each(|line| println!("  {line}")));
+        let port = line.rsplit(':').next().unwrap().trim_end_matches("/metrics").parse().unwrap();
+        Some(Node { agent, port, _database: running, disk, _headroom: headroom })
+    }
+
+    fn instance(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+}
+
+/// A program that is ended with the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until it is so; fails with what was last seen.
+#[track_caller]
+fn wait_for(what: &str, mut is_so: impl FnMut() -> Result<(), String>) {
+    let began = Instant::now();
+    loop {
+        match is_so() {
+            Ok(()) => return println!("{what} after {:.0?}", began.elapsed()),
+            Err(seen) => assert!(began.elapsed() < PATIENCE, "not {what}: {seen}"),
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+fn start_alertmanager(server: &Server) -> Option<(Ended, u16)> {
+    let (port, dir) = (free_port(), server.dir.path());
+    std::fs::write(
+        dir.join("alertmanager.yml"),
+        "route: {receiver: none, group_wait: 1s, group_interval: 1s}\nreceivers: [{name: none}]\n",
+    )
+    .unwrap();
+    let mut command = Command::new("prometheus-alertmanager");
+    command.args(["--config.file=alertmanager.yml", "--storage.path=alerts", "--cluster.listen-address="]);
+    command.arg(format!("--web.listen-address=127.0.0.1:{port}")).current_dir(dir);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child = child.inspect_err(|error| println!("skipped: no Alertmanager: {error}")).ok()?;
+    wait_for("an Alertmanager", || request(port, "GET /-/ready", "").map(drop).ok_or_else(String::new));
+    Some((Ended(child), port))
+}
+
+/// With the alerts of `headroom fleet alerts`, which hold for a shorter time and are evaluated more often.
+fn start_vmalert(server: &Server, alertmanager: u16) -> Option<Ended> {
+    let dir = server.dir.path();
+    write_rules(dir);
+    let alerts = std::fs::read_to_string(dir.join("headroom-alerts.yml")).unwrap();
+    let quick = alerts.replace("for: 5m", "for: 4s").replace("interval: 1m", "interval: 2s");
+    std::fs::write(dir.join("headroom-alerts.yml"), quick).unwrap();
+    let mut command = Command::new("vmalert");
+    command.arg("-rule=headroom-*.yml").arg(format!("-datasource.url={}", server.url()));
+    command
+        .arg(format!("-remoteWrite.url={}", server.url()))
+        .arg(format!("-remoteRead.url={}", server.url()));
+    command.arg(format!("-notifier.url=http://127.0.0.1:{alertmanager}"));
+    command.arg(format!("-httpListenAddr=127.0.0.1:{}", free_port())).current_dir(dir);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    child.inspect_err(|error| println!("skipped: no vmalert: {error}")).ok().map(Ended)
+}
+
+/// Instances with an active alert of a throttled volume.
+fn throttled(alertmanager: u16) -> Vec<String> {
+    let answer = request(alertmanager, "GET /api/v2/alerts?active=true", "").unwrap_or_default();
+    // Chunked or not, the JSON is what stands between the brackets.
+    let json = answer.find('[').zip(answer.rfind(']')).map(|(begin, end)| &answer[begin..=end]);
+    let alerts: Vec<Value> = json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+    let named = alerts.iter().map(|alert| &alert["labels"]);
+    let named = named.filter(|labels| labels["alertname"] == "HeadroomThrottled");
+    named.map(|labels| labels["instance"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_throttled_disk_becomes_rank_1_its_alert_arrives_and_clears() {
+    if !has_prometheus() {
+        return;
+    }
+    let made: Vec<Option<Node>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(Node::set_up)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let Some(mut nodes) = made.into_iter().collect::<Option<Vec<Node>>>() else { return };
+    let targets: Vec<String> = nodes.iter().map(|node| format!("'{}'", node.instance())).collect();
+    let config = format!(
+        "global: {{scrape_interval: 2s}}\nscrape_configs:\n  - job_name: headroom\n    static_configs:\n      \
+         - targets: [{}]\n",
+        targets.join(", ")
+    );
+    let server = Server::prometheus(tempfile::tempdir().unwrap(), &config).unwrap();
+    let Some((_alertmanager, alertmanager)) = start_alertmanager(&server) else { return };
+    let Some(_vmalert) = start_vmalert(&server, alertmanager) else { return };
+    let headroom = Headroom::new();
+    let ask = || headroom.json(&["fleet", "--prometheus", &server.url()]);
+    let verdicts = |answer: &Value| -> Vec<String> {
+        let volumes = answer["volumes"].as_array().unwrap();
+        volumes.iter().map(|volume| volume["verdict"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    wait_for("three that are judged", || {
+        let answer = ask();
+        let found = verdicts(&answer);
+        let are_judged =
+            found.len() == 3 && found.iter().all(|verdict| verdict != "cannot-say" && verdict != "throttled");
+        are_judged.then_some(()).ok_or_else(|| format!("{answer:#}"))
+    });
+    assert!(throttled(alertmanager).is_empty());
+
+    let instance = nodes[1].instance();
+    if !nodes[1].disk.throttle(CapKind::WriteIops, CAP) {
+        return;
+    }
+    wait_for("rank 1", || {
+        let answer = ask();
+        let first = &answer["volumes"][0];
+        let is_it = first["instance"] == instance.as_str() && first["verdict"] == "throttled";
+        is_it.then_some(()).ok_or_else(|| format!("{answer:#}"))
+    });
+    wait_for("an alert", || {
+        let active = throttled(alertmanager);
+        (active == [instance.clone()]).then_some(()).ok_or_else(|| format!("{active:?}"))
+    });
+
+    nodes[1].disk.unthrottle();
+    wait_for("another verdict", || {
+        let answer = ask();
+        let is_over = verdicts(&answer).iter().all(|verdict| verdict != "throttled");
+        is_over.then_some(()).ok_or_else(|| format!("{answer:#}"))
+    });
+    wait_for("no alert", || {
+        let active = throttled(alertmanager);
+        active.is_empty().then_some(()).ok_or_else(|| format!("{active:?}"))
+    });
+}

@@ -1,0 +1,17 @@
+//! `headroom fleet` with real servers: Prometheus, VictoriaMetrics, vmauth, vmalert and Alertmanager, as Debian has them.
+
+mod answers;
+mod bench;
+#[expect(dead_code, reason = "verdicts and pages of report's tests; some of them are used here")]
+#[path = "../../../report/tests/report/sample.rs"]
+mod checks;
+mod dashboards;
+mod end_to_end;
+#[expect(dead_code, reason = "programs of the other tests; some of them are used here")]
+#[path = "../outside/programs.rs"]
+mod programs;
+mod ranking;
+mod rules;
+mod servers;
+mod synthetic;
+mod tls;

@@ -1,0 +1,239 @@
+//! The order of the answer against the truth, with shards, prefixes and credentials.
+
+use crate::programs::Headroom;
+use crate::servers::{Server, fill, has_prometheus, request};
+use crate::synthetic::{SyntheticHost, SyntheticVolume, now_unix_s, openmetrics, prometheus_text, times};
+use serde_json::Value;
+use verdict::VerdictKind;
+
+const NO_SCRAPE: &str = "global:\n  scrape_interval: 15s\n";
+
+/// 24 hosts with three volumes: headroom from 0.5 on, all different; the first are bad news.
+fn hosts() -> Vec<SyntheticHost> {
+    let volume = |host: usize, number: usize| {
+        // Mixed, so that no order of names is that of headroom.
+        let place = (host * 3 + number) * 31 % 72;
+        let headroom = 0.5 + 0.1 * place as f64;
+        let mut volume = SyntheticVolume::healthy(&format!("/data{number}"), headroom);
+        if headroom < 1.0 {
+            volume.verdict = VerdictKind::DemandExceedsCapability;
+        }
+        volume
+    };
+    let host = |at: usize| SyntheticHost {
+        instance: format!("db{at}:9188"),
+        cluster: if at.is_multiple_of(2) { "east" } else { "west" },
+        volumes: (0..3).map(|number| volume(at, number)).collect(),
+    };
+    (0..24).map(host).collect()
+}
+
+/// What must be listed apart: a host that was judged long ago, and one that was never measured.
+fn apart() -> [SyntheticHost; 2] {
+    let stale = SyntheticVolume { judged_ago_s: 1200, ..SyntheticVolume::healthy("/data", 50.0) };
+    let unmeasured = SyntheticVolume {
+        verdict: VerdictKind::CannotSay,
+        headroom: None,
+        utilisation: None,
+        measured: false,
+        ..SyntheticVolume::healthy("/data", 1.0)
+    };
+    let host =
+        |name: &str, volume| SyntheticHost { instance: name.into(), cluster: "east", volumes: vec![volume] };
+    [host("gone:9188", stale), host("new:9188", unmeasured)]
+}
+
+/// (instance, mount) by headroom.
+fn truth(hosts: &[SyntheticHost]) -> Vec<(String, String)> {
+    let mut all: Vec<(f64, String, String)> = Vec::new();
+    for host in hosts {
+        all.extend(
+            host.volumes
+                .iter()
+                .map(|volume| (volume.headroom.unwrap(), host.instance.clone(), volume.mount.clone())),
+        );
+    }
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all.into_iter().map(|(_, instance, mount)| (instance, mount)).collect()
+}
+
+fn order(answer: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let volumes = answer["volumes"].as_array().unwrap();
+    volumes.iter().map(|volume| (text(&volume["instance"]), text(&volume["mount"]))).collect()
+}
+
+fn ask(headroom: &Headroom, url: &str, further: &[&str]) -> (i32, Value) {
+    let output = headroom.run(&[&["fleet", "--prometheus", url, "--json"], further].concat());
+    let answer = serde_json::from_slice(&output.stdout);
+    let answer =
+        answer.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    (output.status.code().unwrap(), answer)
+}
+
+#[test]
+fn three_shards_give_one_ranking_and_a_stopped_one_makes_it_incomplete() {
+    if !has_prometheus() {
+        return;
+    }
+    let (all, now) = ([hosts(), apart().to_vec()].concat(), now_unix_s());
+    let mut shards: Vec<Server> = (0..3)
+        .map(|shard| {
+            let dir = tempfile::tempdir().unwrap();
+            let own: Vec<_> = all.iter().skip(shard).step_by(3).cloned().collect();
+            fill(dir.path(), &openmetrics(&own, &times(now)));
+            Server::prometheus(dir, NO_SCRAPE).unwrap()
+        })
+        .collect();
+    let reads =
+        shards.iter().map(|one| format!("  - url: {}/api/v1/read\n    read_recent: true\n", one.url()));
+    let config = format!("{NO_SCRAPE}remote_read:\n{}", reads.collect::<String>());
+    let joined = Server::prometheus(tempfile::tempdir().unwrap(), &config).unwrap();
+    let headroom = Headroom::new();
+
+    let (code, answer) = ask(&headroom, &joined.url(), &[]);
+    assert_eq!(order(&answer), truth(&hosts()));
+    assert_eq!((code, &answer["incomplete"], &answer["hosts"]), (1, &Value::Bool(false), &26.into()));
+    assert_eq!(
+        (&answer["stale"][0]["instance"], answer["stale"].as_array().unwrap().len()),
+        (&"gone:9188".into(), 1)
+    );
+    assert_eq!(answer["never_measured"][0]["instance"], "new:9188");
+    let first = &answer["volumes"][0];
+    assert_eq!(
+        (&first["verdict"], &first["database"]),
+        (&"demand-exceeds-capability".into(), &"postgres:".into())
+    );
+    assert_eq!((&first["binding"], &first["incident_open"]), (&"read-operations".into(), &Value::Bool(true)));
+    assert!(first["headroom"] == 0.5 && first["read"]["expected_ns"] == 1.0e6, "{first:#}");
+    let queries = answer["queries"].as_u64().unwrap();
+
+    let (code, few) = ask(&headroom, &joined.url(), &["--label", "instance=~db[1-3]:.*"]);
+    assert_eq!(few["volumes"].as_array().unwrap().len(), 9);
+    assert!(few["queries"] == queries && queries <= 10, "the number of queries is that of all hosts");
+    let bad = few["volumes"][0]["headroom"].as_f64().unwrap() < 1.0;
+    assert_eq!(code, i32::from(bad));
+
+    let (_, west) =
+        ask(&headroom, &joined.url(), &["--label", "cluster=west", "--label", "instance!=db1:9188"]);
+    let west = order(&west);
+    assert!(west.len() == 33 && west.iter().all(|(instance, _)| instance != "db1:9188"));
+
+    shards.pop();
+    let (code, partial) = ask(&headroom, &joined.url(), &[]);
+    assert_eq!((&partial["incomplete"], code), (&Value::Bool(true), 1), "{partial:#}");
+    assert!(!partial["warnings"][0].as_str().unwrap().is_empty());
+    assert_eq!(partial["volumes"].as_array().unwrap().len(), 48);
+    let text = headroom.run(&["fleet", "--prometheus", &joined.url()]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("answer incomplete"));
+}
+
+#[test]
+fn victoriametrics_answers_the_same_behind_vmauth_with_a_prefix_and_a_credential() {
+    let prefix = "/select/0/prometheus";
+    let Some(victoria) = Server::victoria_metrics(prefix) else { return };
+    let (all, now) = ([hosts(), apart().to_vec()].concat(), now_unix_s());
+    for chunk in all.chunks(4) {
+        let import = format!("POST {prefix}/api/v1/import/prometheus");
+        request(victoria.port, &import, &prometheus_text(chunk, &times(now))).unwrap();
+    }
+    // What was imported is visible after a flush.
+    request(victoria.port, &format!("GET {prefix}/internal/force_flush"), "").unwrap();
+    let users = format!(
+        "users:\n  - username: reader\n    password: sesame\n    url_prefix: {0}\n  - bearer_token: open\n    url_prefix: {0}\n",
+        victoria.url()
+    );
+    let vmauth = Server::vmauth(&users).unwrap();
+    let headroom = Headroom::new();
+    let url = format!("{}{prefix}", vmauth.url());
+    for credential in ["basic reader:sesame", "bearer open"] {
+        let mut command = headroom.command(&["fleet", "--prometheus", &url, "--json"]);
+        let output = command.env("HEADROOM_PROMETHEUS_AUTH", credential).output().unwrap();
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
+        });
+        assert_eq!(order(&answer), truth(&hosts()), "{credential}");
+        assert_eq!(answer["stale"][0]["instance"], "gone:9188");
+        assert_eq!(output.status.code(), Some(1));
+    }
+    let refused = headroom.run(&["fleet", "--prometheus", &url]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(3) && said.contains("HEADROOM_PROMETHEUS_AUTH"), "{said}");
+}
+
+#[test]
+fn a_fleet_without_bad_news_is_fine_only_where_all_of_it_is_judged() {
+    if !has_prometheus() {
+        return;
+    }
+    let now = now_unix_s();
+    let host =
+        |name: &str, volume| SyntheticHost { instance: name.into(), cluster: "east", volumes: vec![volume] };
+    let [gone, _] = apart();
+    let all = [host("db1:9188", SyntheticVolume::healthy("/data", 3.0)), gone];
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), &openmetrics(&all, &times(now)));
+    let server = Server::prometheus(dir, NO_SCRAPE).unwrap();
+    let headroom = Headroom::new();
+    let (code, answer) = ask(&headroom, &server.url(), &["--label", "instance=db1:9188"]);
+    assert_eq!((code, answer["volumes"].as_array().unwrap().len()), (0, 1));
+    let (code, _) = ask(&headroom, &server.url(), &[]);
+    assert_eq!(code, 3, "a host that is not judged any more is not healthy");
+    let (code, answer) = ask(&headroom, &server.url(), &["--label", "cluster=nowhere"]);
+    assert_eq!((code, answer["volumes"].as_array().unwrap().len()), (3, 0));
+    let shown = headroom.run(&["fleet", "show", "db1", "--prometheus", &server.url()]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("HEALTHY") && shown.contains("expected 1"), "{shown}");
+    let none = headroom.run(&["fleet", "show", "db9", "--prometheus", &server.url()]);
+    assert_eq!(none.status.code(), Some(3));
+    let page = server.dir.path().join("fleet.html");
+    headroom.run(&["fleet", "--prometheus", &server.url(), "--html", page.to_str().unwrap()]);
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("db1:9188 /data") && page.contains("Not judged any more"), "{page}");
+    let lines =
+        headroom.run(&["fleet", "--prometheus", &server.url(), "--watch", "1s", "--count", "2", "--json"]);
+    assert_eq!(String::from_utf8_lossy(&lines.stdout).lines().count(), 2);
+}
+
+#[test]
+fn a_trend_says_when_with_its_uncertainty() {
+    if !has_prometheus() {
+        return;
+    }
+    let now = now_unix_s();
+    let host = SyntheticHost {
+        instance: "db1:9188".into(),
+        cluster: "east",
+        volumes: vec![SyntheticVolume::healthy("/data", 1.2), SyntheticVolume::healthy("/flat", 1.2)],
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let mut samples = openmetrics(&[host], &times(now));
+    let daily: String = (0..40_u64)
+        .map(|day| {
+            let at = now - day * 86_400;
+            let labels = "instance=\"db1:9188\",job=\"headroom\",cluster=\"east\",source=\"postgres:\"";
+            let name = "instance_mount:headroom_utilisation_ratio:p95_1d";
+            // 0.7 today, 0.012 a day.
+            let value = 0.7 - 0.012 * day as f64 + 0.01 * (day % 3) as f64;
+            format!(
+                "{name}{{{labels},mount=\"/data\"}} {value} {at}\n{name}{{{labels},mount=\"/flat\"}} 0.5 {at}\n"
+            )
+        })
+        .collect();
+    samples.insert_str(0, &daily);
+    fill(dir.path(), &samples);
+    let server = Server::prometheus(dir, NO_SCRAPE).unwrap();
+    let headroom = Headroom::new();
+    let (_, answer) = ask(&headroom, &server.url(), &[]);
+    let of = |mount: &str| {
+        let found = answer["volumes"].as_array().unwrap().iter().find(|volume| volume["mount"] == mount);
+        found.unwrap()["trend"].clone()
+    };
+    let growing = of("/data");
+    let days = growing["exhausted_in_days"].as_f64().unwrap();
+    assert!((23.0..27.0).contains(&days) && growing["within_30_days"] == true, "{growing:#}");
+    assert!(growing["earliest_days"].as_f64() <= Some(days) && growing["latest_days"].as_f64() >= Some(days));
+    assert!(of("/flat")["exhausted_in_days"].is_null() && of("/flat")["within_90_days"] == false);
+    let text = headroom.run(&["fleet", "--prometheus", &server.url()]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("At today's growth"));
+}

@@ -1,0 +1,153 @@
+//! Hosts that do not exist: their agents' own exposition, with the labels that a scrape adds.
+
+use crate::checks;
+use incidents::Subject;
+use metrics::{
+    AgentState, DeviceOps, DeviceState, Exposition, Format, Headroom, Latency, SourceState, SubjectState,
+};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use verdict::{Confidence, VerdictKind};
+
+/// A volume of a host.
+#[derive(Clone)]
+pub struct SyntheticVolume {
+    pub mount: String,
+    pub verdict: VerdictKind,
+    pub headroom: Option<f64>,
+    pub utilisation: Option<f64>,
+    pub measured: bool,
+    /// Seconds before the time of the samples.
+    pub judged_ago_s: u64,
+}
+
+/// A host with an agent.
+#[derive(Clone)]
+pub struct SyntheticHost {
+    pub instance: String,
+    pub cluster: &'static str,
+    pub volumes: Vec<SyntheticVolume>,
+}
+
+/// When all counters were zero.
+const BOOT_UNIX_S: u64 = 1_700_000_000;
+/// The database of all of them.
+pub const DATABASE: &str = "postgres:";
+
+pub fn now_unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+impl SyntheticVolume {
+    pub fn healthy(mount: &str, headroom: f64) -> SyntheticVolume {
+        SyntheticVolume {
+            mount: mount.into(),
+            verdict: VerdictKind::Healthy,
+            headroom: Some(headroom),
+            utilisation: Some(1.0 / headroom),
+            measured: true,
+            judged_ago_s: 0,
+        }
+    }
+}
+
+impl SyntheticHost {
+    /// What its agent knows at a time.
+    fn state(&self, at_unix_s: u64) -> AgentState {
+        let capability = Arc::new(checks::capability());
+        let mut state = AgentState { version: "0.1.0".into(), ..AgentState::default() };
+        for (number, volume) in self.volumes.iter().enumerate() {
+            let subject = Subject { mount: volume.mount.clone(), database: DATABASE.into() };
+            let judged_unix_ns = (at_unix_s - volume.judged_ago_s) * 1_000_000_000;
+            let judged = SubjectState {
+                verdict: volume.verdict,
+                confidence: Confidence::High,
+                judged_unix_ns,
+                since_unix_ns: judged_unix_ns - 60_000_000_000,
+                headroom: volume.headroom.map(|plan| Headroom { plan, low: 0.9 * plan, high: 1.1 * plan }),
+                binding: volume.measured.then_some(capability::Binding::ReadOperations),
+                utilisation: volume.utilisation,
+                outstanding: Some(2.0),
+                read: Latency { latency_ns: Some(1.5e6), expected_ns: Some(1.0e6) },
+                commit: Latency { latency_ns: Some(3.0e6), expected_ns: Some(2.0e6) },
+                incident_open: volume.verdict.is_bad_news(),
+            };
+            state.subjects.insert(subject, judged);
+            if volume.measured {
+                state.capabilities.insert(volume.mount.clone(), capability.clone());
+            }
+            // 400 reads of 8 KiB and 100 writes of 16 KiB a second.
+            let seconds = at_unix_s - BOOT_UNIX_S;
+            let ops = |per_second: u64, bytes: u64| DeviceOps {
+                count: seconds * per_second,
+                bytes: seconds * per_second * bytes,
+                time_ns: seconds * per_second * 1_200_000,
+            };
+            let device = DeviceState {
+                device: format!("vd{number}"),
+                reads: ops(400, 8192),
+                writes: ops(100, 16_384),
+                busy_ns: seconds * 300_000_000,
+            };
+            state.devices.insert(volume.mount.clone(), device);
+        }
+        let source = SourceState {
+            up: true,
+            failures: at_unix_s - BOOT_UNIX_S,
+            last_success_unix_ns: Some(at_unix_s * 1_000_000_000),
+            collection_s: Some(0.01),
+        };
+        state.sources.insert(DATABASE.into(), source);
+        state
+    }
+
+    /// Its series at a time: the name with all labels, and the value.
+    fn series(&self, at_unix_s: u64) -> Vec<(String, String)> {
+        let text = self.state(at_unix_s).text(Format::Prometheus);
+        let added = format!("instance=\"{}\",job=\"headroom\",cluster=\"{}\"", self.instance, self.cluster);
+        with_labels(&text, &added)
+    }
+}
+
+/// The series of an exposition, with further labels.
+pub fn with_labels(exposition: &str, added: &str) -> Vec<(String, String)> {
+    let samples = exposition.lines().filter(|line| !line.starts_with('#'));
+    let series = samples.map(|line| {
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        let (name, labels) = series.split_once('{').unwrap();
+        let and = if labels == "}" { "" } else { "," };
+        (format!("{name}{{{added}{and}{labels}"), value.to_owned())
+    });
+    series.collect()
+}
+
+/// Samples of all hosts at those times, with their time in seconds: what promtool fills a storage with.
+pub fn openmetrics(hosts: &[SyntheticHost], times: &[u64]) -> String {
+    samples(hosts, times, 1) + "# EOF\n"
+}
+
+/// The same with milliseconds: what VictoriaMetrics imports.
+pub fn prometheus_text(hosts: &[SyntheticHost], times: &[u64]) -> String {
+    samples(hosts, times, 1000)
+}
+
+fn samples(hosts: &[SyntheticHost], times: &[u64], per_second: u64) -> String {
+    let mut text = String::new();
+    for host in hosts {
+        for at in times {
+            for (series, value) in host.series(*at) {
+                // Points of curves are most of the series, and the same for all.
+                if !series.starts_with("headroom_curve_") || hosts.len() < 3 {
+                    let _ = writeln!(text, "{series} {value} {}", at * per_second);
+                }
+            }
+        }
+    }
+    text
+}
+
+/// Each half minute from ten minutes ago until five minutes ahead: long enough for a test.
+pub fn times(now_unix_s: u64) -> Vec<u64> {
+    (now_unix_s - 600..now_unix_s + 300).step_by(30).collect()
+}

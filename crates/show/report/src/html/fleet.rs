@@ -1,0 +1,92 @@
+//! A fleet as a page.
+
+use super::page::{Banner, page};
+use super::table::{Table, tag};
+use crate::number;
+use crate::wording::fleet as wording;
+use charts::escape;
+use fleet::{Fleet, Host, Volume};
+
+/// The ranking, and what is not ranked. `command` is the one that made it.
+pub fn fleet(fleet: &Fleet, command: &str, version: &str) -> String {
+    let (headline, tone) = wording::headline(fleet);
+    let sentence = match fleet.incomplete {
+        true => format!("Answer incomplete: {}. Hosts may be missing.", escape(&wording::incomplete(fleet))),
+        false => format!("{} queries, all at one time; the least headroom first.", fleet.queries),
+    };
+    let at = (fleet.at_unix_s * 1e9) as u64;
+    let banner = Banner {
+        tone,
+        subject: format!("fleet, {}", escape(&number::instant(at))),
+        beside: String::new(),
+        title: &escape(&headline),
+        sentence,
+        more: String::new(),
+    };
+    let mut body = banner.html();
+    if !fleet.volumes.is_empty() {
+        body.push_str(&format!("<h2>Volumes</h2>\n{}", ranking(fleet).html()));
+    }
+    let soon = wording::running_out(fleet);
+    if !soon.is_empty() {
+        let table = Table::from_items(&soon)
+            .text("volume", |volume| escape(&wording::place(volume)))
+            .number("U, daily p95", |volume| {
+                volume.trend.as_ref().map_or_else(String::new, |trend| number::share(trend.today))
+            })
+            .text("reaches 100 %", |volume| {
+                volume.trend.as_ref().map_or_else(String::new, |trend| escape(&wording::trend(trend)))
+            });
+        body.push_str(&format!("<h2>At today's growth, exhausted within 90 days</h2>\n{}", table.html()));
+    }
+    body.push_str(&beside(fleet));
+    page(&format!("Fleet: {headline}"), &body, &format!("Headroom {}: {}", escape(version), escape(command)))
+}
+
+fn ranking(fleet: &Fleet) -> Table<(usize, &Volume)> {
+    let at = fleet.at_unix_s;
+    let time = |seconds: Option<f64>| {
+        seconds.map_or_else(|| number::NONE.into(), |seconds| number::time(seconds * 1e9))
+    };
+    Table::from_items(fleet.volumes.iter().enumerate())
+        .number("", |(rank, _)| (rank + 1).to_string())
+        .value("headroom", |(_, volume)| wording::headroom(volume))
+        .text("verdict", |(_, volume)| tag(&wording::verdict(volume), wording::tone(volume)))
+        .text("volume", |(_, volume)| escape(&wording::place(volume)))
+        .text("database", |(_, volume)| escape(&volume.database))
+        .number("U", |(_, volume)| volume.utilisation.map_or_else(|| number::NONE.into(), number::share))
+        .text("binds", |(_, volume)| escape(volume.binding.as_deref().unwrap_or(number::NONE)))
+        .number("read", move |(_, volume)| time(volume.read.latency_s))
+        .number("expected", move |(_, volume)| time(volume.read.expected_s))
+        .number("commit", move |(_, volume)| time(volume.commit.latency_s))
+        .number("expected", move |(_, volume)| time(volume.commit.expected_s))
+        .number("since", move |(_, volume)| wording::age(at, volume.since_unix_s))
+        .number("measured", move |(_, volume)| wording::age(at, volume.measured_unix_s))
+}
+
+fn beside(fleet: &Fleet) -> String {
+    let mut html = String::new();
+    let mut list = |title: &str, rows: Vec<(String, String)>| {
+        if !rows.is_empty() {
+            let table =
+                Table::from_items(&rows).text("host", |row| escape(&row.0)).long("", |row| escape(&row.1));
+            html.push_str(&format!("<h2>{title}</h2>\n{}", table.html()));
+        }
+    };
+    let host = |host: &Host| host.instance().to_owned();
+    let stale = fleet.stale.iter().map(|one| {
+        let age = wording::age(fleet.at_unix_s, Some(one.judged_unix_s));
+        (host(&one.host), format!("{}, {}: judged {age} ago", one.mount, one.database))
+    });
+    list("Not judged any more", stale.collect());
+    let never = fleet.never_measured.iter();
+    list(
+        "Never measured",
+        never.map(|one| (host(&one.host), format!("{}, {}", one.mount, one.database))).collect(),
+    );
+    let silent = fleet.silent_sources.iter();
+    list("Sources that give nothing", silent.map(|one| (host(&one.host), one.source.clone())).collect());
+    let without = fleet.without_database.iter();
+    list("Agents that judge no database", without.map(|one| (host(one), String::new())).collect());
+    html
+}

@@ -1,0 +1,129 @@
+//! Words about a fleet.
+
+use crate::{Tone, number};
+use fleet::{Fleet, HeadroomOrigin, Latency, Trend, Volume};
+
+/// What runs out later is not listed.
+const SOON_DAYS: u32 = 90;
+
+/// "3 of 15 volumes of 3 hosts need action", and how bad that is.
+pub(crate) fn headline(fleet: &Fleet) -> (String, Tone) {
+    let bad = fleet.volumes.iter().filter(|volume| volume.is_bad_news()).count();
+    let count = |value: usize| number::count(value as u64);
+    let (volumes, hosts) = (count(fleet.volumes.len()), count(fleet.hosts));
+    let plural = |value: usize| if value == 1 { "" } else { "s" };
+    let of =
+        format!("{volumes} volume{} of {hosts} host{}", plural(fleet.volumes.len()), plural(fleet.hosts));
+    match bad {
+        _ if fleet.volumes.is_empty() => ("no volume is judged".into(), Tone::Neutral),
+        0 if fleet.is_whole() => (format!("none of {of} needs action"), Tone::Good),
+        0 => (format!("none of {of} that are judged needs action; others are not judged"), Tone::Neutral),
+        1 => (format!("1 of {of} needs action"), Tone::Bad),
+        _ => (format!("{} of {of} need action", count(bad)), Tone::Bad),
+    }
+}
+
+/// Why the answer is incomplete.
+pub(crate) fn incomplete(fleet: &Fleet) -> String {
+    if fleet.warnings.is_empty() {
+        "the server says that some of its parts gave nothing".into()
+    } else {
+        fleet.warnings.join("; ")
+    }
+}
+
+/// The verdict in words.
+pub(crate) fn verdict(volume: &Volume) -> String {
+    volume.verdict.map_or_else(|| "unknown".into(), |kind| kind.to_string())
+}
+
+pub(crate) fn tone(volume: &Volume) -> Tone {
+    volume.verdict.map_or(Tone::Neutral, Tone::from_verdict)
+}
+
+/// "db1:9188 /data", with what was added to the host's labels.
+pub(crate) fn place(volume: &Volume) -> String {
+    let added: Vec<String> = volume.host.added().map(|(name, value)| format!("{name}={value}")).collect();
+    let added = if added.is_empty() { String::new() } else { format!(" ({})", added.join(", ")) };
+    format!("{} {}{added}", volume.host.instance(), volume.mount)
+}
+
+/// "3.50 x"; "~ 3.50 x" where it is only 1 / U.
+pub(crate) fn headroom(volume: &Volume) -> String {
+    volume.headroom.map_or_else(
+        || number::NONE.into(),
+        |headroom| match headroom.origin {
+            HeadroomOrigin::Agent => number::times(headroom.plan),
+            HeadroomOrigin::Utilisation => format!("~ {}", number::times(headroom.plan)),
+        },
+    )
+}
+
+/// How long ago.
+pub(crate) fn age(at_unix_s: f64, then_unix_s: Option<f64>) -> String {
+    then_unix_s.map_or_else(
+        || number::NONE.into(),
+        |then| match (at_unix_s - then).max(0.0) {
+            seconds if seconds < 172_800.0 => number::duration(seconds.round()),
+            seconds => format!("{} days", number::count((seconds / 86_400.0) as u64)),
+        },
+    )
+}
+
+/// "in 25 days (14 to 60)".
+pub(crate) fn trend(trend: &Trend) -> String {
+    let Some(reach) = trend.reach else { return "not within a year".into() };
+    let latest = reach.latest.map_or_else(|| "perhaps never".into(), |latest| latest.to_string());
+    format!("in {} days ({} to {latest}, 95 %)", reach.days, reach.earliest)
+}
+
+/// The volumes that run out soon, the first one first. What is exhausted now is in the ranking.
+pub(crate) fn running_out(fleet: &Fleet) -> Vec<&Volume> {
+    let days = |volume: &Volume| volume.trend.as_ref().and_then(|trend| trend.reach).map(|reach| reach.days);
+    let soon = fleet.volumes.iter().filter(|volume| days(volume).is_some_and(|days| days <= SOON_DAYS));
+    let mut soon: Vec<&Volume> = soon.collect();
+    soon.sort_by_key(|volume| days(volume));
+    soon
+}
+
+/// All figures of a volume, each with its name.
+pub(crate) fn details(volume: &Volume, fleet: &Fleet) -> Vec<(&'static str, String)> {
+    let share = |value: Option<f64>| value.map(number::share);
+    let range = volume.headroom.and_then(|headroom| Some((headroom.low?, headroom.high?)));
+    let range = range.map_or_else(String::new, |(low, high)| {
+        format!(" ({} to {})", number::rate(low), number::times(high))
+    });
+    let latency = |latency: Latency| {
+        let value = number::time(latency.latency_s? * 1e9);
+        let expected =
+            latency.expected_s.map(|expected| format!(", expected {}", number::time(expected * 1e9)));
+        Some(format!("{value}{}", expected.unwrap_or_default()))
+    };
+    let confidence =
+        volume.confidence.map(|level| ["low", "medium", "high"][usize::from(level.clamp(1, 3)) - 1]);
+    let rows = [
+        ("headroom", Some(format!("{}{range}", headroom(volume)))),
+        ("utilisation", share(volume.utilisation)),
+        ("binds", volume.binding.as_ref().map(|word| word.replace('-', " "))),
+        ("outstanding I/Os", volume.outstanding.map(number::rate)),
+        ("reads", latency(volume.read)),
+        ("commits", latency(volume.commit)),
+        ("the same verdict for", Some(age(fleet.at_unix_s, volume.since_unix_s))),
+        ("confidence", confidence.map(str::to_owned)),
+        ("incident", volume.incident_open.then(|| "open".to_owned())),
+        ("measured", Some(format!("{} ago", age(fleet.at_unix_s, volume.measured_unix_s)))),
+        (
+            "daily p95 of U",
+            volume.trend.as_ref().map(|known| {
+                let growth = number::share(known.per_day * 30.0);
+                let width = number::share(known.per_day_half_width * 30.0);
+                format!(
+                    "{} today, {growth} +- {width} a month; 100 % {}",
+                    number::share(known.today),
+                    trend(known)
+                )
+            }),
+        ),
+    ];
+    rows.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}

@@ -1,0 +1,144 @@
+//! A fleet as text, JSON and a page.
+
+use crate::json::{documented, paths};
+use fleet::{
+    Fleet, Headroom, HeadroomOrigin, Host, Latency, NeverMeasured, SilentSource, Stale, Trend, Volume,
+};
+use report::text::Style;
+use report::{html, json, text};
+use std::collections::BTreeSet;
+use verdict::VerdictKind;
+
+const AT: f64 = 1_795_251_600.0;
+const STYLE: Style = Style { color: false, width: 132 };
+
+fn host(instance: &str) -> Host {
+    let labels = [("instance", instance), ("job", "headroom"), ("cluster", "east")];
+    Host { labels: labels.map(|(name, value)| (name.into(), value.into())).into() }
+}
+
+fn volume(instance: &str, verdict: VerdictKind, headroom: f64) -> Volume {
+    Volume {
+        host: host(instance),
+        mount: "/data".into(),
+        database: "postgres:".into(),
+        verdict: Some(verdict),
+        confidence: Some(3),
+        headroom: Some(Headroom {
+            plan: headroom,
+            low: Some(0.9 * headroom),
+            high: Some(1.2 * headroom),
+            origin: HeadroomOrigin::Agent,
+        }),
+        utilisation: Some(1.0 / headroom),
+        binding: Some("read-operations".into()),
+        outstanding: Some(3.2),
+        read: Latency { latency_s: Some(0.0021), expected_s: Some(0.0014) },
+        commit: Latency { latency_s: Some(0.004), expected_s: Some(0.0039) },
+        measured_unix_s: Some(AT - 9.0 * 86_400.0),
+        judged_unix_s: AT - 4.0,
+        since_unix_s: Some(AT - 1260.0),
+        incident_open: verdict.is_bad_news(),
+        trend: None,
+    }
+}
+
+fn sample() -> Fleet {
+    let daily: Vec<(f64, f64)> = (0..30)
+        .map(|day| (f64::from(day), 0.5 + 0.011 * f64::from(day) + 0.02 * f64::from(day % 3)))
+        .collect();
+    let mut growing = volume("db3:9188", VerdictKind::Healthy, 1.3);
+    growing.trend = Trend::fit(&daily, 29.0);
+    let by_utilisation = Headroom { plan: 4.0, low: None, high: None, origin: HeadroomOrigin::Utilisation };
+    let unsure =
+        Volume { headroom: Some(by_utilisation), ..volume("db4:9188", VerdictKind::NobodyWaits, 4.0) };
+    Fleet {
+        at_unix_s: AT,
+        volumes: vec![
+            volume("db2:9188", VerdictKind::Throttled, 6.1),
+            volume("db1:9188", VerdictKind::DemandExceedsCapability, 0.83),
+            growing,
+            unsure,
+        ],
+        stale: vec![Stale {
+            host: host("db7:9188"),
+            mount: "/data".into(),
+            database: "postgres:".into(),
+            judged_unix_s: AT - 1900.0,
+        }],
+        never_measured: vec![NeverMeasured {
+            host: host("db8:9188"),
+            mount: "/wal".into(),
+            database: "postgres:".into(),
+            verdict: Some(VerdictKind::CannotSay),
+            incident_open: false,
+        }],
+        silent_sources: vec![SilentSource { host: host("db9:9188"), source: "mysql:".into() }],
+        without_database: vec![host("web1:9188")],
+        hosts: 8,
+        incomplete: true,
+        warnings: vec!["remote read: no answer of shard 3".into()],
+        queries: 8,
+        has_trends: true,
+    }
+}
+
+#[test]
+fn the_ranking_as_text() {
+    insta::assert_snapshot!(text::fleet(&sample(), 3, &STYLE));
+}
+
+#[test]
+fn a_narrow_terminal_names_what_it_leaves_out() {
+    let text = text::fleet(&sample(), 3, &Style { color: false, width: 80 });
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("no room here for: ") && text.contains("db2:9188 /data"), "{text}");
+}
+
+#[test]
+fn a_host_with_all_that_is_known() {
+    let mut fleet = sample();
+    fleet.volumes.drain(..2);
+    insta::assert_snapshot!(text::fleet_host(&fleet, &STYLE));
+}
+
+#[test]
+fn incidents_as_text() {
+    let fleet = Fleet { incomplete: false, ..sample() };
+    let rows: Vec<(Volume, f64)> = fleet.volumes.iter().take(3).cloned().zip([0.25, 0.1, 0.01]).collect();
+    insta::assert_snapshot!(text::fleet_incidents(&rows, 86_400, &fleet, &STYLE));
+    assert!(
+        text::fleet_incidents(&[], 3600, &fleet, &STYLE).contains("no incident was open within 60.0 min")
+    );
+}
+
+#[test]
+fn each_key_is_documented_and_each_documented_key_is_there() {
+    let keys = |value: &serde_json::Value| {
+        let mut found = BTreeSet::new();
+        paths(value, "", &mut found);
+        // Labels are the user's.
+        let shortened = found.into_iter().map(|key| match key.split_once(".labels.") {
+            Some((before, _)) => format!("{before}.labels"),
+            None => key,
+        });
+        let keys: BTreeSet<String> = shortened.collect();
+        let absent = |key: &String| keys.iter().any(|other| other.starts_with(&format!("{key}.")));
+        keys.iter().filter(|key| !absent(key)).cloned().collect::<BTreeSet<String>>()
+    };
+    assert_eq!(keys(&json::fleet(&sample())), documented("fleet\n"));
+    let rows = [(sample().volumes.remove(0), 0.5)];
+    assert_eq!(keys(&json::fleet_incidents(&rows, 3600, &sample())), documented("fleet incidents"));
+}
+
+#[test]
+fn a_page_escapes_what_others_named() {
+    let mut fleet = sample();
+    fleet.volumes[0].mount = "/<script>".into();
+    let page = html::fleet(&fleet, "headroom fleet", "0.1.0");
+    assert!(page.contains("/&lt;script&gt;") && !page.contains("/<script>"), "{page}");
+    for words in ["Answer incomplete: remote read", "Never measured", "db8:9188", "exhausted within 90 days"]
+    {
+        assert!(page.contains(words), "no {words}");
+    }
+}
