@@ -99,6 +99,7 @@ fn capability(target: TargetFacts, measured_unix_ns: u64) -> Capability {
         },
         curves: vec![Curve { workload: Shape::random_read(8192), points: vec![point], knee: Some(knee) }],
         cost_model: None,
+        origin: capability::Origin::Measured,
     }
 }
 

@@ -145,6 +145,7 @@ pub fn capability() -> Capability {
         },
         curves,
         cost_model: CostModel::fit(&maxima, &held_out).ok(),
+        origin: capability::Origin::Measured,
     }
 }
 
