@@ -91,10 +91,11 @@ impl Seen {
             ResourceName::WriteBandwidth,
         ];
         for name in names {
-            let most = self.reached.iter().max_by(|a, b| a.rates.of(name).total_cmp(&b.rates.of(name)));
-            let most = most.filter(|most| most.rates.of(name) > 0.0);
+            let most =
+                self.reached.iter().max_by(|a, b| a.rates.figure(name).total_cmp(&b.rates.figure(name)));
+            let most = most.filter(|most| most.rates.figure(name) > 0.0);
             let is_known = |most: &&Reached| {
-                found.iter().any(|full| full.name == name && full.value >= most.rates.of(name))
+                found.iter().any(|full| full.name == name && full.value >= most.rates.figure(name))
             };
             found.extend(most.filter(|most| !is_known(most)).map(|most| most.resource(name)));
         }

@@ -97,7 +97,7 @@ impl Rates {
     }
 
     /// The figure of a resource.
-    pub(crate) fn of(&self, name: ResourceName) -> f64 {
+    pub(crate) fn figure(&self, name: ResourceName) -> f64 {
         match name {
             ResourceName::ReadOperations => self.reads.ios,
             ResourceName::WriteOperations => self.writes.ios,
@@ -124,7 +124,7 @@ impl Reached {
     pub(crate) fn resource(&self, name: ResourceName) -> Resource {
         Resource {
             name,
-            value: self.rates.of(name),
+            value: self.rates.figure(name),
             unit: name.unit(),
             bound: Bound::AtLeast,
             interval: None,

@@ -278,7 +278,7 @@ impl Saturated {
 
     /// The part of it that a demand of such I/Os uses.
     pub(crate) fn share(&self, demand: &Rates) -> Option<f64> {
-        self.is_like(demand).then(|| demand.of(self.name) / self.value)
+        self.is_like(demand).then(|| demand.figure(self.name) / self.value)
     }
 
     /// Its figure.

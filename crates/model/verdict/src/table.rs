@@ -63,11 +63,6 @@ pub fn judge(
     let seen = case.seen_room().filter(|_| kind != VerdictKind::CannotSay);
     let utilisation = case.figures.utilisation.or_else(|| seen.as_ref()?.utilisation());
     let headroom = case.headroom().filter(|_| kind != VerdictKind::CannotSay);
-    let headroom = headroom.map(|room| (room.plan, room.low, Some(room.high), room.reason));
-    let headroom = headroom.or_else(|| {
-        let (least, high, reason) = seen?.headroom()?;
-        Some((least, least, high, Some(reason)))
-    });
     Verdict {
         verdict: kind,
         cause: case.cause(kind),
@@ -75,10 +70,10 @@ pub fn judge(
         confidence,
         doubts,
         utilisation: utilisation.map(|u| u.value),
-        headroom: headroom.as_ref().map(|(plan, ..)| *plan),
-        headroom_low: headroom.as_ref().map(|(_, low, ..)| *low),
-        headroom_high: headroom.as_ref().and_then(|(_, _, high, _)| *high),
-        headroom_reason: headroom.and_then(|(.., reason)| reason),
+        headroom: headroom.as_ref().map(|room| room.plan),
+        headroom_low: headroom.as_ref().map(|room| room.low),
+        headroom_high: headroom.as_ref().map(|room| room.high).filter(|high| high.is_finite()),
+        headroom_reason: headroom.and_then(|room| room.reason),
         binding: utilisation.map(|u| u.binding),
         evidence: grounds.evidence,
         next_step: grounds.next_step,

@@ -3,6 +3,7 @@
 mod agent;
 mod analyze;
 mod arguments;
+mod capability;
 mod chart;
 mod compare;
 mod discover;
