@@ -36,7 +36,8 @@ impl Known {
     pub fn read(history: &History, target: &TargetFacts, caching: Caching) -> Result<Known, history::Error> {
         let stored = history.known_capabilities(target)?.into_iter().map(|(_, capability)| capability);
         let capability = stored.into_iter().find(|stored| stored.conditions.caching == caching);
-        Ok(Known { capability, seen: history.seen(target)? })
+        let seen = history.seen(target)?.filter(|seen| !seen.is_empty());
+        Ok(Known { capability, seen })
     }
 
     /// Only what was just measured.

@@ -8,6 +8,9 @@
 //!  └─────────────────── outstanding
 //! ```
 //!
+//! The device must be busy all the time then, or a limit above it hold the I/Os back. Where that is not known, outstanding I/Os must
+//! grow four-fold.
+//!
 //! Only windows with I/Os alike are compared: sizes within a factor, shares of writes within some percent. Reads whose rate is
 //! constant while that of the writes beside them is not are full themselves; otherwise it is what both share.
 
@@ -46,8 +49,13 @@ const WINDOWS_MIN: usize = 36;
 const LEVEL_WINDOWS_MIN: usize = 3;
 /// Levels for each doubling of outstanding I/Os.
 const LEVELS_PER_DOUBLING: f64 = 2.0;
-/// Outstanding I/Os grow by this factor on a plateau.
+/// Outstanding I/Os grow by this factor on a plateau of a device that is always busy.
 const OUTSTANDING_GROWS: f64 = 2.0;
+/// The same where it is not known whether the device is busy, or a limit above it holds I/Os back: the queue of a single server
+/// varies by less than this from window to window at 70 % of its load, by chance alone (M/M/1).
+const OUTSTANDING_GROWS_UNKNOWN: f64 = 4.0;
+/// A device that is busy for this share of the time is always busy.
+const BUSY: f64 = 0.98;
 /// Rates that agree.
 const FLAT: f64 = 0.07;
 /// Rates below a plateau.
@@ -84,6 +92,8 @@ struct Sample {
     rate: Rate,
     outstanding: f64,
     rates: Rates,
+    busy: Option<f64>,
+    is_held_back: bool,
 }
 
 /// The part of the windows in which throughput was flat.
@@ -102,7 +112,14 @@ impl Lane {
             Lane::Writes => (rates.writes, side(&window.writes)),
         };
         let is_used = rate.ios > 0.0 && rate.bytes > 0.0 && outstanding > 0.0;
-        is_used.then_some(Sample { at_unix_ns: window.ended_unix_ns, rate, outstanding, rates })
+        is_used.then(|| Sample {
+            at_unix_ns: window.ended_unix_ns,
+            rate,
+            outstanding,
+            rates,
+            busy: window.busy(),
+            is_held_back: window.is_held_back(),
+        })
     }
 
     fn name(self, in_bytes: bool) -> ResourceName {
@@ -200,7 +217,8 @@ fn plateau(samples: &[Sample], rate: fn(&Sample) -> f64) -> Option<Plateau> {
     let flat = known.iter().rev().take_while(|(_, rate)| *rate >= most * (1.0 - FLAT));
     let (first, last) = (flat.clone().last()?.0, flat.clone().next()?.0);
     let outstanding_at = |at: i32| (f64::from(at) / LEVELS_PER_DOUBLING).exp2();
-    let grows = outstanding_at(last) / outstanding_at(first) >= OUTSTANDING_GROWS;
+    let at_last: Vec<Sample> = of_level(last).collect();
+    let grows = outstanding_at(last) / outstanding_at(first) >= growth_needed(&at_last)?;
     let below: Vec<Sample> = samples
         .iter()
         .filter(|sample| level(sample) < first && rate(sample) <= most * BELOW)
@@ -210,7 +228,6 @@ fn plateau(samples: &[Sample], rate: fn(&Sample) -> f64) -> Option<Plateau> {
         return None;
     }
     let latency = |sample: &Sample| sample.outstanding / sample.rate.ios;
-    let at_last: Vec<Sample> = of_level(last).collect();
     let queued = quantile(&at_last, 0.5, latency);
     let is_queue = queued >= LATENCY_OF_A_QUEUE * quantile(&below, 0.5, latency);
     let is_late = queued >= LATENCY_GROWS * quantile(&below, 0.75, latency);
@@ -221,6 +238,18 @@ fn plateau(samples: &[Sample], rate: fn(&Sample) -> f64) -> Option<Plateau> {
     let inner = if last > first { first + 1 } else { first };
     let full = samples.iter().filter(|sample| level(sample) >= inner && rate(sample) >= most * BELOW);
     Some(Plateau { full: full.copied().collect(), entry: outstanding_at(first) })
+}
+
+/// How much outstanding I/Os must grow on a plateau; `None` where the device is not always busy and nothing holds I/Os back
+/// above it: then nothing is full.
+fn growth_needed(samples: &[Sample]) -> Option<f64> {
+    let held_back = samples.iter().filter(|sample| sample.is_held_back).count();
+    let busy = samples.iter().map(|sample| sample.busy).collect::<Option<Vec<f64>>>();
+    match busy {
+        Some(busy) if busy.iter().all(|share| *share >= BUSY) => Some(OUTSTANDING_GROWS),
+        Some(_) if held_back * 2 < samples.len() => None,
+        _ => Some(OUTSTANDING_GROWS_UNKNOWN),
+    }
 }
 
 /// Whether bytes are steadier than operations; where all I/Os are of one size, whether that is large.

@@ -25,6 +25,8 @@ pub struct Second {
     pub reads: Side,
     /// Writes.
     pub writes: Side,
+    /// How long the device had any I/O in flight, seconds; `None` where it does not count that.
+    pub busy_s: Option<f64>,
 }
 
 /// Some seconds in a row.
@@ -34,10 +36,14 @@ pub(crate) struct Window {
     pub elapsed_s: f64,
     pub reads: Side,
     pub writes: Side,
+    /// `None` before the first second, and where one of them does not have it.
+    pub busy_s: Option<f64>,
 }
 
 /// Length of a window: long enough for some hundred I/Os of a slow disk, short enough for a demand that wanders.
 const WINDOW_S: f64 = 5.0;
+/// The database waits for so many times what the device takes, where I/Os are held back above it.
+const HELD_BACK: f64 = 1.5;
 /// Two seconds with more than this between them are not in a row.
 const GAP_S: f64 = 0.5;
 
@@ -69,6 +75,17 @@ impl Window {
         self.reads.outstanding(self.elapsed_s) + self.writes.outstanding(self.elapsed_s)
     }
 
+    /// Share of the time in which the device had any I/O in flight.
+    pub fn busy(&self) -> Option<f64> {
+        self.busy_s.map(|busy_s| busy_s / self.elapsed_s)
+    }
+
+    /// Whether most of the waiting is above the device: a limit holds I/Os back there.
+    pub fn is_held_back(&self) -> bool {
+        let served_s = self.reads.served_s + self.writes.served_s;
+        self.reads.waited_s + self.writes.waited_s > HELD_BACK * served_s
+    }
+
     pub fn rates(&self) -> Rates {
         Rates { reads: self.reads.rate(self.elapsed_s), writes: self.writes.rate(self.elapsed_s) }
     }
@@ -98,6 +115,8 @@ impl Windows {
         }
         self.last_unix_ns = second.ended_unix_ns;
         let open = &mut self.open;
+        let busy_s = if open.elapsed_s > 0.0 { open.busy_s } else { Some(0.0) };
+        open.busy_s = busy_s.zip(second.busy_s).map(|(all, more)| all + more);
         open.ended_unix_ns = second.ended_unix_ns;
         open.elapsed_s += second.elapsed_s;
         open.reads.add(&second.reads);

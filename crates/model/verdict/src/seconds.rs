@@ -32,6 +32,7 @@ impl Moment {
             elapsed_s: device.elapsed_s(),
             reads: side(device.counters.read, read_s),
             writes: side(device.counters.write, written_s + synced_s),
+            busy_s: device.counters.busy_ns.known().map(|ns| ns as f64 / 1e9),
         })
     }
 }

@@ -28,10 +28,16 @@ impl History {
     }
 }
 
+/// Storages that are kept, those that were seen last: about 10 MB at most.
+const STORAGES_MAX: i64 = 1_000;
+
 /// The row of a storage, in the place of the one before.
 pub(crate) fn save_seen(connection: &Connection, target: &TargetFacts, seen: &Seen) -> rusqlite::Result<()> {
     let values = (identity(target), Exact(unix_ns()), Json(seen));
     connection.prepare_cached("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)")?.execute(values)?;
+    let surplus = "DELETE FROM seen WHERE storage IN \
+                   (SELECT storage FROM seen ORDER BY updated_unix_ns DESC LIMIT -1 OFFSET ?)";
+    connection.prepare_cached(surplus)?.execute([STORAGES_MAX])?;
     Ok(())
 }
 
