@@ -2,6 +2,7 @@ use crate::Observer;
 use capability::Capability;
 use filestats::ServiceLevel;
 use history::History;
+use seen::Seen;
 use storage::Target;
 use verdict::{Observation, Verdict, judge};
 use workload::{Caching, TargetFacts};
@@ -12,38 +13,53 @@ pub struct JudgedVolume {
     pub target: Target,
     /// What was observed of it.
     pub observation: Observation,
-    /// What it can give; `None` where it was never measured.
+    /// What it can give; `None` where that is not known.
     pub capability: Option<Capability>,
     /// The verdict.
     pub verdict: Verdict,
 }
 
-/// Judges what was observed of each volume, the given one first. `known` looks up what a volume can give.
+/// What is known of a storage: the one place where every judgement finds it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// What it can give: measured, else borrowed, else declared.
+    pub capability: Option<Capability>,
+    /// What it was seen to give.
+    pub seen: Option<Seen>,
+}
+
+impl Known {
+    /// What the history knows. What was measured through the page cache says nothing of the storage.
+    ///
+    /// # Errors
+    /// The history cannot be read.
+    pub fn read(history: &History, target: &TargetFacts, caching: Caching) -> Result<Known, history::Error> {
+        let stored = history.known_capabilities(target)?.into_iter().map(|(_, capability)| capability);
+        let capability = stored.into_iter().find(|stored| stored.conditions.caching == caching);
+        let seen = history.seen(target)?.filter(|seen| !seen.is_empty());
+        Ok(Known { capability, seen })
+    }
+
+    /// Only what was just measured.
+    pub fn measured(capability: Capability) -> Known {
+        Known { capability: Some(capability), seen: None }
+    }
+}
+
+/// Judges what was observed of each volume, the given one first. `known` looks up what is known of a volume.
 ///
 /// # Errors
 /// Those of `known`.
 pub fn judge_volumes<E>(
     observer: &mut Observer<'_>,
     service_level: &ServiceLevel,
-    mut known: impl FnMut(&Target) -> Result<Option<Capability>, E>,
+    mut known: impl FnMut(&Target) -> Result<Known, E>,
 ) -> Result<Vec<JudgedVolume>, E> {
     let volumes = observer.observations().into_iter().map(|(target, observation)| {
-        let capability = known(&target)?;
+        let Known { capability, seen } = known(&target)?;
+        let observation = Observation { seen, ..observation };
         let verdict = judge(&observation, capability.as_ref(), service_level);
         Ok(JudgedVolume { target, observation, capability, verdict })
     });
     volumes.collect()
-}
-
-/// What the history knows of the storage. What was measured through the page cache says nothing of it.
-///
-/// # Errors
-/// The history cannot be read.
-pub fn stored_capability(
-    history: &History,
-    target: &TargetFacts,
-    caching: Caching,
-) -> Result<Option<Capability>, history::Error> {
-    let stored = history.latest_capability(target)?.map(|(_, capability)| capability);
-    Ok(stored.filter(|stored| stored.conditions.caching == caching))
 }

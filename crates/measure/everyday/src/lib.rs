@@ -51,7 +51,7 @@ pub use clients::run;
 pub use counted::counted_sqlite;
 pub use error::Error;
 pub use experiment::{Phase, experiment, rebuild_indexes};
-pub use judged::{JudgedVolume, judge_volumes, stored_capability};
+pub use judged::{JudgedVolume, Known, judge_volumes};
 pub use observer::{Extent, Observer};
 pub use page_cache::PageCache;
 pub use plan::{Counts, Plan};

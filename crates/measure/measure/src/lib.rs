@@ -25,7 +25,7 @@ mod sweep;
 pub use plan::Plan;
 pub use sweep::next_step;
 
-use capability::{Capability, Conditions, CostModel, Curve, Maximum, StorageLimits};
+use capability::{Capability, Conditions, CostModel, Curve, Maximum, Origin, StorageLimits};
 use point::PointRun;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -122,6 +122,7 @@ pub fn measure(
         },
         curves,
         cost_model,
+        origin: Origin::Measured,
     })
 }
 

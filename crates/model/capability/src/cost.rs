@@ -88,6 +88,35 @@ pub struct CostModel {
     pub held_out: Vec<HeldOut>,
     /// Mean absolute error over them, as a share (0.05 = 5 %); `None` where nothing was held out.
     pub error: Option<f64>,
+    /// Limits that somebody states, each for itself; none of a measured model, which has them in its demands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<RateLimit>,
+}
+
+/// The most I/Os or bytes a second of one resource, as its provider states it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateLimit {
+    /// What is limited.
+    pub of: Binding,
+    /// I/Os or bytes a second.
+    pub per_second: f64,
+}
+
+impl RateLimit {
+    /// The part of it that these flows use.
+    fn utilisation(&self, flows: &[Flow]) -> Utilisation {
+        let (side, in_bytes) = match self.of {
+            Binding::Operations => (None, false),
+            Binding::Bandwidth => (None, true),
+            Binding::ReadOperations => (Some(Side::Read), false),
+            Binding::ReadBandwidth => (Some(Side::Read), true),
+            Binding::WriteOperations => (Some(Side::Write), false),
+            Binding::WriteBandwidth => (Some(Side::Write), true),
+        };
+        let limited = flows.iter().filter(|flow| side.is_none_or(|side| side == flow.side));
+        let rates = limited.map(|flow| flow.per_second * if in_bytes { flow.bytes } else { 1.0 });
+        Utilisation { value: rates.sum::<f64>() / self.per_second, binding: self.of }
+    }
 }
 
 /// I/Os of one kind at a steady rate: a part of a demand.
@@ -231,6 +260,7 @@ impl CostModel {
             sharing: Sharing::ALL,
             held_out: Vec::new(),
             error: None,
+            limits: Vec::new(),
         };
         let mixes: Vec<Maximum> =
             maxima.iter().filter(|max| (1..100).contains(&max.workload.write_percent)).copied().collect();
@@ -326,7 +356,8 @@ impl CostModel {
         let [shared, reads, writes] = resources.map(utilisation);
         // On a tie the shared resource is named: then there is no other one in the model.
         let larger = |a: Utilisation, b: Utilisation| if b.value > a.value * (1.0 + 1e-9) { b } else { a };
-        larger(larger(shared, reads), writes)
+        let fitted = larger(larger(shared, reads), writes);
+        self.limits.iter().map(|limit| limit.utilisation(flows)).fold(fitted, larger)
     }
 
     /// The highest rate (I/Os a second) the model predicts for a shape.

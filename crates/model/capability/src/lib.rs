@@ -7,7 +7,8 @@
 //! CostModel   D(b) = c0 + c1 x b, for reads and writes, random and sequential;
 //!             resources: shared, reads, writes           U = the largest sum of rate x demand
 //! Sweep   steps of one target + Saturation: knee, levels, linear range, floor, crossings; two of them compared
-//! Capability = TargetFacts + curves + CostModel + Conditions
+//! Capability = TargetFacts + curves + CostModel + Conditions + Origin   measured, declared by its provider, borrowed
+//! Resource    one figure of it for people and scripts, with its bound and origin
 //! ```
 //!
 //! What a verdict needs of it: [`Capability::expected_latency_ns`] (what should an I/O take
@@ -19,21 +20,31 @@
 
 mod cost;
 mod curve;
+mod declared;
 mod humps;
 mod knee;
 mod limits;
+mod origin;
+mod resources;
 mod saturation;
 mod slices;
 mod sweep;
+mod volume_types;
 
-pub use cost::{Binding, CostModel, Demand, Flow, HeldOut, Maximum, ModelError, Sharing, Side, Utilisation};
+pub use cost::{
+    Binding, CostModel, Demand, Flow, HeldOut, Maximum, ModelError, RateLimit, Sharing, Side, Utilisation,
+};
 pub use curve::{Curve, Point};
+pub use declared::{DeclarationError, Declared};
 pub use humps::{Humps, humps};
 pub use knee::{Knee, KneeReason, StorageLimits, find_knee};
 pub use limits::{METERED_SPREAD_MAX, OTHER_STORAGE_RATIO, THREAD_BUSY_MIN};
+pub use origin::Origin;
+pub use resources::{Bound, Resource, ResourceName};
 pub use saturation::{CRITICAL_NS, Crossing, DEGRADED_NS, Level, Linear, Saturation};
 pub use slices::{MeanInterval, ThroughputSlices};
 pub use sweep::{QueueSeen, RatioIs, Sweep, SweepComparison, SweepStep};
+pub use volume_types::{VolumeError, VolumeSize, VolumeType};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -94,6 +105,9 @@ pub struct Capability {
     pub curves: Vec<Curve>,
     /// What an I/O costs; `None` where too little was measured to fit one.
     pub cost_model: Option<CostModel>,
+    /// Where its figures come from.
+    #[serde(default, skip_serializing_if = "Origin::is_measured")]
+    pub origin: Origin,
 }
 
 impl Capability {

@@ -256,6 +256,7 @@ mod tests {
                 knee: None,
             }],
             cost_model: None,
+            origin: capability::Origin::Measured,
         }
     }
 

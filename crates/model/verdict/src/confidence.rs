@@ -6,7 +6,7 @@ use crate::thresholds::{
     CAPABILITY_DAYS_MAX, FOREIGN_IOPS_MAX, LARGER_DATA, RATIO_DEGRADED, UTILISATION_NEAR,
 };
 use crate::{Confidence, LogTiming, VerdictKind};
-use capability::{Capability, KneeReason};
+use capability::{Capability, KneeReason, Origin};
 use statistics::IOS_MIN;
 
 /// The confidence in a verdict, and the doubts that lower it.
@@ -15,7 +15,11 @@ pub(crate) fn confidence(case: &Case, kind: VerdictKind) -> (Confidence, Vec<Str
         return (Confidence::High, Vec::new());
     }
     let mut doubts = doubts_of_observation(case);
+    if let Some(room) = case.seen_room() {
+        doubts.extend(room.doubts());
+    }
     if let Some(capability) = case.capability {
+        doubts.extend(doubts_of_origin(capability.origin));
         doubts.extend(doubts_of_capability(capability));
         doubts.extend(doubts_of_comparison(case, capability));
     }
@@ -63,14 +67,16 @@ fn doubts_of_observation(case: &Case) -> Vec<String> {
 /// Whether the capability stands for what was observed.
 fn doubts_of_comparison(case: &Case, capability: &Capability) -> Vec<String> {
     let mut doubts = Vec::new();
-    let larger = case.observation.data_bytes.map(|bytes| bytes / capability.conditions.region_bytes.max(1));
+    let region_bytes = capability.conditions.region_bytes;
+    let data_bytes = case.observation.data_bytes.filter(|_| capability.origin != Origin::Declared);
+    let larger = data_bytes.map(|bytes| bytes / region_bytes.max(1));
     if let Some(times) = larger.filter(|times| *times >= LARGER_DATA) {
         doubts.push(format!(
             "the data is {times} x as large as what the storage was measured on, which caches may have held"
         ));
     }
     let age_days = case.ended().saturating_sub(capability.measured_unix_ns) as f64 / 86_400e9;
-    if age_days > CAPABILITY_DAYS_MAX {
+    if age_days > CAPABILITY_DAYS_MAX && capability.origin != Origin::Declared {
         doubts.push(format!("the storage was measured {age_days:.0} days ago"));
     }
     if let Some(error) = capability.cost_model.as_ref().and_then(|model| model.error)
@@ -119,6 +125,16 @@ fn doubts_of_verdict(case: &Case, kind: VerdictKind) -> Vec<String> {
         doubts.push("the demand is close to the knee as well".into());
     }
     doubts
+}
+
+/// What was not measured here.
+fn doubts_of_origin(origin: Origin) -> Option<String> {
+    Some(match origin {
+        Origin::Measured | Origin::Gentle => return None,
+        Origin::Seen => "what the storage gives was seen, not measured".into(),
+        Origin::Declared => "what the storage gives is declared, not measured".into(),
+        Origin::Borrowed => "the storage was measured on another host, on storage with the same facts".into(),
+    })
 }
 
 /// What lowers the trust in the measurement itself.

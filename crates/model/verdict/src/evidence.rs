@@ -3,12 +3,12 @@
 use crate::case::{Case, Wait};
 use crate::figures::{IOS_TO_COMPARE, expected_commit_ns};
 use crate::{Evidence, LogTiming};
+use capability::Origin;
 use workload::{Cap, CapKind, DeviceTrouble, Unit};
 
 pub const DATABASE: &str = "the database's file statistics";
 pub const COMMITS: &str = "the database's count of commits, those that only read included";
 pub const DEVICE: &str = "the device's counters (/proc/diskstats)";
-pub const CAPABILITY: &str = "measured capability";
 pub const COMMITS_BY_DEVICE: &str = "the device's counters, since the database does not time its log";
 pub const COMMITS_BY_KERNEL: &str =
     "the kernel's times of the server's own log writes and syncs, since the database does not time its log";
@@ -20,8 +20,9 @@ pub const QUEUED: &str = "the processes' I/Os, counted in the kernel (BPF)";
 pub const FAILED: &str = "the results of the processes' I/Os, counted in the kernel (BPF)";
 pub const ARRAY: &str = "what md says of the array (sysfs)";
 pub const POOL: &str = "device mapper's state of the pool";
+/// What was learned without a measurement.
+pub const SEEN: &str = "what this storage was seen to do";
 pub const BOTH: &str = "the database or the device, the larger of both";
-pub const MODEL: &str = "device rates x measured cost model";
 
 /// What a row of the table finds: the sentence, the numbers and the advice of a verdict. The volume of I/O is added to
 /// the numbers of each.
@@ -54,9 +55,28 @@ impl Case<'_> {
         Evidence { at, ..self.observed(what, value, unit, source) }
     }
 
+    /// Where the capability's figures come from: "measured capability".
+    pub fn capability_source(&self) -> String {
+        format!("{} capability", self.origin())
+    }
+
+    /// Where what is known of the storage comes from.
+    pub fn origin(&self) -> Origin {
+        self.capability.map(|capability| capability.origin).unwrap_or_default()
+    }
+
+    /// What a utilisation is computed from.
+    pub fn model_source(&self) -> &'static str {
+        match self.origin() {
+            Origin::Measured | Origin::Gentle | Origin::Seen => "device rates x measured cost model",
+            Origin::Declared => "device rates over declared limits",
+            Origin::Borrowed => "device rates x borrowed cost model",
+        }
+    }
+
     pub fn utilisation_fact(&self, value: f64) -> Evidence {
         let cap = self.figures.storage_caps.iter().find(|used| used.share() == value);
-        let source = cap.map_or(MODEL, |_| COUNTED_BY_CAP);
+        let source = cap.map_or(self.model_source(), |_| COUNTED_BY_CAP);
         self.observed("utilisation", value, Unit::Share, source)
     }
 
@@ -65,7 +85,7 @@ impl Case<'_> {
         let Some((curve, knee)) = curve.and_then(|curve| Some((curve, curve.knee.as_ref()?))) else {
             return Vec::new();
         };
-        let source = format!("{CAPABILITY}, {}", curve.workload);
+        let source = format!("{}, {}", self.capability_source(), curve.workload);
         vec![
             self.measured("knee", knee.outstanding, Unit::Ios, &source),
             self.measured("highest rate", knee.iops, Unit::PerSecond, &source),
@@ -76,7 +96,8 @@ impl Case<'_> {
         let mut evidence = Vec::new();
         if let Some(place) = &self.figures.reads_place {
             let reads = if self.figures.reads_by_device { READS_BY_DEVICE } else { DATABASE };
-            let curve = format!("{CAPABILITY}, {} at the concurrency of each moment", place.curve);
+            let curve =
+                format!("{}, {} at the concurrency of each moment", self.capability_source(), place.curve);
             evidence.extend([
                 self.observed("latency of reads from storage", place.latency_ns, Unit::Ns, reads),
                 self.measured("latency the curve expects", place.expected_ns, Unit::Ns, &curve),
@@ -89,7 +110,8 @@ impl Case<'_> {
             let bytes = self.figures.commits.average_bytes().known().unwrap_or(4096.0);
             let expected = self.capability.and_then(|capability| expected_commit_ns(capability, bytes));
             evidence.extend(expected.map(|expected| {
-                self.measured("append and sync of that size, measured", expected, Unit::Ns, CAPABILITY)
+                let what = format!("append and sync of that size, {}", self.origin());
+                self.measured(&what, expected, Unit::Ns, &self.capability_source())
             }));
         }
         evidence

@@ -147,8 +147,11 @@ impl Headroom {
 }
 
 impl Case<'_> {
-    /// How far today's demand could grow; `None` without a capability or without I/O.
+    /// How far today's demand could grow; `None` without I/O, and where nothing is known of the storage.
     pub(crate) fn headroom(&self) -> Option<Headroom> {
+        if self.capability.is_none() {
+            return self.seen_headroom();
+        }
         let used = self.figures.utilisation.filter(|used| used.value > 0.0)?.value;
         let single = Headroom::measured(1.0 / used);
         if self.observation.commits_one_by_one {
@@ -157,6 +160,15 @@ impl Case<'_> {
         let growth = self.growth();
         let room = growth.as_ref().and_then(|growth| self.shared_log(growth)).unwrap_or(single);
         Some(self.with_processors(room, growth.as_ref()))
+    }
+
+    /// By what the storage was seen to give. Without an upper end where its limit was not seen.
+    fn seen_headroom(&self) -> Option<Headroom> {
+        let (least, high, reason) = self.seen_room()?.headroom()?;
+        let high = high.unwrap_or(f64::INFINITY);
+        let room = Headroom { plan: least, low: least, high, reason: Some(reason) };
+        let room = if self.observation.commits_one_by_one { self.one_by_one(room) } else { room };
+        Some(self.with_processors(room, None))
     }
 
     fn growth(&self) -> Option<Growth> {

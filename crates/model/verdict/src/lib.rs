@@ -25,6 +25,7 @@ mod headroom;
 mod observation;
 mod pressure;
 mod rows;
+mod seconds;
 mod stall;
 mod table;
 mod thresholds;
@@ -125,7 +126,7 @@ pub struct Verdict {
     /// The low end of its range, for what must not fail.
     #[serde(default)]
     pub headroom_low: Option<f64>,
-    /// The high end of its range.
+    /// The high end of its range; `None` where the storage may give any more.
     #[serde(default)]
     pub headroom_high: Option<f64>,
     /// Why it is a range, or what limits it where that is not the storage.

@@ -3,6 +3,7 @@ use crate::thresholds::{LATE_SPANS, NEIGHBOUR_SHARE};
 use crate::{CapUse, Pressure};
 use capability::Binding;
 use filestats::{Delta, Figure, FileInterval, FileKind, Interval, Ops, Reason};
+use seen::Seen;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -95,6 +96,9 @@ pub struct Observation {
     /// I/Os of the database that storage failed meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailedIos>,
+    /// What the storage was seen to give before; `None` where it was never watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
 }
 
 /// I/Os that ended with an error of storage, such as EIO.
@@ -311,6 +315,7 @@ impl Observation {
             log_timing: self.log_timing.clone(),
             troubles: self.troubles.clone(),
             failures: self.failures.clone(),
+            seen: self.seen.clone(),
             ..*self
         }
     }

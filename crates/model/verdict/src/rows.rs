@@ -6,5 +6,6 @@ pub(crate) mod failing;
 pub(crate) mod healthy;
 pub(crate) mod nobody_waits;
 pub(crate) mod saturated_or_degraded;
+pub(crate) mod seen;
 pub(crate) mod serialized;
 pub(crate) mod throttled;

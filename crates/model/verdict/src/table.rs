@@ -2,7 +2,7 @@ use crate::case::Case;
 use crate::confidence::confidence;
 use crate::evidence::Grounds;
 use crate::rows::saturated_or_degraded::{demand_exceeds_capability, not_storage, storage_degraded};
-use crate::rows::{burst, cannot_say, failing, healthy, nobody_waits, serialized, throttled};
+use crate::rows::{burst, cannot_say, failing, healthy, nobody_waits, seen, serialized, throttled};
 use crate::{Observation, Verdict, VerdictKind};
 use capability::Capability;
 use filestats::ServiceLevel;
@@ -14,29 +14,33 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | verdict | condition |
 /// |---|---|
 /// | storage degraded | I/Os of the database failed, or a thin pool below has no free block: no curve is needed to see that |
-/// | cannot say | no capability or one that no longer holds, under 100 I/Os, over half unknown, no timing |
+/// | cannot say | no capability and too little seen, or one that no longer holds, under 100 I/Os, over half unknown, no timing |
 /// | throttled | a cap set since the measurement is reached, latency 2 x the curve's |
 /// | nobody waits | the device is over the service level, the database keeps it and waits under 10 % |
 /// | demand exceeds capability | U at the knee (0.9), or N beyond it and U over 0.7; latency under 3 x the curve's |
+/// | demand exceeds capability | never measured, and a resource is used that was seen full, at 0.9 of that and with as many outstanding |
 /// | storage degraded | latency 3 x what the curve expects at that N and size, at the device too; U may be anything. The cause is another program on this host that does much of the I/O, else below |
 /// | not storage | the database's latency 3 x the curve's, the device's own agrees with it |
 /// | serialized | the log is written and synced one after the other over 80 % of the time, U below the knee |
 /// | burst | U low on average, at the knee in some seconds |
 /// | serialized | N about 1 second for second, U low: the time goes into waiting for one I/O at a time |
 /// | cannot say | tasks are stalled on I/O over half of the time, no layer accounts for it, and the log is not timed |
+/// | healthy | never measured, and the storage was seen to carry 1.43 x this demand, or to give that much when it was full |
 /// | healthy | none of these |
-const TABLE: [(VerdictKind, Row); 12] = [
+const TABLE: [(VerdictKind, Row); 14] = [
     (VerdictKind::StorageDegraded, failing::failing),
     (VerdictKind::CannotSay, cannot_say::cannot_say),
     (VerdictKind::Throttled, throttled::throttled),
     (VerdictKind::NobodyWaits, nobody_waits::nobody_waits),
     (VerdictKind::DemandExceedsCapability, demand_exceeds_capability),
+    (VerdictKind::DemandExceedsCapability, seen::demand_exceeds),
     (VerdictKind::StorageDegraded, storage_degraded),
     (VerdictKind::NotStorage, not_storage),
     (VerdictKind::Serialized, serialized::busy_log),
     (VerdictKind::Burst, burst::burst),
     (VerdictKind::Serialized, serialized::serialized),
     (VerdictKind::CannotSay, cannot_say::unexplained_stall),
+    (VerdictKind::Healthy, seen::healthy),
     (VerdictKind::Healthy, healthy::healthy),
 ];
 
@@ -56,7 +60,8 @@ pub fn judge(
     grounds.evidence.extend(case.stall_facts());
     grounds.evidence.extend(case.volume());
     let (confidence, doubts) = confidence(&case, kind);
-    let utilisation = case.figures.utilisation;
+    let seen = case.seen_room().filter(|_| kind != VerdictKind::CannotSay);
+    let utilisation = case.figures.utilisation.or_else(|| seen.as_ref()?.utilisation());
     let headroom = case.headroom().filter(|_| kind != VerdictKind::CannotSay);
     Verdict {
         verdict: kind,
@@ -67,7 +72,7 @@ pub fn judge(
         utilisation: utilisation.map(|u| u.value),
         headroom: headroom.as_ref().map(|room| room.plan),
         headroom_low: headroom.as_ref().map(|room| room.low),
-        headroom_high: headroom.as_ref().map(|room| room.high),
+        headroom_high: headroom.as_ref().map(|room| room.high).filter(|high| high.is_finite()),
         headroom_reason: headroom.and_then(|room| room.reason),
         binding: utilisation.map(|u| u.binding),
         evidence: grounds.evidence,

@@ -84,6 +84,8 @@ const SOURCES_MAX: usize = 200;
 const SILENCE_EVERY: Duration = Duration::from_secs(5);
 /// How old the counters of a process may be in a sample: what one watcher had read, another one of the same tick takes.
 const COUNT_AGE_MAX: Duration = Duration::from_millis(300);
+/// Between two times that what volumes were seen to give is saved.
+const SEEN_EVERY: Duration = Duration::from_secs(60);
 const MINUTE_NS: u64 = 60_000_000_000;
 
 impl Agent {
@@ -129,6 +131,7 @@ impl Agent {
         let (to, messages) = sync_channel(WAITING_MAX);
         let end = self.settings.duration.and_then(|longest| began.checked_add(longest));
         let (mut sources_at, mut alive, mut silence_at) = (began, began, began + SILENCE_EVERY);
+        let mut seen_at = began + SEEN_EVERY;
         self.supervisor.ready();
         while !stop.load(Relaxed) && end.is_none_or(|end| Instant::now() < end) {
             if Instant::now() >= sources_at {
@@ -142,6 +145,10 @@ impl Agent {
                 self.notice_silence(log);
             }
             self.keeper.save(log);
+            if Instant::now() >= seen_at {
+                seen_at = Instant::now() + SEEN_EVERY;
+                self.save_seen(log);
+            }
             if self.supervisor.watchdog().is_some_and(|often| alive.elapsed() >= often) {
                 alive = Instant::now();
                 self.supervisor.alive();
@@ -365,6 +372,15 @@ impl Agent {
         }
     }
 
+    /// Saves what the volumes were seen to give.
+    fn save_seen(&mut self, log: &mut dyn FnMut(Event<'_>)) {
+        let changed = self.capabilities.lock().unwrap_or_else(PoisonError::into_inner).take_changed();
+        let waiting = &mut self.keeper.waiting().seen;
+        waiting.retain(|(facts, _)| changed.iter().all(|(new, _)| new.path != facts.path));
+        waiting.extend(changed);
+        self.keeper.save(log);
+    }
+
     /// Open incidents stay open: another agent goes on with them.
     fn finish(mut self, log: &mut dyn FnMut(Event<'_>)) {
         self.supervisor.stopping();
@@ -372,7 +388,7 @@ impl Agent {
         let open: Vec<Incident> =
             self.subjects.values().filter_map(|one| one.tracker.open().cloned()).collect();
         open.into_iter().for_each(|open| self.save_open(open, log));
-        self.keeper.save(log);
+        self.save_seen(log);
     }
 }
 

@@ -1,21 +1,25 @@
-use capability::Capability;
-use everyday::stored_capability;
+use everyday::Known;
 use history::History;
+use seen::{Learner, Seen};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use storage::Target;
-use workload::Caching;
+use verdict::{Moment, Observation};
+use workload::{Caching, TargetFacts};
 
-/// What the history knows of each volume, for all watchers.
+/// What is known of each volume, for all watchers: from the history, and what is seen of it now.
 pub struct Capabilities {
     history: History,
-    known: HashMap<String, Known>,
+    volumes: HashMap<String, Volume>,
 }
 
-struct Known {
+struct Volume {
     read: Instant,
-    capability: Option<Arc<Capability>>,
+    known: Known,
+    facts: TargetFacts,
+    learner: Learner,
+    /// Whether something was learned that is not saved.
+    is_changed: bool,
 }
 
 /// A measurement that ends while the agent runs is noticed within this time.
@@ -23,22 +27,54 @@ const READ_AGAIN: Duration = Duration::from_secs(30);
 
 impl Capabilities {
     pub fn new(history: History) -> Capabilities {
-        Capabilities { history, known: HashMap::new() }
+        Capabilities { history, volumes: HashMap::new() }
     }
 
-    /// What a volume can give. While the history cannot be read, what was known before holds.
-    pub fn find(&mut self, target: &Target) -> Option<Arc<Capability>> {
+    /// What is known of a volume. While the history cannot be read, what was known before holds.
+    pub fn find(&mut self, target: &Target) -> Known {
         let place = place(target);
-        let before = self.known.get(&place);
-        if let Some(known) = before.filter(|known| known.read.elapsed() < READ_AGAIN) {
-            return known.capability.clone();
+        let before = self.volumes.get(&place);
+        if before.is_none_or(|volume| volume.read.elapsed() >= READ_AGAIN) {
+            let found = Known::read(&self.history, target.facts(), Caching::Direct);
+            self.keep(place.clone(), target, found.ok());
         }
-        let capability = match stored_capability(&self.history, target.facts(), Caching::Direct) {
-            Ok(found) => found.map(Arc::new),
-            Err(_) => before.and_then(|known| known.capability.clone()),
-        };
-        self.known.insert(place, Known { read: Instant::now(), capability: capability.clone() });
-        capability
+        let volume = &self.volumes[&place];
+        let seen = volume.learner.seen();
+        Known { seen: (!seen.is_empty()).then(|| seen.clone()), ..volume.known.clone() }
+    }
+
+    fn keep(&mut self, place: String, target: &Target, found: Option<Known>) {
+        let now = Instant::now();
+        match self.volumes.get_mut(&place) {
+            Some(volume) => {
+                volume.read = now;
+                volume.facts = target.facts().clone();
+                volume.known = found.unwrap_or_else(|| volume.known.clone());
+            }
+            None => {
+                let known = found.unwrap_or_default();
+                let learner = Learner::new(known.seen.clone().unwrap_or_default());
+                let facts = target.facts().clone();
+                self.volumes.insert(place, Volume { read: now, known, facts, learner, is_changed: false });
+            }
+        }
+    }
+
+    /// Learns from the moments of a volume that are new.
+    pub fn learn(&mut self, target: &Target, observation: &Observation) {
+        let Some(volume) = self.volumes.get_mut(&place(target)) else { return };
+        for second in observation.moments.iter().filter_map(Moment::second) {
+            volume.is_changed |= volume.learner.observe(&second);
+        }
+    }
+
+    /// What was learned since it was taken last.
+    pub fn take_changed(&mut self) -> Vec<(TargetFacts, Seen)> {
+        let taken = self.volumes.values_mut().filter_map(|volume| {
+            let is_changed = std::mem::take(&mut volume.is_changed);
+            is_changed.then(|| (volume.facts.clone(), volume.learner.seen().clone()))
+        });
+        taken.collect()
     }
 }
 

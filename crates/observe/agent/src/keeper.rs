@@ -91,7 +91,8 @@ impl Keeper {
 
     fn bound(&mut self) {
         let surplus = |len: usize, most: usize| len.saturating_sub(most);
-        let Judged { changes, minutes, incidents } = &mut self.waiting;
+        // One of each volume waits: no more than there are.
+        let Judged { changes, minutes, incidents, seen: _ } = &mut self.waiting;
         changes.drain(..surplus(changes.len(), ROWS_WAITING_MAX));
         minutes.drain(..surplus(minutes.len(), ROWS_WAITING_MAX));
         incidents.drain(..surplus(incidents.len(), INCIDENTS_WAITING_MAX));

@@ -166,9 +166,12 @@ impl Watcher {
         let capabilities = &self.capabilities;
         let known = |target: &Target| {
             let mut capabilities = capabilities.lock().unwrap_or_else(PoisonError::into_inner);
-            Ok::<_, Infallible>(capabilities.find(target).map(|known| (*known).clone()))
+            Ok::<_, Infallible>(capabilities.find(target))
         };
         let Ok(volumes) = judge_volumes(observer, &self.service_level, known);
+        let mut learning = capabilities.lock().unwrap_or_else(PoisonError::into_inner);
+        volumes.iter().for_each(|volume| learning.learn(&volume.target, &volume.observation));
+        drop(learning);
         let restarted = volumes.iter().any(has_restarted);
         let waits = observer.waits();
         let question = Question {

@@ -13,7 +13,9 @@ pub fn add_capabilities(scan: &mut Scan, history: &History) -> Result<(), Error>
     let volumes = scan.databases.iter_mut().flat_map(|database| &mut database.volumes);
     for volume in volumes.filter(|volume| volume.is_visible) {
         let known = history.latest_capability(&identifying_facts(volume))?;
-        let known = known.filter(|(_, capability)| capability.conditions.caching == Caching::Direct);
+        let known = known.filter(|(_, capability)| {
+            capability.origin.is_measured() && capability.conditions.caching == Caching::Direct
+        });
         volume.capability = known.map(|(id, capability)| KnownCapability {
             id: id.0,
             measured_unix_ns: capability.measured_unix_ns,

@@ -4,12 +4,15 @@
 //! ahead removes nothing.
 
 use crate::exact::{Exact, Json, Word, exact};
+use crate::seen_storage::save_seen;
 use crate::statements::{first_row, rows};
 use crate::{Error, History};
 use incidents::{Incident, Readings, Subject};
 use rusqlite::{Connection, Row, named_params};
+use seen::Seen;
 use serde::{Deserialize, Serialize};
 use verdict::VerdictKind;
+use workload::TargetFacts;
 
 /// The number of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,12 +28,17 @@ pub struct Judged {
     pub minutes: Vec<(Subject, u64, Readings)>,
     /// Incidents that began or changed. One that is kept, by subject and beginning, is replaced.
     pub incidents: Vec<Incident>,
+    /// What storages were seen to give. What is kept of the same storage is replaced.
+    pub seen: Vec<(TargetFacts, Seen)>,
 }
 
 impl Judged {
     /// Whether there is nothing to save.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.minutes.is_empty() && self.incidents.is_empty()
+        self.changes.is_empty()
+            && self.minutes.is_empty()
+            && self.incidents.is_empty()
+            && self.seen.is_empty()
     }
 }
 
@@ -55,6 +63,9 @@ impl History {
             }
             for (subject, minute, readings) in &judged.minutes {
                 save_minute(transaction, subject, *minute, readings)?;
+            }
+            for (target, seen) in &judged.seen {
+                save_seen(transaction, target, seen)?;
             }
             judged.incidents.iter().map(|incident| save_incident(transaction, incident)).collect()
         })

@@ -6,7 +6,8 @@
 //!                  └─ views: file_stats (every file of every capture), entries (one line each)
 //! RunResult   -> runs            plain columns to query, and the whole value as JSON
 //!                  └─ sessions   the runs of one command belong together
-//! Capability  -> capabilities
+//! Capability  -> capabilities   measured, declared or borrowed
+//! Seen        -> seen           what each storage was seen to give, one row for each
 //! Verdict     -> verdicts
 //! Matrix      -> matrices, matrix_points   the planned runs, and the result of each finished one
 //! test files  -> test_files      files that Headroom made: it removes no others
@@ -44,6 +45,7 @@ mod packed;
 mod results;
 mod retention;
 mod runs;
+mod seen_storage;
 mod series;
 mod statements;
 mod test_files;

@@ -54,18 +54,33 @@ impl History {
         self.value(EntryKind::Capability, "SELECT json FROM capabilities WHERE id = ?", id)
     }
 
-    /// The newest capability of the storage that the target is on: same mount, and same top device by
-    /// number, name, size and backing file, because after a restart another device may have the number.
-    /// Without any device and mount to compare, the target must have the same path.
+    /// What is known best of the storage that the target is on: the newest that was measured there, else the newest that was
+    /// borrowed, else the newest that is declared. Same mount, and same top device by number, name, size and backing file,
+    /// because after a restart another device may have the number. Without any device and mount to compare, the target must have
+    /// the same path.
     ///
     /// # Errors
     /// Where the file cannot be read.
     pub fn latest_capability(&self, target: &TargetFacts) -> Result<Option<(ResultId, Capability)>, Error> {
-        let query = "SELECT id, json FROM capabilities WHERE mount IS :mount \
+        Ok(self.known_capabilities(target)?.into_iter().next())
+    }
+
+    /// The newest capability of each origin, what is known best first.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn known_capabilities(&self, target: &TargetFacts) -> Result<Vec<(ResultId, Capability)>, Error> {
+        // Results of earlier versions have no origin: they were measured.
+        let query = "WITH of_storage AS (SELECT id, json, measured_unix_ns, \
+             coalesce(json_extract(json, '$.origin'), 'measured') AS origin FROM capabilities \
+             WHERE mount IS :mount \
              AND device_number IS :device_number AND device_name IS :device_name \
              AND device_bytes IS :device_bytes AND backing_file IS :backing_file \
-             AND (device_number IS NOT NULL OR mount IS NOT NULL OR target = :target) \
-             ORDER BY measured_unix_ns DESC, id DESC LIMIT 1";
+             AND (device_number IS NOT NULL OR mount IS NOT NULL OR target = :target)), \
+             ranked AS (SELECT *, row_number() OVER (PARTITION BY origin ORDER BY measured_unix_ns DESC, id DESC) AS age \
+             FROM of_storage) \
+             SELECT id, json FROM ranked WHERE age = 1 ORDER BY CASE origin \
+             WHEN 'measured' THEN 0 WHEN 'gentle' THEN 1 WHEN 'borrowed' THEN 2 ELSE 3 END";
         let device = target.devices.first();
         let values = named_params! {
             ":mount": target.mount,
@@ -75,7 +90,7 @@ impl History {
             ":backing_file": device.and_then(|device| device.backing_file.as_ref()),
             ":target": target.path,
         };
-        self.first_row("look for a capability", query, values, |row| {
+        self.rows("look for a capability", query, values, |row| {
             let Json(capability) = row.get(1)?;
             Ok((ResultId(row.get(0)?), capability))
         })
@@ -143,6 +158,11 @@ pub(crate) fn storable<T: Serialize + DeserializeOwned>(kind: EntryKind, value: 
 }
 
 fn summary_of(capability: &Capability) -> String {
+    let summary = summary_of_curves(capability);
+    if capability.origin.is_measured() { summary } else { format!("{}: {summary}", capability.origin) }
+}
+
+fn summary_of_curves(capability: &Capability) -> String {
     let knee = capability.curves.iter().find_map(|curve| Some((curve.workload, curve.knee.as_ref()?)));
     match knee {
         Some((shape, knee)) if knee.reason == KneeReason::NotReached => {

@@ -1,7 +1,7 @@
 use crate::measure::{How, TestPlace, keep, measure_directory};
 use capability::Capability;
 use collect::{FileNames, Source};
-use everyday::{JudgedVolume, Observer, Scope, judge_volumes, stored_capability};
+use everyday::{JudgedVolume, Known, Observer, Scope, judge_volumes};
 use filestats::{Profile, ServiceLevel};
 use headroom_sqlite::VFS_NAME;
 use history::History;
@@ -199,11 +199,18 @@ fn watch_live(
     let mut measured = HashMap::new();
     if args.measure {
         measured = measure_volumes(args, &volumes, history, out)?;
-    } else if stored(args, &volumes[0], history)?.is_none() {
+    } else {
+        let known = known(args, &volumes[0], history)?;
         let dir = dir.display();
-        out.warn(format_args!(
-            "what the storage below {dir} can give was never measured: headroom measure {dir}"
-        ));
+        match (known.capability, known.seen) {
+            (Some(_), _) => {}
+            (None, Some(_)) => out.note(format_args!(
+                "what the storage below {dir} can give was never measured: judged by what it was seen to give"
+            )),
+            (None, None) => out.warn(format_args!(
+                "what the storage below {dir} can give was never measured: headroom measure {dir}"
+            )),
+        }
     }
     let duration = args.duration.unwrap_or(DURATION);
     let from_unix_ns = host::unix_ns();
@@ -217,14 +224,14 @@ fn watch_live(
     let phase = Phase { name: "watched".into(), from_unix_ns, to_unix_ns: host::unix_ns() };
     let volumes = judge_volumes(&mut observer, &args.service_level, |target| {
         let now = measured.remove(target.path());
-        now.map_or_else(|| stored(args, target, history), |now| Ok(Some(now)))
+        now.map_or_else(|| known(args, target, history), |now| Ok(Known::measured(now)))
     })?;
     Ok(Seen { observer, volumes, phases: vec![phase] })
 }
 
 /// What the history knows of the storage.
-fn stored(args: &CheckArgs, target: &Target, history: &History) -> Result<Option<Capability>, Failure> {
-    Ok(stored_capability(history, target.facts(), args.how.caching())?)
+fn known(args: &CheckArgs, target: &Target, history: &History) -> Result<Known, Failure> {
+    Ok(Known::read(history, target.facts(), args.how.caching())?)
 }
 
 /// Measures each volume, by its path. Where another than the first refuses, the others are judged without it.
@@ -307,7 +314,7 @@ fn run_everyday(
         to_unix_ns: phase.to_unix_ns,
     });
     let phases = phases.collect();
-    let known = |_: &Target| Ok::<_, Failure>(Some(capability.clone()));
+    let known = |_: &Target| Ok::<_, Failure>(Known::measured(capability.clone()));
     let volumes = judge_volumes(&mut observer, &args.service_level, known)?;
     workspace::remove(workspace, out)?;
     Ok(Seen { observer, volumes, phases })
@@ -338,4 +345,5 @@ fn is_fresh(capability: &Capability, target: &Target, caching: Caching) -> bool 
         && capability.conditions.caching == caching
         && capability.target.caps == target.facts().caps
         && capability.cost_model.is_some()
+        && capability.origin.is_measured()
 }

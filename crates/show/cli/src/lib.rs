@@ -3,6 +3,7 @@
 
 mod agent;
 mod analyze;
+mod capability;
 mod capture;
 mod capture_script;
 mod chart;
@@ -73,6 +74,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Measure what a directory, file or block device can give
     Measure(measure::MeasureArgs),
+    /// Show what is known of a storage; declare it, or take it to another host: no load
+    Capability(capability::CapabilityArgs),
     /// Run a workload: by flags, a preset or a file
     Run(Box<run::RunArgs>),
     /// Say what a workload would get from storage that is not there, or from measured storage if it were changed
@@ -143,6 +146,7 @@ pub fn main() -> ExitCode {
     let done = match &arguments.command {
         Command::Check(args) => check::run(args, history, &mut out),
         Command::Measure(args) => measure::run(args, history, &mut out),
+        Command::Capability(args) => capability::run(args, history, &mut out),
         Command::Run(args) => run::run(args, history, &mut out),
         Command::Simulate(args) => simulate::run(args, history, &mut out),
         Command::Matrix(args) => matrix::run(args, history, &mut out),

@@ -143,7 +143,8 @@ impl Measured<'_> {
 pub fn run_conditions(result: &RunResult, facts: Option<&TargetFacts>, history: &History) -> RunConditions {
     let device = facts.and_then(|facts| facts.devices.first());
     let capability = facts.and_then(|facts| history.latest_capability(facts).ok().flatten());
-    let knee = capability.and_then(|(_, capability)| {
+    let measured = capability.filter(|(_, capability)| capability.origin.is_measured());
+    let knee = measured.and_then(|(_, capability)| {
         let same = capability.curves.into_iter().find(|curve| curve.workload == result.workload.shape);
         same?.knee
     });

@@ -20,7 +20,9 @@ pub(crate) fn headlines(check: &Check, figures: &Figures) -> [Headline; 3] {
 }
 
 fn missing(check: &Check, figures: &Figures) -> String {
-    if check.capability.is_none() {
+    if check.capability.is_none() && check.verdict.headroom.is_some() {
+        "never measured: what was seen is a lower bound".into()
+    } else if check.capability.is_none() {
         "this storage was never measured".into()
     } else if figures.database.is_none() {
         match check.observation.gaps().last() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Check ──────────────── text, json, html::check            one screen; stable keys (docs/json.md); one page
-//! Capability ─────────── text, json, html::capability
+//! Capability ─────────── text, json, html::capability       KnownStorage ─── text, json::known_storage
 //! RunResult + Findings ─ text, json::run                    PhaseResults ─ text, json::phases
 //! NamedRuns ──────────── html::runs, html::matrix, html::comparison
 //! Snapshots ──────────── text::intervals                    WatchedInterval ─ text, json, csv::watch
@@ -26,6 +26,7 @@ mod headline;
 pub mod html;
 mod incident;
 pub mod json;
+mod known_storage;
 pub mod text;
 mod trace_summary;
 mod volumes;
@@ -35,6 +36,7 @@ mod wording;
 pub use analysis_report::{AnalysisReport, ChartSubject, HistoryChart};
 pub use estimate::{Estimate, Simulation, simulated_note};
 pub use incident::NumberedIncident;
+pub use known_storage::KnownStorage;
 pub use trace_summary::{OpTotals, TraceFile, TraceSummary};
 pub use watched::{WatchedFile, WatchedInterval};
 

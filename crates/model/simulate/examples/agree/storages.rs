@@ -1,7 +1,7 @@
 //! The real storages and their models.
 
 use crate::measuring::{curve_of, measure};
-use capability::{Capability, Conditions, Effort};
+use capability::{Capability, Conditions, Effort, Origin};
 use luns::{Lun, LunCap, LunError, LunSpec, Registry, Stalls};
 use simulate::{Cost, Disk, Flash, Limit, Mechanics, Metered, Stall, Storage, Time, WriteCache, fit};
 use std::fs::OpenOptions;
@@ -258,8 +258,14 @@ fn fit_to(region: &Region) -> Storage {
         effort: Effort::default(),
         remarks: Vec::new(),
     };
-    let capability =
-        Capability { target, measured_unix_ns: 0, conditions, curves: vec![curve], cost_model: None };
+    let capability = Capability {
+        target,
+        measured_unix_ns: 0,
+        conditions,
+        curves: vec![curve],
+        cost_model: None,
+        origin: Origin::Measured,
+    };
     fit(&capability).expect("a curve to fit to").storage
 }
 

@@ -1,6 +1,6 @@
 //! A model fitted to the curves of a simulated, so known, storage: its error on points that were kept out of the fit.
 
-use capability::{Capability, Conditions, CostModel, Effort, HeldOut, Maximum};
+use capability::{Capability, Conditions, CostModel, Effort, HeldOut, Maximum, Origin};
 use simulate::{Cost, Disk, Flash, Mechanics, Metered, PredictedModel, Storage, Time, curve, fit, predict};
 use workload::{Backend, Caching, Cap, CapKind, Shape, TargetFacts, TargetKind};
 
@@ -30,7 +30,7 @@ fn measured(storage: &Storage, shapes: &[Shape], caps: Vec<Cap>) -> Capability {
         remarks: Vec::new(),
     };
     let curves = shapes.iter().map(|shape| curve(storage, shape, &SWEEP, 6_000).unwrap()).collect();
-    Capability { target, measured_unix_ns: 0, conditions, curves, cost_model: None }
+    Capability { target, measured_unix_ns: 0, conditions, curves, cost_model: None, origin: Origin::Measured }
 }
 
 /// Not of the family that is fitted: two stages and a long tail.

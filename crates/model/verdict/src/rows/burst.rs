@@ -2,7 +2,7 @@
 
 use crate::Evidence;
 use crate::case::Case;
-use crate::evidence::{DEVICE, Grounds, MODEL};
+use crate::evidence::{DEVICE, Grounds};
 use crate::rows::saturated_or_degraded::give_way;
 use crate::thresholds::{BURST_SHARE_MAX, UTILISATION_AT_KNEE, UTILISATION_NEAR};
 use workload::Unit;
@@ -18,7 +18,10 @@ pub(crate) fn burst(case: &Case) -> Option<Grounds> {
     }
     let (at, highest) = over.iter().copied().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let mut evidence = vec![
-        Evidence { at, ..case.observed("highest utilisation of a moment", highest, Unit::Share, MODEL) },
+        Evidence {
+            at,
+            ..case.observed("highest utilisation of a moment", highest, Unit::Share, case.model_source())
+        },
         case.observed("moments over the knee", share, Unit::Share, DEVICE),
         case.utilisation_fact(mean),
     ];

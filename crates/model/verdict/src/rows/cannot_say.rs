@@ -3,6 +3,7 @@
 use crate::LogTiming;
 use crate::case::Case;
 use crate::evidence::Grounds;
+use crate::rows::seen::too_little;
 use crate::thresholds::{COVERAGE_MIN, IOS_FROM_MEMORY_MIN, UNTIMED_SHARE_MAX};
 use capability::OTHER_STORAGE_RATIO;
 use statistics::IOS_MIN;
@@ -50,9 +51,13 @@ pub(crate) fn cannot_say(case: &Case) -> Option<Grounds> {
             &untimed_advice(case),
         );
     }
-    if case.capability.is_none() {
+    if case.capability.is_none() && case.seen_answer().is_none() {
+        let summary = match too_little(case) {
+            Some(seen) => format!("this storage was never measured, and {seen}: too little for an answer"),
+            None => "this storage was never measured: nothing to compare the demand with".into(),
+        };
         return grounds(
-            "this storage was never measured: nothing to compare the demand with".into(),
+            summary,
             "run `headroom measure` on the database's directory at a quiet time, then check again",
         );
     }

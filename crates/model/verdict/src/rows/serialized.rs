@@ -2,7 +2,7 @@
 
 use crate::Evidence;
 use crate::case::Case;
-use crate::evidence::{CAPABILITY, DATABASE, Grounds};
+use crate::evidence::{DATABASE, Grounds};
 use crate::figures::{Figures, IOS_TO_COMPARE};
 use crate::thresholds::{
     LOG_BUSY, OVERLAPPING_OUTSTANDING, READS_OF_DATABASE_MAX, SERIAL_COMMITS_MIN, SERIAL_MOMENT,
@@ -14,7 +14,9 @@ const ONE_AT_A_TIME: &str = "the storage is nearly idle, yet the database always
 
 pub(crate) fn serialized(case: &Case) -> Option<Grounds> {
     let figures = &case.figures;
-    let low = figures.utilisation.is_none_or(|u| u.value < UTILISATION_LOW);
+    let used = figures.utilisation.map(|used| used.value);
+    let used = used.or_else(|| case.seen_room().map(|seen| seen.used_at_most().unwrap_or(1.0)));
+    let low = used.is_none_or(|used| used < UTILISATION_LOW);
     // Many sessions that wait now and then may have a mean of 1 as well, but not second for second.
     let alike = case.outstanding.iter().filter(|n| SERIAL_MOMENT.contains(n)).count();
     let share = alike as f64 / case.outstanding.len().max(1) as f64;
@@ -96,8 +98,13 @@ fn serialized_commits(case: &Case, evidence: &mut Vec<Evidence>) -> Option<(Stri
     let advice = match case.batching() {
         Some((batch, gain, log_ns)) => {
             evidence.extend([
-                case.measured("commit of 60 KiB, measured", log_ns, Unit::Ns, CAPABILITY),
-                case.measured("gain by batching, estimated", gain, Unit::Times, CAPABILITY),
+                case.measured(
+                    &format!("commit of 60 KiB, {}", case.origin()),
+                    log_ns,
+                    Unit::Ns,
+                    &case.capability_source(),
+                ),
+                case.measured("gain by batching, estimated", gain, Unit::Times, &case.capability_source()),
             ]);
             format!(
                 "batch: {batch} commits in one transaction fit into one commit of 60 KiB, which takes {} \

@@ -93,6 +93,7 @@ pub fn disk() -> Capability {
             log(61_440, 3e6),
         ],
         cost_model: Some(CostModel::fit(&maxima, &[]).unwrap()),
+        origin: capability::Origin::Measured,
     }
 }
 

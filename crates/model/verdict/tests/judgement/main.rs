@@ -5,4 +5,5 @@ mod headroom;
 mod meaning;
 mod pressure;
 mod rows;
+mod seen_before;
 mod volumes;

@@ -87,6 +87,7 @@ fn minutes_and_changes_come_back_and_what_is_unknown_stays_so() {
         changes: vec![(data.clone(), 60 * S, Some(VerdictKind::Healthy)), (data.clone(), 90 * S, None)],
         minutes: vec![(data.clone(), 1, readings), (data.clone(), 2, Readings::default())],
         incidents: vec![],
+        seen: vec![],
     };
     assert!(!judged.is_empty());
     history.save_judged(&judged).unwrap();

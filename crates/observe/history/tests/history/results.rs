@@ -1,6 +1,6 @@
 //! Runs, capabilities, verdicts, test files, and the list of everything.
 
-use capability::{Capability, Conditions, Curve, Effort, Knee, KneeReason, Point};
+use capability::{Capability, Conditions, Curve, Effort, Knee, KneeReason, Origin, Point};
 use history::{EntryKind, Error, History, ResultId, SessionId};
 use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
@@ -99,6 +99,7 @@ fn capability(target: TargetFacts, measured_unix_ns: u64) -> Capability {
         },
         curves: vec![Curve { workload: Shape::random_read(8192), points: vec![point], knee: Some(knee) }],
         cost_model: None,
+        origin: Origin::Measured,
     }
 }
 
@@ -169,6 +170,25 @@ fn a_capability_holds_for_the_whole_storage_and_the_newest_counts() {
     }
     let (id, found) = history.latest_capability(&target("/mnt/data/other")).unwrap().unwrap();
     assert_eq!((id, found.measured_unix_ns), (ResultId(2), 50));
+}
+
+#[test]
+fn what_was_measured_goes_before_what_is_borrowed_and_that_before_what_is_declared() {
+    let (_dir, mut history) = new_history();
+    let saved =
+        [(30, Origin::Declared), (10, Origin::Borrowed), (20, Origin::Borrowed), (5, Origin::Measured)];
+    for (at, origin) in saved {
+        let capability = Capability { origin, ..capability(target("/mnt/data"), at) };
+        history.save_capability(&capability).unwrap();
+        assert_eq!(history.known_capabilities(&target("/mnt/data")).unwrap()[0].1.origin, origin);
+    }
+    let known = history.known_capabilities(&target("/mnt/data")).unwrap();
+    let known: Vec<_> = known.iter().map(|(_, known)| (known.origin, known.measured_unix_ns)).collect();
+    assert_eq!(known, [(Origin::Measured, 5), (Origin::Borrowed, 20), (Origin::Declared, 30)]);
+    let (_, best) = history.latest_capability(&target("/mnt/data")).unwrap().unwrap();
+    assert_eq!(best.origin, Origin::Measured);
+    let summaries = history.entries(1).unwrap();
+    assert!(!summaries[0].summary.starts_with("measured"), "{}", summaries[0].summary);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod access;
 mod agent;
 mod analyze;
 mod arguments;
+mod capability;
 mod chart;
 mod compare;
 mod discover;

@@ -1,5 +1,6 @@
 //! Capabilities: curves, the cost model, sweeps.
 
+use super::add;
 use crate::number;
 use capability::{Capability, CostModel, Curve, Sweep, SweepComparison, SweepStep};
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ pub fn capability(capability: &Capability) -> Value {
     json!({
         "target": capability.target,
         "measured_at": number::rfc3339(capability.measured_unix_ns),
+        "capability_from": capability.origin,
         "conditions": capability.conditions,
         "curves": capability.curves.iter().map(curve).collect::<Vec<Value>>(),
         "cost_model": capability.cost_model.as_ref().map(cost_model),
@@ -58,7 +60,7 @@ pub(super) fn cost_model(model: &CostModel) -> Value {
             })
         })
         .collect();
-    json!({
+    let mut value = json!({
         "read_random": model.read_random,
         "read_sequential": model.read_sequential,
         "write_random": model.write_random,
@@ -66,5 +68,9 @@ pub(super) fn cost_model(model: &CostModel) -> Value {
         "sharing": model.sharing,
         "held_out": held_out,
         "error": model.error,
-    })
+    });
+    if !model.limits.is_empty() {
+        add(&mut value, json!({ "limits": model.limits }));
+    }
+    value
 }

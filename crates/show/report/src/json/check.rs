@@ -5,6 +5,7 @@ use super::plain;
 use crate::files::{FileRow, worst_first};
 use crate::volumes::{VolumeRow, volumes};
 use crate::{Check, number};
+use capability::Origin;
 use filestats::{Delta, Figure, Reason};
 use serde_json::{Value, json};
 use verdict::{CapUse, Evidence, Figures, LogTiming, Moment};
@@ -58,7 +59,14 @@ pub fn check(check: &Check) -> Value {
         "target": target,
         "conditions": check.capability.as_ref().map(|capability| plain(&capability.conditions)),
         "measured_at": check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns)),
+        "capability_from": capability_from(check),
     })
+}
+
+/// Where what is known of the storage comes from; `None` where nothing is known that the verdict rests on.
+fn capability_from(check: &Check) -> Option<Origin> {
+    let seen = check.own_verdict().headroom.map(|_| Origin::Seen);
+    check.capability.as_ref().map(|capability| capability.origin).or(seen)
 }
 
 /// The verdict on one volume alone.
@@ -80,6 +88,7 @@ fn volume(row: &VolumeRow) -> Value {
         "binding": verdict.binding,
         "next_step": verdict.next_step,
         "measured_at": check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns)),
+        "capability_from": capability_from(check),
     })
 }
 

@@ -104,9 +104,10 @@ fn in_short(source: &str) -> &str {
         "database's file statistics" => "database",
         "kernel's times of the server's own log writes and syncs" => "kernel",
         "device's counters" => "device",
-        "measured capability" => "measured",
-        "device rates x measured cost model" => "cost model",
-        other => other,
+        "device rates x measured cost model" | "device rates x borrowed cost model" => "cost model",
+        "device rates over declared limits" => "declared limits",
+        "what this storage was seen to do" => "seen",
+        other => other.strip_suffix(" capability").unwrap_or(other),
     }
 }
 

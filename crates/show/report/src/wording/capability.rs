@@ -1,6 +1,6 @@
 //! Sentences about a capability.
 
-use capability::{Capability, CostModel, Curve, Demand, Knee, KneeReason, Point};
+use capability::{Capability, CostModel, Curve, Demand, Knee, KneeReason, Origin, Point};
 use charts::number;
 use workload::{
     Backend, Caching, DeviceFacts, DeviceLayout, Durability, TargetKind, WriteCache, format_bytes,
@@ -158,6 +158,10 @@ pub(crate) fn error_line(model: &CostModel) -> String {
 /// How, when and how long it was measured.
 pub(crate) fn conditions_line(capability: &Capability) -> String {
     let conditions = &capability.conditions;
+    if capability.origin == Origin::Declared {
+        let at = number::instant(capability.measured_unix_ns);
+        return format!("declared {at}: none of these figures was measured");
+    }
     let backend = match conditions.backend {
         Backend::IoUring => "io_uring",
         Backend::Blocking => "blocking I/O",
@@ -173,8 +177,9 @@ pub(crate) fn conditions_line(capability: &Capability) -> String {
         Some(iops) => format!("{} I/Os a second of others before", number::rate(iops)),
         None => "others' I/O not known".into(),
     };
+    let measured = if capability.origin.is_measured() { "measured" } else { "measured on another host" };
     format!(
-        "measured {} in {} ({}), Headroom {}, Linux {}, {backend}, {caching}, region of {}, {foreign}",
+        "{measured} {} in {} ({}), Headroom {}, Linux {}, {backend}, {caching}, region of {}, {foreign}",
         number::instant(capability.measured_unix_ns),
         number::duration(conditions.took_s),
         conditions.effort,

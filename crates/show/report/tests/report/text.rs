@@ -142,3 +142,8 @@ fn cumulative_figures_stand_beside_those_of_the_interval() {
     assert!(text.contains("1.5"), "{text}");
     insta::assert_snapshot!(text);
 }
+
+#[test]
+fn what_is_known_of_a_storage_is_a_table_with_origins() {
+    insta::assert_snapshot!(text::known_storage(&sample::known_storage(), &STYLE));
+}

@@ -1,0 +1,132 @@
+//! What a storage was seen to give, learned from what others asked of it: no load of our own.
+//!
+//! ```text
+//! Second   rates, bytes and outstanding I/Os of reads and of writes, about a second
+//!    │  Learner::observe
+//!    v
+//! Window   five seconds without a gap
+//!    ├─ reached     rates that were held for three windows, and that no other such rates exceed in all respects     at least
+//!    ├─ saturation  throughput stopped growing while outstanding I/Os doubled, and only there latency grew           exact
+//!    └─ rest        latency with at most one I/O outstanding; another one for long means another storage             start over
+//!    v
+//! Seen     what is kept: some kilobytes for each volume
+//! ```
+//!
+//! A rate that was reached is a lower bound: it never says that a storage is full. How many times a demand was carried
+//! ([`Seen::carried`]) is read from rates that were held *at the same time*, in operations and bytes of both directions, so that
+//! no assumption about what reads and writes share is made.
+//!
+//! The change-point test is Page's cumulative sum (Page 1954) of the logarithm of latency at rest; a new, lower saturation and
+//! rates above an old one are contradictions as well. Then what was seen before is forgotten. Pure: no I/O, no clock.
+
+mod learner;
+mod reached;
+mod rest;
+mod saturation;
+mod window;
+
+pub use learner::Learner;
+pub use reached::Reached;
+pub use rest::Rest;
+pub use saturation::Saturated;
+pub use window::{Second, Side};
+
+use capability::{Binding, Bound, Flow, Origin, Resource, ResourceName, Utilisation};
+use reached::Rates;
+use serde::{Deserialize, Serialize};
+
+/// What a storage was seen to give.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// From when on, nanoseconds since 1970; 0 where nothing was seen.
+    pub since_unix_ns: u64,
+    /// Until when.
+    pub until_unix_ns: u64,
+    /// Seconds of it that were observed.
+    pub observed_s: f64,
+    /// When what was known before was forgotten last, because the storage had changed.
+    pub forgotten_unix_ns: Option<u64>,
+    /// Rates that were held; none of them is exceeded by another in all respects.
+    pub reached: Vec<Reached>,
+    /// Resources that were full.
+    pub saturated: Vec<Saturated>,
+    /// Reads with nothing in their way.
+    pub read_rest: Rest,
+    /// Writes with nothing in their way.
+    pub write_rest: Rest,
+}
+
+impl Seen {
+    /// Whether anything is known.
+    pub fn is_empty(&self) -> bool {
+        self.reached.is_empty() && self.saturated.is_empty()
+    }
+
+    /// How many times these flows were carried at least, and by which rates; `None` where nothing like them was seen.
+    pub fn carried(&self, flows: &[Flow]) -> Option<(f64, &Reached)> {
+        let demand = Rates::from_flows(flows);
+        let times = self.reached.iter().filter_map(|reached| Some((reached.rates.times(&demand)?, reached)));
+        times.max_by(|(a, _), (b, _)| a.total_cmp(b))
+    }
+
+    /// How much of a resource that was seen full these flows use: the one that is used most, among those that were full with I/Os
+    /// like these. `None` where there is none.
+    pub fn utilisation(&self, flows: &[Flow]) -> Option<(Utilisation, &Saturated)> {
+        let demand = Rates::from_flows(flows);
+        let used = self.saturated.iter().filter_map(|saturated| {
+            let binding = binding(saturated.name)?;
+            Some((Utilisation { value: saturated.share(&demand)?, binding }, saturated))
+        });
+        used.max_by(|(a, _), (b, _)| a.value.total_cmp(&b.value))
+    }
+
+    /// Its figures, a few: full resources first, then what was reached of the others, then times at rest.
+    pub fn resources(&self) -> Vec<Resource> {
+        let full = self.saturated.iter().map(Saturated::resource);
+        let mut found: Vec<Resource> = full.collect();
+        let names = [
+            ResourceName::ReadOperations,
+            ResourceName::WriteOperations,
+            ResourceName::ReadBandwidth,
+            ResourceName::WriteBandwidth,
+        ];
+        for name in names {
+            let most =
+                self.reached.iter().max_by(|a, b| a.rates.figure(name).total_cmp(&b.rates.figure(name)));
+            let most = most.filter(|most| most.rates.figure(name) > 0.0);
+            let is_known = |most: &&Reached| {
+                found.iter().any(|full| full.name == name && full.value >= most.rates.figure(name))
+            };
+            found.extend(most.filter(|most| !is_known(most)).map(|most| most.resource(name)));
+        }
+        let rests =
+            [(ResourceName::ReadLatency, &self.read_rest), (ResourceName::WriteLatency, &self.write_rest)];
+        for (name, rest) in rests {
+            found.extend(rest.median_ns().map(|value| Resource {
+                name,
+                value,
+                unit: name.unit(),
+                bound: Bound::Exact,
+                interval: rest.middle_half_ns(),
+                io_bytes: None,
+                write_percent: None,
+                from: Origin::Seen,
+                at_unix_ns: self.until_unix_ns,
+            }));
+        }
+        found
+    }
+}
+
+/// The resource of a utilisation.
+fn binding(name: ResourceName) -> Option<Binding> {
+    Some(match name {
+        ResourceName::ReadOperations => Binding::ReadOperations,
+        ResourceName::WriteOperations => Binding::WriteOperations,
+        ResourceName::Operations => Binding::Operations,
+        ResourceName::ReadBandwidth => Binding::ReadBandwidth,
+        ResourceName::WriteBandwidth => Binding::WriteBandwidth,
+        ResourceName::Bandwidth => Binding::Bandwidth,
+        ResourceName::ReadLatency | ResourceName::WriteLatency | ResourceName::CommitLatency => return None,
+    })
+}

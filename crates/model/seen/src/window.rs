@@ -1,0 +1,135 @@
+use crate::reached::{Rate, Rates};
+use std::collections::VecDeque;
+
+/// I/Os of one direction in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Side {
+    /// How many were completed.
+    pub ios: f64,
+    /// What they moved.
+    pub bytes: f64,
+    /// Their times at the device, summed, seconds.
+    pub served_s: f64,
+    /// How long the database waited for such I/Os, summed, seconds: a limit above the device holds them back there.
+    pub waited_s: f64,
+}
+
+/// What was counted in about a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Second {
+    /// When it ended, nanoseconds since 1970.
+    pub ended_unix_ns: u64,
+    /// How long it was.
+    pub elapsed_s: f64,
+    /// Reads.
+    pub reads: Side,
+    /// Writes.
+    pub writes: Side,
+    /// How long the device had any I/O in flight, seconds; `None` where it does not count that.
+    pub busy_s: Option<f64>,
+}
+
+/// Some seconds in a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    pub ended_unix_ns: u64,
+    pub elapsed_s: f64,
+    pub reads: Side,
+    pub writes: Side,
+    /// `None` before the first second, and where one of them does not have it.
+    pub busy_s: Option<f64>,
+}
+
+/// Length of a window: long enough for some hundred I/Os of a slow disk, short enough for a demand that wanders.
+const WINDOW_S: f64 = 5.0;
+/// The database waits for so many times what the device takes, where I/Os are held back above it.
+const HELD_BACK: f64 = 1.5;
+/// Two seconds with more than this between them are not in a row.
+const GAP_S: f64 = 0.5;
+
+impl Side {
+    fn add(&mut self, other: &Side) {
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.served_s += other.served_s;
+        self.waited_s += other.waited_s;
+    }
+
+    /// Mean I/Os outstanding, at the device or above it.
+    pub(crate) fn outstanding(&self, elapsed_s: f64) -> f64 {
+        self.served_s.max(self.waited_s) / elapsed_s
+    }
+
+    pub(crate) fn bytes_each(&self) -> f64 {
+        if self.ios > 0.0 { self.bytes / self.ios } else { 0.0 }
+    }
+
+    fn rate(&self, elapsed_s: f64) -> Rate {
+        Rate { ios: self.ios / elapsed_s, bytes: self.bytes / elapsed_s }
+    }
+}
+
+impl Window {
+    /// I/Os outstanding of both directions.
+    pub fn outstanding(&self) -> f64 {
+        self.reads.outstanding(self.elapsed_s) + self.writes.outstanding(self.elapsed_s)
+    }
+
+    /// Share of the time in which the device had any I/O in flight.
+    pub fn busy(&self) -> Option<f64> {
+        self.busy_s.map(|busy_s| busy_s / self.elapsed_s)
+    }
+
+    /// Whether most of the waiting is above the device: a limit holds I/Os back there.
+    pub fn is_held_back(&self) -> bool {
+        let served_s = self.reads.served_s + self.writes.served_s;
+        self.reads.waited_s + self.writes.waited_s > HELD_BACK * served_s
+    }
+
+    pub fn rates(&self) -> Rates {
+        Rates { reads: self.reads.rate(self.elapsed_s), writes: self.writes.rate(self.elapsed_s) }
+    }
+}
+
+/// Makes windows of seconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Windows {
+    open: Window,
+    last_unix_ns: u64,
+}
+
+impl Windows {
+    /// Adds a second. Returns the window that it completes, and whether a gap came before.
+    pub fn add(&mut self, second: &Second) -> (Option<Window>, bool) {
+        let began = second.ended_unix_ns.saturating_sub((second.elapsed_s * 1e9) as u64);
+        let gap_s = (began as f64 - self.last_unix_ns as f64) / 1e9;
+        let is_gap = self.last_unix_ns > 0 && gap_s > GAP_S;
+        // Another source counted it already.
+        let is_known = gap_s < -GAP_S * second.elapsed_s;
+        let is_odd = !(second.elapsed_s > 0.0 && second.elapsed_s.is_finite());
+        if is_odd || self.last_unix_ns > 0 && is_known {
+            return (None, false);
+        }
+        if is_gap {
+            self.open = Window::default();
+        }
+        self.last_unix_ns = second.ended_unix_ns;
+        let open = &mut self.open;
+        let busy_s = if open.elapsed_s > 0.0 { open.busy_s } else { Some(0.0) };
+        open.busy_s = busy_s.zip(second.busy_s).map(|(all, more)| all + more);
+        open.ended_unix_ns = second.ended_unix_ns;
+        open.elapsed_s += second.elapsed_s;
+        open.reads.add(&second.reads);
+        open.writes.add(&second.writes);
+        let is_complete = open.elapsed_s >= WINDOW_S - GAP_S;
+        (is_complete.then(|| std::mem::take(open)), is_gap)
+    }
+}
+
+/// The newest windows, at most so many.
+pub(crate) fn push_bounded(windows: &mut VecDeque<Window>, window: Window, most: usize) {
+    windows.push_back(window);
+    while windows.len() > most {
+        windows.pop_front();
+    }
+}

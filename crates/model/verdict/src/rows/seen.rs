@@ -1,0 +1,201 @@
+//! A storage that was never measured, judged by what it was seen to give. What was reached is a lower bound: it says that there
+//! is room, and never that a storage is full. Only a resource that was seen full says that.
+
+use crate::case::Case;
+use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
+use crate::figures::IOS_TO_COMPARE;
+use crate::thresholds::{RATIO_DEGRADED, UTILISATION_AT_KNEE, UTILISATION_NEAR};
+use capability::Utilisation;
+use seen::{Saturated, Seen};
+use workload::Unit;
+
+/// What is known of the demand from what the storage was seen to give.
+pub(crate) struct SeenRoom<'a> {
+    seen: &'a Seen,
+    /// How many times the demand was carried, and when.
+    carried: Option<(f64, u64)>,
+    /// The part of a full resource that it uses.
+    used: Option<(Utilisation, &'a Saturated)>,
+}
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+/// A shorter time has not seen the nightly jobs.
+const DAY_S: f64 = 86_400.0;
+
+impl SeenRoom<'_> {
+    /// The demand is this part of what the storage gives at most.
+    pub fn used_at_most(&self) -> Option<f64> {
+        let carried = self.carried.map(|(times, _)| 1.0 / times);
+        let used = self.used.as_ref().map(|(used, _)| used.value);
+        used.or(carried)
+    }
+
+    /// Of a resource that was seen full.
+    pub fn utilisation(&self) -> Option<Utilisation> {
+        self.used.as_ref().map(|(used, _)| *used)
+    }
+
+    /// How many times the demand can be carried: at least, or where the limit was seen. The high end only where it was.
+    pub fn headroom(&self) -> Option<(f64, Option<f64>, String)> {
+        if let Some((used, full)) = &self.used {
+            let (value, high) = (1.0 / used.value, full.high / full.value / used.value);
+            return Some((
+                value.min(full.low / full.value / used.value),
+                Some(high.max(value)),
+                SEEN_FULL.into(),
+            ));
+        }
+        let (times, at) = self.carried?;
+        Some((times, None, format!("at least: {}, not measured", self.when(at))))
+    }
+
+    /// "seen in the last 6 days".
+    fn when(&self, at_unix_ns: u64) -> String {
+        match self.seen.until_unix_ns.saturating_sub(at_unix_ns) / HOUR_NS + 1 {
+            1 => "seen in the last hour".into(),
+            hours @ ..=48 => format!("seen in the last {hours} hours"),
+            hours => format!("seen in the last {} days", hours.div_ceil(24)),
+        }
+    }
+
+    /// Why an answer from it is less sure than one from a measurement.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = vec![match self.used {
+            Some(_) => {
+                "the storage was never measured: its limit is what it was seen to give when it was full"
+                    .into()
+            }
+            None => "the storage was never measured: what it was seen to give is a lower bound".to_owned(),
+        }];
+        if self.seen.observed_s < DAY_S {
+            doubts.push(format!("it was watched for {:.1} hours only", self.seen.observed_s / 3_600.0));
+        }
+        doubts
+    }
+
+    fn is_near(&self) -> bool {
+        self.used_at_most().is_none_or(|used| used > UTILISATION_NEAR)
+    }
+}
+
+const SEEN_FULL: &str = "the limit is what was seen when the storage was full, not measured";
+
+impl Case<'_> {
+    /// What was seen of a storage that nothing else is known of.
+    pub(crate) fn seen_room(&self) -> Option<SeenRoom<'_>> {
+        if self.capability.is_some() {
+            return None;
+        }
+        let seen = self.observation.seen.as_ref().filter(|seen| !seen.is_empty())?;
+        let flows = self.figures.flows().filter(|flows| !flows.is_empty())?;
+        let carried = seen.carried(&flows).filter(|(times, _)| *times > 0.0);
+        let carried = carried.map(|(times, reached)| (times, reached.at_unix_ns));
+        Some(SeenRoom { seen, carried, used: seen.utilisation(&flows) })
+    }
+
+    /// The same, where it supports an answer: the demand was carried with much to spare, or what it needs was seen full.
+    pub(crate) fn seen_answer(&self) -> Option<SeenRoom<'_>> {
+        let room = self.seen_room()?;
+        let is_full = self.fills(&room);
+        (is_full || !room.is_near() && !self.slower_than_at_rest(&room)).then_some(room)
+    }
+
+    /// The demand is at the rate at which a resource was seen full, with as many outstanding.
+    fn fills(&self, room: &SeenRoom<'_>) -> bool {
+        let device = self.figures.device.as_ref().and_then(|device| device.outstanding().known());
+        let outstanding = self.figures.outstanding.max(device.unwrap_or(0.0));
+        let used = room.used.as_ref();
+        used.is_some_and(|(used, full)| {
+            used.value >= UTILISATION_AT_KNEE && outstanding >= full.outstanding / 2.0
+        })
+    }
+
+    /// The device takes much longer than it did at rest: its load does not account for that.
+    fn slower_than_at_rest(&self, room: &SeenRoom<'_>) -> bool {
+        let Some(device) = &self.figures.device else { return false };
+        let read = (device.counters.read, room.seen.read_rest.median_ns());
+        let write = (device.counters.write, room.seen.write_rest.median_ns());
+        [read, write].into_iter().any(|(ops, rest_ns)| {
+            let now_ns = ops.latency_ns().known().filter(|_| ops.count >= IOS_TO_COMPARE);
+            now_ns.zip(rest_ns).is_some_and(|(now, rest)| now >= RATIO_DEGRADED * rest)
+        })
+    }
+}
+
+/// A resource is full, as it was seen before.
+pub(crate) fn demand_exceeds(case: &Case) -> Option<Grounds> {
+    let room = case.seen_answer().filter(|room| case.fills(room))?;
+    let (used, full) = room.used?;
+    let asked = used.value * 100.0;
+    let unit = full.name.unit();
+    let mut evidence = vec![
+        case.observed("utilisation", used.value, Unit::Share, SEEN),
+        case.observed("highest rate, seen full", full.value, unit, SEEN),
+        case.observed("I/Os outstanding on average", case.figures.outstanding, Unit::Ios, BOTH),
+    ];
+    evidence.extend(case.latency());
+    evidence.extend(case.neighbours());
+    let binding = used.binding;
+    Some(Grounds {
+        summary: format!(
+            "the workload asks {asked:.0} % of what this storage was seen to give when it was full, bound by {binding}"
+        ),
+        evidence,
+        next_step: format!(
+            "ask for less (more memory for caching, missing indexes, less data read) or give more {binding}; to know the limit \
+             for sure, run `headroom measure` at a quiet time"
+        ),
+    })
+}
+
+/// The demand was carried many times over.
+pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
+    let room = case.seen_answer()?;
+    let mut evidence = Vec::new();
+    if let Some((used, _)) = &room.used {
+        evidence.push(case.observed("utilisation of what was seen full", used.value, Unit::Share, SEEN));
+    }
+    let carried = room.carried;
+    evidence.extend(carried.map(|(times, at)| crate::Evidence {
+        at,
+        ..case.observed("times this demand that the storage carried", times, Unit::Times, SEEN)
+    }));
+    let rest = room.seen.read_rest.median_ns();
+    let at_rest = rest.map(|ns| case.observed("latency of a read at rest, seen", ns, Unit::Ns, SEEN));
+    let device = case.figures.device.as_ref().and_then(|device| device.read_latency_ns().known());
+    let now = device.map(|ns| case.observed("latency of reads at the device", ns, Unit::Ns, DEVICE));
+    evidence.extend(now.zip(at_rest).into_iter().flat_map(|(now, at_rest)| [now, at_rest]));
+    evidence.extend(case.latency());
+    let summary = match (&room.used, carried) {
+        (Some((used, _)), _) => format!(
+            "{:.0} % is asked for of what this storage was seen to give when it was full; it was never measured",
+            used.value * 100.0
+        ),
+        (None, Some((times, at))) => format!(
+            "this storage carried at least {} x this demand, {}; it was never measured",
+            factor(times),
+            room.when(at)
+        ),
+        (None, None) => return None,
+    };
+    let next_step = "nothing to do; to know how much more it gives, run `headroom measure` at a quiet time";
+    Some(Grounds { summary, evidence, next_step: next_step.into() })
+}
+
+/// What was seen, where it is too little for an answer: the end of a sentence.
+pub(crate) fn too_little(case: &Case) -> Option<String> {
+    let room = case.seen_room()?;
+    if case.slower_than_at_rest(&room) && !room.is_near() {
+        return Some("the device takes much longer than it was seen to take at rest".into());
+    }
+    let (times, at) = room.carried?;
+    Some(format!("it was seen to carry at least {} x this demand ({})", factor(times), room.when(at)))
+}
+
+fn factor(times: f64) -> String {
+    if times < 10.0 {
+        format!("{:.1}", (times * 10.0).floor() / 10.0)
+    } else {
+        format!("{:.0}", times.floor())
+    }
+}

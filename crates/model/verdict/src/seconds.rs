@@ -1,0 +1,38 @@
+use crate::Moment;
+use filestats::{Figure, Ops};
+use seen::{Second, Side};
+
+impl Moment {
+    /// What the storage was seen to do meanwhile; `None` where the device's counters are unknown.
+    ///
+    /// Rates are the device's: the I/O of all processes. What the database waited for is more where a limit holds its I/Os back
+    /// above the device.
+    pub fn second(&self) -> Option<Second> {
+        let device = self.device()?;
+        let database = self.database();
+        let seconds = |ns: Figure<u64>| ns.known().unwrap_or(0) as f64 / 1e9;
+        let waited = |stall: fn(&filestats::Counters) -> f64| {
+            database.as_ref().map_or(0.0, |database| stall(&database.counters))
+        };
+        let side = |ops: Ops, waited_s: f64| Side {
+            ios: ops.count as f64,
+            bytes: ops.bytes as f64,
+            served_s: seconds(ops.stall_ns),
+            waited_s,
+        };
+        let stall_s = |ops: &Ops| ops.stall_ns.known().unwrap_or(0) as f64 / 1e9;
+        let synced_s = waited(|counters| {
+            let sync = counters.sync.known();
+            sync.and_then(|sync| sync.stall_ns.known()).unwrap_or(0) as f64 / 1e9
+        });
+        let read_s = database.as_ref().map_or(0.0, |database| stall_s(&database.counters.read));
+        let written_s = database.as_ref().map_or(0.0, |database| stall_s(&database.counters.write));
+        Some(Second {
+            ended_unix_ns: self.ended_unix_ns,
+            elapsed_s: device.elapsed_s(),
+            reads: side(device.counters.read, read_s),
+            writes: side(device.counters.write, written_s + synced_s),
+            busy_s: device.counters.busy_ns.known().map(|ns| ns as f64 / 1e9),
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! A storage that was never measured, judged by what it was seen to give; and figures that were not measured here.
+
+use crate::builder::{DAY, Load, MS, disk, observed, second, steady, value};
+use capability::{Binding, Declared, Origin};
+use filestats::ServiceLevel;
+use seen::{Learner, Seen};
+use verdict::{Confidence, Observation, Verdict, VerdictKind, judge};
+
+fn reads(reads: u64) -> Load {
+    Load { reads, read_ns: 4 * MS, ..Load::default() }
+}
+
+/// Learned from so many seconds of each load.
+fn learned(loads: &[(Load, u64)]) -> Seen {
+    let mut learner = Learner::default();
+    let mut at = 1;
+    for (load, seconds) in loads {
+        for _ in 0..*seconds {
+            learner.observe(&second(at, load).second().unwrap());
+            at += 1;
+        }
+    }
+    learner.seen().clone()
+}
+
+fn unmeasured(observation: Observation, seen: Option<Seen>) -> Verdict {
+    judge(&Observation { seen, ..observation }, None, &ServiceLevel::OLTP)
+}
+
+/// As many as the disk of 16 at once in 4 ms gives, with 40 outstanding.
+fn full() -> Load {
+    Load { reads: 4_000, read_ns: 10 * MS, ..Load::default() }
+}
+
+/// A demand that rose until the storage was full, and stayed there while more were outstanding.
+fn wandered() -> Seen {
+    let over = |outstanding: u64| Load { read_ns: outstanding * MS / 4, ..full() };
+    let rising = [500, 1_000, 2_000, 2_600].map(|rate| (reads(rate), 60));
+    let loads = rising.into_iter().chain([17, 24, 34, 48].map(|outstanding| (over(outstanding), 60)));
+    learned(&loads.collect::<Vec<_>>())
+}
+
+#[test]
+fn a_demand_that_was_carried_four_times_over_is_healthy_at_least_so_far() {
+    let verdict = unmeasured(steady(reads(500)), Some(learned(&[(reads(2_000), 60)])));
+    assert_eq!(verdict.verdict, VerdictKind::Healthy, "{verdict:#?}");
+    assert!(
+        verdict.summary.contains("at least 4.0 x this demand, seen in the last hour"),
+        "{}",
+        verdict.summary
+    );
+    assert!((verdict.headroom.unwrap() - 4.0).abs() < 0.01, "{verdict:#?}");
+    assert_eq!((verdict.headroom_high, verdict.utilisation), (None, None), "a lower bound is no limit");
+    assert!(verdict.doubts[0].contains("lower bound"), "{:?}", verdict.doubts);
+    assert_eq!(verdict.confidence, Confidence::Low, "watched for a minute only");
+}
+
+#[test]
+fn the_most_that_was_ever_seen_is_no_reason_to_call_a_storage_full() {
+    let verdict = unmeasured(steady(reads(2_000)), Some(learned(&[(reads(2_000), 60)])));
+    assert_eq!(verdict.verdict, VerdictKind::CannotSay, "{verdict:#?}");
+    assert!(verdict.summary.contains("at least 1.0 x this demand"), "{}", verdict.summary);
+    let more = unmeasured(steady(reads(3_000)), Some(learned(&[(reads(2_000), 60)])));
+    assert_eq!((more.verdict, more.headroom), (VerdictKind::CannotSay, None));
+    let nothing = unmeasured(steady(reads(500)), None);
+    assert!(nothing.summary.contains("nothing to compare"), "{}", nothing.summary);
+}
+
+#[test]
+fn reads_that_were_carried_say_nothing_of_writes() {
+    let demand = Load { writeback: 400, writeback_ns: 2 * MS, ..reads(500) };
+    let verdict = unmeasured(steady(demand), Some(learned(&[(reads(3_000), 60)])));
+    assert_eq!(verdict.verdict, VerdictKind::CannotSay, "{verdict:#?}");
+}
+
+#[test]
+fn a_resource_that_was_seen_full_and_is_full_again_is_exceeded() {
+    let seen = wandered();
+    assert_eq!(seen.saturated.len(), 1, "{seen:#?}");
+    let verdict = unmeasured(steady(full()), Some(seen.clone()));
+    assert_eq!(verdict.verdict, VerdictKind::DemandExceedsCapability, "{verdict:#?}");
+    assert_eq!(verdict.binding, Some(Binding::ReadOperations));
+    assert!((value(&verdict, "highest rate, seen full") / 4_000.0 - 1.0).abs() < 0.05, "{verdict:#?}");
+    let half = unmeasured(steady(reads(2_000)), Some(seen));
+    assert_eq!(half.verdict, VerdictKind::Healthy, "{half:#?}");
+    assert!((half.utilisation.unwrap() - 0.5).abs() < 0.05, "{half:#?}");
+    assert!(half.headroom.unwrap() <= 2.1 && half.headroom_high.is_some(), "{half:#?}");
+}
+
+#[test]
+fn a_storage_that_takes_much_longer_than_at_rest_is_not_called_healthy() {
+    let rest = Load { reads: 200, read_ns: 4 * MS, ..Load::default() };
+    let seen = learned(&[(rest, 120), (reads(2_000), 60)]);
+    assert!(seen.read_rest.median_ns().is_some());
+    let slow = Load { reads: 300, read_ns: 40 * MS, ..Load::default() };
+    let verdict = unmeasured(observed(&[slow; 10]), Some(seen));
+    assert_eq!(verdict.verdict, VerdictKind::CannotSay, "{verdict:#?}");
+    assert!(verdict.summary.contains("longer than it was seen to take at rest"), "{}", verdict.summary);
+}
+
+#[test]
+fn what_was_measured_goes_before_what_was_seen() {
+    let observation = Observation { seen: Some(wandered()), ..steady(reads(500)) };
+    let with = judge(&observation, Some(&disk()), &ServiceLevel::OLTP);
+    let without = judge(&steady(reads(500)), Some(&disk()), &ServiceLevel::OLTP);
+    assert_eq!(with, without);
+}
+
+#[test]
+fn declared_limits_are_a_doubt_and_named_in_the_evidence() {
+    let mut limits = Declared { latency_ns: Some(4e6), ..Declared::default() };
+    limits.set(Binding::Operations, 4_000.0);
+    let declared = limits.capability(disk().target, 100 * DAY, "0").unwrap();
+    let verdict = judge(&steady(reads(400)), Some(&declared), &ServiceLevel::OLTP);
+    assert!((verdict.utilisation.unwrap() - 0.1).abs() < 1e-6, "{verdict:#?}");
+    assert!(
+        verdict.doubts.iter().any(|doubt| doubt.contains("declared, not measured")),
+        "{:?}",
+        verdict.doubts
+    );
+    assert!(
+        verdict.evidence.iter().any(|fact| fact.source == "device rates over declared limits"),
+        "{verdict:#?}"
+    );
+    let exceeded = judge(&steady(full()), Some(&declared), &ServiceLevel::OLTP);
+    assert_eq!(exceeded.verdict, VerdictKind::DemandExceedsCapability, "{exceeded:#?}");
+    assert_ne!(exceeded.confidence, Confidence::High);
+    let borrowed = capability::Capability { origin: Origin::Borrowed, ..disk() };
+    let verdict = judge(&steady(reads(400)), Some(&borrowed), &ServiceLevel::OLTP);
+    assert!(verdict.doubts.iter().any(|doubt| doubt.contains("another host")), "{:?}", verdict.doubts);
+}

@@ -1,0 +1,85 @@
+//! What each storage was seen to give: one row for each, replaced as more is seen.
+
+use crate::exact::{Exact, Json};
+use crate::{Error, History};
+use host::unix_ns;
+use rusqlite::Connection;
+use seen::Seen;
+use workload::TargetFacts;
+
+impl History {
+    /// Keeps what a storage was seen to give, in the place of what was kept of it before.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn save_seen(&mut self, target: &TargetFacts, seen: &Seen) -> Result<(), Error> {
+        self.execute("save what a storage was seen to give", |connection| save_seen(connection, target, seen))
+    }
+
+    /// What the storage that the target is on was seen to give.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn seen(&self, target: &TargetFacts) -> Result<Option<Seen>, Error> {
+        let query = "SELECT json FROM seen WHERE storage = ?";
+        self.first_row("look for what a storage was seen to give", query, [identity(target)], |row| {
+            row.get(0).map(|Json(seen)| seen)
+        })
+    }
+}
+
+/// Storages that are kept, those that were seen last: about 10 MB at most.
+const STORAGES_MAX: i64 = 1_000;
+
+/// The row of a storage, in the place of the one before.
+pub(crate) fn save_seen(connection: &Connection, target: &TargetFacts, seen: &Seen) -> rusqlite::Result<()> {
+    let values = (identity(target), Exact(unix_ns()), Json(seen));
+    connection.prepare_cached("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)")?.execute(values)?;
+    let surplus = "DELETE FROM seen WHERE storage IN \
+                   (SELECT storage FROM seen ORDER BY updated_unix_ns DESC LIMIT -1 OFFSET ?)";
+    connection.prepare_cached(surplus)?.execute([STORAGES_MAX])?;
+    Ok(())
+}
+
+/// What tells a storage apart, as for a capability.
+fn identity(target: &TargetFacts) -> String {
+    let device = target.devices.first();
+    let device = device.map(|it| (&it.number, &it.name, it.size_bytes, &it.backing_file, &it.model));
+    let path = (device.is_none() && target.mount.is_none()).then_some(&target.path);
+    let identity = serde_json::json!([target.mount, device, path]);
+    identity.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use workload::TargetKind;
+
+    fn facts(mount: &str) -> TargetFacts {
+        TargetFacts {
+            path: format!("{mount}/db"),
+            kind: TargetKind::Directory,
+            filesystem: None,
+            mount: Some(mount.into()),
+            free_bytes: 0,
+            devices: Vec::new(),
+            direct_align_bytes: None,
+            memory_align_bytes: 512,
+            caps: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_newest_state_of_each_storage_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut history = History::open(&dir.path().join("history.db")).unwrap();
+        let seen = |until_unix_ns| Seen { until_unix_ns, ..Seen::default() };
+        assert_eq!(history.seen(&facts("/a")).unwrap(), None);
+        for until in [1, 2] {
+            history.save_seen(&facts("/a"), &seen(until)).unwrap();
+        }
+        history.save_seen(&facts("/b"), &seen(9)).unwrap();
+        assert_eq!(history.seen(&facts("/a")).unwrap(), Some(seen(2)));
+        assert_eq!(history.seen(&facts("/b")).unwrap(), Some(seen(9)));
+    }
+}

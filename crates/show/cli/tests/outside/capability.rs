@@ -1,0 +1,170 @@
+//! `headroom capability`: what is known of a storage without a load, and what `check` makes of it.
+
+use crate::programs::{Headroom, Scenario};
+use ::capability::{Binding, Declared, Origin};
+use history::History;
+use serde_json::{Value, json};
+use std::path::Path;
+use storage::Target;
+use tempfile::TempDir;
+
+fn directory() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[track_caller]
+fn resource<'a>(known: &'a Value, name: &str, from: &str) -> &'a Value {
+    let all = known["resources"].as_array().unwrap();
+    let found = all.iter().find(|one| one["name"] == name && one["from"] == from);
+    found.unwrap_or_else(|| panic!("no {name} that is {from}: {known:#}"))
+}
+
+const DECLARED: [&str; 8] =
+    ["--read-iops", "16000", "--write-iops", "8000", "--bandwidth", "1000M", "--latency", "0.6ms"];
+
+/// What a measurement of the directory would leave in the history.
+fn measured(headroom: &Headroom, dir: &Path, iops: f64) {
+    let mut limits = Declared { latency_ns: Some(1e6), ..Declared::default() };
+    limits.set(Binding::Operations, iops);
+    let facts = Target::open(dir).unwrap().facts().clone();
+    let mut capability = limits.capability(facts, 5, "0.1.0").unwrap();
+    capability.origin = Origin::Measured;
+    History::open(&headroom.history()).unwrap().save_capability(&capability).unwrap();
+}
+
+#[test]
+fn what_is_declared_is_shown_and_what_was_measured_goes_before_it() {
+    let (headroom, dir) = (Headroom::new(), directory());
+    let known = headroom.json(&[&["capability", "declare", text(dir.path())], &DECLARED[..]].concat());
+    let reads = resource(&known, "read-operations", "declared");
+    assert_eq!(
+        (&reads["value"], &reads["unit"], &reads["bound"]),
+        (&json!(16_000.0), &json!("1/s"), &json!("exact"))
+    );
+    assert_eq!(resource(&known, "write-operations", "declared")["value"], 8_000.0);
+    assert_eq!(resource(&known, "read-bandwidth", "declared")["value"], f64::from(1000 << 20));
+    assert_eq!(resource(&known, "read-latency", "declared")["value"], 600_000.0);
+    measured(&headroom, dir.path(), 500.0);
+    let known = headroom.json(&["capability", text(dir.path())]);
+    assert_eq!(
+        (&known["resources"][0]["from"], &known["resources"][0]["value"]),
+        (&json!("measured"), &json!(500.0))
+    );
+    resource(&known, "read-operations", "declared");
+    let shown = headroom.run(&["capability", text(dir.path())]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(
+        shown.contains("measured") && shown.contains("declared") && shown.contains("16,000/s"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_volume_type_is_declared_by_its_providers_formula() {
+    let (headroom, dir) = (Headroom::new(), directory());
+    let declare =
+        |more: &[&str]| headroom.run(&[&["capability", "declare", text(dir.path())], more].concat());
+    let known = headroom.json(&[
+        "capability",
+        "declare",
+        text(dir.path()),
+        "--volume-type",
+        "pd-ssd",
+        "--size",
+        "500G",
+    ]);
+    assert_eq!(resource(&known, "read-operations", "declared")["value"].as_f64().unwrap().round(), 21_000.0);
+    let refused = [
+        (vec!["--volume-type", "gp3"], "the latency is not declared"),
+        (vec!["--volume-type", "io2", "--latency", "1ms"], "was chosen when it was made"),
+        (vec!["--latency", "1ms", "--read-iops", "5"], "the most writes a second are not declared"),
+        (vec!["--volume-type", "gp9"], "no such volume type"),
+    ];
+    for (arguments, why) in refused {
+        let output = declare(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn a_measurement_is_lent_to_the_same_storage_and_refused_by_another_with_each_difference() {
+    let (lender, borrower, dir) = (Headroom::new(), Headroom::new(), directory());
+    let file = dir.path().join("capability.json");
+    let export = ["capability", "export", text(&file), text(dir.path())];
+    let output = lender.run(&export);
+    assert_eq!(output.status.code(), Some(3), "nothing was measured");
+    measured(&lender, dir.path(), 700.0);
+    assert!(lender.run(&export).status.success());
+    let known = borrower.json(&["capability", "import", text(&file), text(dir.path())]);
+    assert_eq!(resource(&known, "read-operations", "borrowed")["value"], 700.0);
+    assert_eq!(borrower.run(&export).status.code(), Some(3), "what is borrowed is not lent");
+
+    let mut other: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    other["target"]["filesystem"] = "other-fs".into();
+    other["target"]["caps"] =
+        json!([{ "kind": "read-iops", "per_second": 9, "device": "7:0", "origin": "a group" }]);
+    std::fs::write(&file, other.to_string()).unwrap();
+    let output = borrower.run(&["capability", "import", text(&file), text(dir.path())]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("file system: other-fs there") && said.contains("caps: 9 reads a second there"),
+        "{said}"
+    );
+    std::fs::write(&file, "{}").unwrap();
+    let output = borrower.run(&["capability", "import", text(&file), text(dir.path())]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is no exported capability"));
+}
+
+#[test]
+fn check_and_agent_use_what_is_declared_and_doubt_it() {
+    let (headroom, dir) = (Headroom::new(), directory());
+    headroom.json(&[&["capability", "declare", text(dir.path())], &DECLARED[..]].concat());
+    let database = dir.path().join("shop.db");
+    let _running = Scenario::prepare("commits", &database).start("commits", 60);
+    let source = format!("sqlite:{}", database.display());
+    let answer = headroom.json(&["check", "--source", &source, "--duration", "4s"]);
+    assert_eq!(answer["capability_from"], "declared", "{answer:#}");
+    assert_ne!(answer["verdict"], "cannot-say", "{answer:#}");
+    assert!(answer["doubts"].to_string().contains("declared, not measured"), "{}", answer["doubts"]);
+    assert_ne!(answer["confidence"], "high");
+    assert!(answer["cost_model"]["limits"].as_array().unwrap().len() == 3, "{}", answer["cost_model"]);
+}
+
+#[test]
+fn the_agent_sees_what_a_storage_gives_and_check_answers_from_it() {
+    let (headroom, dir) = (Headroom::new(), directory());
+    let database = dir.path().join("shop.db");
+    let scenario = Scenario::prepare("commits", &database);
+    let running = scenario.start("commits", 120);
+    let source = format!("sqlite:{}", database.display());
+    let agent = headroom.run(&["agent", "--source", &source, "--duration", "27s", "--window", "20s"]);
+    assert!(agent.status.success(), "{}", String::from_utf8_lossy(&agent.stderr));
+    let known = headroom.json(&["capability", text(dir.path())]);
+    if known["seen"].is_null() && Target::open(dir.path()).unwrap().facts().devices.is_empty() {
+        return eprintln!("skipped: the device below is not visible");
+    }
+    let writes = resource(&known, "write-operations", "seen");
+    assert_eq!(writes["bound"], "at-least", "one client fills no storage: {known:#}");
+    assert!(writes["value"].as_f64().unwrap() > 1.0, "{known:#}");
+    assert!(known["seen"]["observed_s"].as_f64().unwrap() >= 15.0, "{known:#}");
+    let answer = headroom.json(&["check", "--source", &source, "--duration", "4s"]);
+    drop(running);
+    // The same demand as before: no more than that was carried, and that is what it says.
+    let summary = answer["summary"].as_str().unwrap();
+    assert!(
+        answer["curves"].as_array().unwrap().is_empty() && !summary.contains("nothing to compare"),
+        "{answer:#}"
+    );
+    assert!(summary.contains("never measured") || answer["capability_from"] == "seen", "{answer:#}");
+    assert_ne!(
+        answer["verdict"], "demand-exceeds-capability",
+        "a lower bound makes nothing full: {answer:#}"
+    );
+}
