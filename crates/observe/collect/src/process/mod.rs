@@ -46,6 +46,7 @@ mod links;
 mod losses;
 mod names;
 mod object;
+mod permission;
 mod places;
 mod program;
 mod refused;
@@ -61,6 +62,7 @@ mod users;
 
 pub use argument::KIND;
 pub use error::OpenError;
+pub use permission::check_permission;
 pub use samples::Layer;
 pub use selection::{Coverage, Selection};
 pub use users::{DeviceUsers, Queued, UserOfDevice};
