@@ -19,7 +19,6 @@ fn main() {
 
 /// `None` outside of git, and in a repository of which this source is no part.
 fn checked_out() -> Option<String> {
-    git(&["ls-files", "--error-unmatch", "build.rs"])?;
     // Both change where another commit is checked out; the latter where a commit is made on a branch.
     let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
     for name in ["HEAD", "packed-refs"].into_iter().chain(branch.as_deref()) {
@@ -28,6 +27,7 @@ fn checked_out() -> Option<String> {
             println!("cargo::rerun-if-changed={file}");
         }
     }
+    git(&["ls-files", "--error-unmatch", "build.rs"])?;
     git(&["rev-parse", DIGITS, "HEAD"])
 }
 

@@ -1,5 +1,4 @@
 use crate::{extension, laboratory};
-use collect::SourceFault;
 use host::GroupHierarchies;
 use serde::Serialize;
 use std::fmt::Write;
@@ -64,10 +63,7 @@ fn find() -> Version {
         features: parts.into_iter().filter_map(|(name, is_there)| is_there.then_some(name)).collect(),
         kernel: host::release(),
         machine: std::env::consts::ARCH,
-        bpf: Ability::from_result(collect::process::check_permission(), |error| match error.remedy() {
-            Some(remedy) => format!("{error}; try: {remedy}"),
-            None => error.to_string(),
-        }),
+        bpf: Ability::from_result(collect::process::check_permission(), |error| error.to_string()),
         io_uring: Ability::from_result(load::check_ring(), |error| {
             format!("{error}; threads that block do the I/O")
         }),
