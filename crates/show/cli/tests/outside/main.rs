@@ -22,4 +22,5 @@ mod soak;
 mod study_a;
 mod trace;
 mod truth;
+mod version;
 mod watch;
