@@ -7,6 +7,10 @@
 //! version 2   io.max of every group from the process's own up to the root's children, which act together
 //! ```
 
+mod hierarchies;
+
+pub use hierarchies::GroupHierarchies;
+
 use crate::{DeviceNumber, Mount, Mounts};
 use std::fs;
 use std::io;

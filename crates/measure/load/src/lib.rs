@@ -51,5 +51,6 @@ pub use error::{LoadError, MemoryUse};
 pub use io_buffers::HugePages;
 pub use job::{Affinity, Job, RunControl, RunOptions, THREADS_MAX};
 pub use live::{LiveStats, RecentStats, RunStage};
+pub use ring::check_ring;
 pub use ring_loop::{BATCH, BATCH_DIRECT};
 pub use run::{run, run_jobs, run_with_backend};

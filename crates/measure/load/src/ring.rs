@@ -57,6 +57,14 @@ const WAIT_MAX: Duration = Duration::from_millis(100);
 /// Errors of the call that a later call does not meet again: timeout, signal, lack of memory, completions to reap.
 const TRANSIENT: [Errno; 4] = [Errno::TIME, Errno::INTR, Errno::AGAIN, Errno::BUSY];
 
+/// Whether this user may create a ring here; where not, threads that block do the I/O.
+///
+/// # Errors
+/// As [`Ring::new`].
+pub fn check_ring() -> io::Result<()> {
+    setup::create(1).map(drop)
+}
+
 impl<'f> Ring<'f> {
     /// A ring of up to `depth` I/Os on `files`.
     ///
@@ -64,10 +72,6 @@ impl<'f> Ring<'f> {
     /// Where io_uring (`ENOSYS`, `EPERM`: too old, disabled or filtered) or memory is unavailable.
     pub fn new(files: &[&'f File], buffers: IoBuffers, depth: u32) -> io::Result<Ring<'f>> {
         let ring = setup::create(depth)?;
-        if !ring.params().is_feature_ext_arg() {
-            // Before Linux 5.11 a wait has no timeout.
-            return Err(io::Error::from_raw_os_error(libc::ENOSYS));
-        }
         let descriptors: Vec<RawFd> = files.iter().map(|file| file.as_raw_fd()).collect();
         let registered_files = ring.submitter().register_files(&descriptors).is_ok();
         // SAFETY: the buffers are owned by the value built below and stay mapped until it has closed the ring: its fields

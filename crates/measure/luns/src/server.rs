@@ -68,10 +68,11 @@ fn avoid_waiting_for_own_disk() {
 /// The lowest real-time priority: other processes must not make the disk slower. Some containers refuse it; latencies then
 /// vary.
 fn request_real_time() {
-    // SAFETY: sets the scheduling of this thread and of those it will start.
+    // The kernel's `struct sched_param`. Not by the C library: musl's function only says that it is not supported.
+    let priority: libc::c_int = 1;
+    // SAFETY: sets the scheduling of this thread and of those it will start; the kernel reads the priority during the call.
     unsafe {
-        let priority = libc::sched_param { sched_priority: 1 };
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority);
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority);
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
     }
 }

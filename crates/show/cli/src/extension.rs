@@ -1,17 +1,29 @@
+use std::path::PathBuf;
 use terminal::{Done, FINE, Failure, Output};
 
 /// The library's name as cargo builds it.
 const LIBRARY: &str = "libheadroom_sqlite.so";
 
-/// `headroom sqlite-extension`: where the extension is and how a program loads it.
-pub fn run(out: &mut Output) -> Done {
+/// Where packages install it, from the directory of the program.
+const PACKAGED: &str = "../lib/headroom";
+
+/// The extension: beside this program, or where a package installs it.
+pub fn path() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format_args!("cannot tell where headroom is installed: {error}")))?;
-    let library = program.with_file_name(LIBRARY);
-    if !library.exists() {
-        return Err(Failure::new(format_args!("{LIBRARY} is not beside headroom in {}", library.display()))
-            .with_remedy("cargo build --release -p sqlite-vfs, which makes it"));
+    let beside = program.with_file_name(LIBRARY);
+    let packaged = program.with_file_name(PACKAGED).join(LIBRARY).canonicalize();
+    match packaged {
+        _ if beside.exists() => Ok(beside),
+        Ok(packaged) => Ok(packaged),
+        Err(_) => Err(Failure::new(format_args!("{LIBRARY} is not beside headroom in {}", beside.display()))
+            .with_remedy("cargo build --release -p sqlite-vfs, which makes it")),
     }
+}
+
+/// `headroom sqlite-extension`: where the extension is and how a program loads it.
+pub fn run(out: &mut Output) -> Done {
+    let library = path()?;
     let path = library.display();
     out.answer(
         |_| {

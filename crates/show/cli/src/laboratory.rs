@@ -39,9 +39,19 @@ pub fn is_named(arguments: impl IntoIterator<Item = OsString>) -> bool {
 /// Runs `headroom-lab` in the place of this process: its exit code and signals are those of this one. It is the file
 /// beside this program, or the first on `PATH`.
 pub fn run() -> Done {
-    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
-    let program = beside.filter(|path| path.exists()).unwrap_or_else(|| PathBuf::from(PROGRAM));
+    let program = beside().unwrap_or_else(|| PathBuf::from(PROGRAM));
     Err(failure(&program, &Command::new(&program).args(std::env::args_os().skip(1)).exec()))
+}
+
+/// Whether [`run`] finds the program.
+pub fn is_installed() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    beside().is_some() || std::env::split_paths(&path).any(|directory| directory.join(PROGRAM).is_file())
+}
+
+fn beside() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    Some(own.with_file_name(PROGRAM)).filter(|path| path.exists())
 }
 
 fn failure(program: &Path, error: &io::Error) -> Failure {

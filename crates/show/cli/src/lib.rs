@@ -34,8 +34,10 @@ mod sweep;
 mod targets;
 mod trace;
 mod traces;
+mod version;
 mod watch;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -140,7 +142,15 @@ pub fn main() -> ExitCode {
     if laboratory::is_named(std::env::args_os().skip(1)) {
         return terminal::finish(laboratory::run(), Output::new(false));
     }
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| terminal::source_argument::exit(error));
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => {
+            let mut out = Output::new(version::is_json(std::env::args_os()));
+            let done = version::run(&mut out);
+            return terminal::finish(done, out);
+        }
+        Err(error) => terminal::source_argument::exit(error),
+    };
     let mut out = Output::new(arguments.json);
     let history = arguments.history.as_deref();
     let done = match &arguments.command {

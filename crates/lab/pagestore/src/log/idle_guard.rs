@@ -170,9 +170,10 @@ fn processors(wanted: impl IntoIterator<Item = usize>) -> CpuSet {
 /// Sets the policy of threads that run only when nothing else does; returns whether that was granted. It needs no
 /// privilege.
 fn set_idle_policy() -> bool {
-    let parameters = libc::sched_param { sched_priority: 0 };
+    // The kernel's `struct sched_param`. Not by the C library: musl's function only says that it is not supported.
+    let priority: libc::c_int = 0;
     // SAFETY: changes this thread only; the parameters outlive the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) == 0 }
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) == 0 }
 }
 
 #[cfg(test)]

@@ -28,8 +28,17 @@ pub fn register_ring(ring: &IoUring) -> Option<u32> {
 }
 
 /// A ring in the fastest mode that this kernel supports: without an index array since Linux 6.6, for a single issuer
-/// with deferred task work since 6.1.
+/// with deferred task work since 6.1. Refused before 5.11, where a wait has no timeout.
 pub fn create(depth: u32) -> io::Result<IoUring> {
+    let ring = create_fastest(depth)?;
+    if ring.params().is_feature_ext_arg() {
+        Ok(ring)
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ENOSYS))
+    }
+}
+
+fn create_fastest(depth: u32) -> io::Result<IoUring> {
     let queue = depth.clamp(1, QUEUE_MAX);
     let unsupported = |error: &io::Error| error.raw_os_error() == Some(libc::EINVAL);
     let plain = || {

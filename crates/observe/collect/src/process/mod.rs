@@ -51,6 +51,7 @@ mod links;
 mod losses;
 mod names;
 mod object;
+mod permission;
 mod places;
 mod program;
 mod refused;
@@ -68,6 +69,7 @@ mod users;
 
 pub use argument::KIND;
 pub use error::OpenError;
+pub use permission::check_permission;
 pub use samples::Layer;
 pub use selection::{Coverage, Selection};
 pub use shared::share_counts;

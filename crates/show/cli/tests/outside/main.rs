@@ -25,4 +25,5 @@ mod soak;
 mod study_a;
 mod trace;
 mod truth;
+mod version;
 mod watch;

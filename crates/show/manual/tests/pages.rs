@@ -1,0 +1,71 @@
+//! What packages install, as it is written: every subcommand has a page that reads like its help, and completions.
+
+use clap::Command;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The pages of a command and all that are below it.
+fn names(command: &Command, prefix: &str, found: &mut BTreeSet<String>) {
+    let name = if prefix.is_empty() {
+        command.get_name().to_owned()
+    } else {
+        format!("{prefix}-{}", command.get_name())
+    };
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        names(subcommand, &name, found);
+    }
+    found.insert(format!("{name}.1"));
+}
+
+fn written() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    manual::write_all(directory.path()).unwrap();
+    directory
+}
+
+fn read(directory: &Path, name: &str) -> String {
+    fs::read_to_string(directory.join(name)).unwrap()
+}
+
+#[test]
+fn each_subcommand_has_a_page_those_of_the_laboratory_too() {
+    let directory = written();
+    let pages = fs::read_dir(directory.path().join("man/man1")).unwrap();
+    let pages: BTreeSet<String> =
+        pages.map(|page| page.unwrap().file_name().into_string().unwrap()).collect();
+    let mut expected = BTreeSet::new();
+    names(&manual::command_tree(), "", &mut expected);
+    assert_eq!(pages, expected);
+    for page in
+        ["headroom.1", "headroom-check.1", "headroom-luns-create.1", "headroom-lab-crash.1", "headroom-log.1"]
+    {
+        assert!(pages.contains(page), "{page} is missing");
+    }
+}
+
+#[test]
+fn a_page_has_the_usage_of_the_help_and_keeps_the_lines_of_examples() {
+    let directory = written();
+    let page = read(directory.path(), "man/man1/headroom-check.1");
+    let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+    for section in
+        ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "\"EXIT STATUS\"", "\"SEE ALSO\""]
+    {
+        assert!(sections.contains(&section), "{section} of {sections:?}");
+    }
+    assert!(page.contains("\\fBheadroom check\\fR [OPTIONS] [DIR]"), "{page}");
+    let examples = page.split(".SH EXAMPLES\n.nf\n").nth(1).unwrap().split(".fi").next().unwrap();
+    assert_eq!(examples.lines().next(), Some("headroom check \\-\\-html report.html"));
+}
+
+#[test]
+fn completions_name_subcommands_and_options() {
+    let directory = written();
+    for script in ["bash/headroom", "zsh/_headroom", "fish/headroom.fish"] {
+        let script_text = read(directory.path(), script);
+        for word in ["measure", "sqlite-extension", "service-level", "crash"] {
+            assert!(script_text.contains(word), "{script} lacks {word}");
+        }
+    }
+}
