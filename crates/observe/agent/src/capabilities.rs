@@ -1,7 +1,9 @@
+use capability::Capability;
 use everyday::Known;
 use history::History;
 use seen::{Learner, Seen};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use storage::Target;
 use verdict::{Moment, Observation};
@@ -16,6 +18,8 @@ pub struct Capabilities {
 struct Volume {
     read: Instant,
     known: Known,
+    /// That of `known`, for those who keep it.
+    capability: Option<Arc<Capability>>,
     facts: TargetFacts,
     learner: Learner,
     /// Whether something was learned that is not saved.
@@ -32,15 +36,24 @@ impl Capabilities {
 
     /// What is known of a volume. While the history cannot be read, what was known before holds.
     pub fn find(&mut self, target: &Target) -> Known {
+        let volume = self.volume(target);
+        let seen = volume.learner.seen();
+        Known { seen: (!seen.is_empty()).then(|| seen.clone()), ..volume.known.clone() }
+    }
+
+    /// What a volume can give, as it is known.
+    pub fn capability(&mut self, target: &Target) -> Option<Arc<Capability>> {
+        self.volume(target).capability.clone()
+    }
+
+    fn volume(&mut self, target: &Target) -> &Volume {
         let place = place(target);
         let before = self.volumes.get(&place);
         if before.is_none_or(|volume| volume.read.elapsed() >= READ_AGAIN) {
             let found = Known::read(&self.history, target.facts(), Caching::Direct);
             self.keep(place.clone(), target, found.ok());
         }
-        let volume = &self.volumes[&place];
-        let seen = volume.learner.seen();
-        Known { seen: (!seen.is_empty()).then(|| seen.clone()), ..volume.known.clone() }
+        &self.volumes[&place]
     }
 
     fn keep(&mut self, place: String, target: &Target, found: Option<Known>) {
@@ -49,13 +62,18 @@ impl Capabilities {
             Some(volume) => {
                 volume.read = now;
                 volume.facts = target.facts().clone();
-                volume.known = found.unwrap_or_else(|| volume.known.clone());
+                if let Some(known) = found {
+                    volume.capability = known.capability.clone().map(Arc::new);
+                    volume.known = known;
+                }
             }
             None => {
                 let known = found.unwrap_or_default();
                 let learner = Learner::new(known.seen.clone().unwrap_or_default());
                 let facts = target.facts().clone();
-                self.volumes.insert(place, Volume { read: now, known, facts, learner, is_changed: false });
+                let capability = known.capability.clone().map(Arc::new);
+                let volume = Volume { read: now, known, capability, facts, learner, is_changed: false };
+                self.volumes.insert(place, volume);
             }
         }
     }

@@ -80,6 +80,22 @@ impl History {
         self.rows("list incidents", query, [limit as i64], numbered)
     }
 
+    /// The incidents of a stretch of time, the newest first: those that began before its end and were not over before it began.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn incidents_between(
+        &self,
+        from_unix_ns: u64,
+        until_unix_ns: u64,
+        limit: usize,
+    ) -> Result<Vec<(IncidentId, Incident)>, Error> {
+        let query = "SELECT id, json FROM incidents WHERE started_unix_ns < ? \
+             AND (ended_unix_ns IS NULL OR ended_unix_ns >= ?) ORDER BY started_unix_ns DESC, id DESC LIMIT ?";
+        let values = (Exact(until_unix_ns), Exact(from_unix_ns), limit as i64);
+        self.rows("list the incidents of a time", query, values, numbered)
+    }
+
     /// The incidents that are open.
     ///
     /// # Errors
@@ -144,6 +160,29 @@ impl History {
              WHERE s.mount = ? AND s.database_name = ? AND minute BETWEEN ? AND ? ORDER BY minute";
         let values = (&subject.mount, &subject.database, Exact(from), Exact(until));
         self.rows("read judged minutes", query, values, |row| Ok((exact(row, "minute")?, readings(row)?)))
+    }
+
+    /// What was judged, ever.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn subjects(&self) -> Result<Vec<Subject>, Error> {
+        let query = "SELECT mount, database_name FROM subjects ORDER BY mount, database_name";
+        self.rows("list what was judged", query, [], |row| {
+            Ok(Subject { mount: row.get(0)?, database: row.get(1)? })
+        })
+    }
+
+    /// The last minute of which a subject's figures are kept; `None` without any.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn last_judged_minute(&self, subject: &Subject) -> Result<Option<(u64, Readings)>, Error> {
+        let query = "SELECT m.* FROM judged_minutes m JOIN subjects s ON s.id = m.subject \
+             WHERE s.mount = ? AND s.database_name = ? ORDER BY minute DESC LIMIT 1";
+        self.first_row("read a judged minute", query, (&subject.mount, &subject.database), |row| {
+            Ok((exact(row, "minute")?, readings(row)?))
+        })
     }
 
     /// The changes of a subject's verdict, the oldest first.

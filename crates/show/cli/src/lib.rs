@@ -25,6 +25,7 @@ mod listening;
 mod luns;
 mod matrix;
 mod measure;
+mod page;
 mod progress_line;
 mod record;
 mod run;
@@ -102,6 +103,8 @@ enum Command {
     Incidents(incidents::IncidentsArgs),
     /// Rank the volumes of all hosts by headroom, from Prometheus; write its rules, alerts and dashboards
     Fleet(Box<fleet::FleetArgs>),
+    /// Show what an agent kept as a page, from the history
+    Page(page::PageArgs),
     /// Keep the counters of many sources in the history, for weeks
     Record(record::RecordArgs),
     /// Watch files, devices and waits live, or print them interval by interval
@@ -170,6 +173,7 @@ pub fn main() -> ExitCode {
         Command::Agent(args) => agent::run(args, history, &mut out),
         Command::Incidents(args) => incidents::run(args, history, &mut out),
         Command::Fleet(args) => fleet::run(args, arguments.json, &mut out),
+        Command::Page(args) => page::run(args, history, &mut out),
         Command::Record(args) => record::run(args, history, &mut out),
         Command::Watch(args) => watch::run(args, arguments.json, &mut out),
         Command::Trace(args) => trace::run(args, arguments.json, &mut out),

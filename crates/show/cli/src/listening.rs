@@ -2,7 +2,9 @@
 
 use crate::service_log::log;
 use metrics::Exposition;
+use page::Api;
 use serve::{Access, Reload, Settings};
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -60,7 +62,7 @@ impl Listening {
         let report = |reload| match reload {
             Reload::Done => log(6, "certificates, passwords and tokens were read again"),
             Reload::Refused(error) => {
-                log(3, &format!("certificates, passwords and tokens before stay in force: {error}"))
+                log(3, &format!("certificates, passwords and tokens before stay in force: {error}"));
             }
         };
         let access = Access::new(settings, address, report)
@@ -72,11 +74,27 @@ impl Listening {
     pub fn serve(self, served: Arc<Mutex<impl Exposition + Send + 'static>>) -> Result<(), Failure> {
         let Listening { address, access } = self;
         let scheme = access.scheme();
-        let bound = serve::metrics(address, access, served).map_err(|error| {
-            Failure::new(format_args!("cannot answer at {address}: {error}"))
-                .with_remedy("another port, or end who listens there")
-        })?;
+        let bound =
+            serve::metrics(address, access, served).map_err(|error| cannot_answer(address, &error))?;
         log(6, &format!("metrics at {scheme}://{bound}/metrics"));
         Ok(())
     }
+
+    /// Begins to answer with the page too. Returns its URL.
+    pub fn serve_page(
+        self,
+        served: Arc<Mutex<impl Exposition + Send + 'static>>,
+        api: Arc<Api>,
+    ) -> io::Result<String> {
+        let Listening { address, access } = self;
+        let scheme = access.scheme();
+        let bound = serve::page(address, access, served, api)?;
+        Ok(format!("{scheme}://{bound}/"))
+    }
+}
+
+/// Why nothing listens at an address.
+pub fn cannot_answer(address: SocketAddr, error: &io::Error) -> Failure {
+    Failure::new(format_args!("cannot answer at {address}: {error}"))
+        .with_remedy("another port (--listen 127.0.0.1:0 takes any that is free), or end who listens there")
 }

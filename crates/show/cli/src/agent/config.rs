@@ -1,12 +1,12 @@
 //! /etc/headroom/agent.toml: what the arguments say, in a file. Arguments go before it; lists are added up.
 
 use super::AgentArgs;
+use super::listen::{self, Listen};
 use crate::record::others_can_read;
 use filestats::ServiceLevel;
 use notify::Receiver;
 use serde::Deserialize;
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terminal::{Failure, SourceName, text_file};
@@ -20,7 +20,7 @@ pub const DEFAULT_PATH: &str = "/etc/headroom/agent.toml";
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Written {
     sources: Vec<String>,
-    listen: Option<SocketAddr>,
+    listen: Option<String>,
     web_config: Option<PathBuf>,
     bearer_token_file: Option<PathBuf>,
     host_name: Vec<String>,
@@ -40,7 +40,7 @@ struct Written {
 pub struct Config {
     /// Empty: those that are found on this host.
     pub sources: Vec<SourceName>,
-    pub listen: Option<SocketAddr>,
+    pub listen: Listen,
     pub access: serve::Settings,
     pub settings: agent::Settings,
     pub receivers: Vec<Receiver>,
@@ -96,6 +96,10 @@ impl Config {
             },
         };
         check(&settings)?;
+        let listen = match (args.listen, &written.listen) {
+            (None, Some(text)) => listen::parse(text).map_err(|why| wrong("listen", &why))?,
+            (given, _) => given.unwrap_or_default(),
+        };
         let mut sources = args.source.clone();
         for text in &written.sources {
             sources.push(collect::parse_source(text).map_err(|why| wrong("source", &why))?);
@@ -115,7 +119,7 @@ impl Config {
             &written.on_incident,
         )?);
         let access = access(args.access.settings(), &mut written);
-        Ok(Config { sources, listen: args.listen.or(written.listen), access, settings, receivers })
+        Ok(Config { sources, listen, access, settings, receivers })
     }
 }
 
