@@ -64,8 +64,9 @@ struct Place;
 
 impl Place {
     fn take() -> Option<Place> {
-        let more = |open: usize| (open < STREAMS_MAX).then_some(open + 1);
-        OPEN.fetch_update(Relaxed, Relaxed, more).is_ok().then_some(Place)
+        let more = |open: usize| (open < STREAMS_MAX).then(|| open + 1);
+        // A place that was not taken must not be dropped, which would give it back.
+        OPEN.fetch_update(Relaxed, Relaxed, more).ok().map(|_| Place)
     }
 }
 
