@@ -316,6 +316,7 @@ fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_
     let labels = format!("{{mount=\"{mount}\",source=\"{database}\"");
     assert_eq!(agent.series(&format!("headroom_incident_open{labels}}}")), Some(1.0));
     promtool_is_content(&agent.metrics());
+    page::shows_incident(&agent, &open);
 
     if let Some(alertmanager) = &alertmanager {
         let labels = &alertmanager.wait_for_active(1)[0]["labels"];
