@@ -79,12 +79,14 @@ fn a_thousand_hosts() {
     );
     let of_host = prometheus_text(&all[..1], &[now]).lines().count();
     println!("series of a host with {VOLUMES} volumes: {of_host}");
-    bytes_of_a_sample(now);
     assert!(median < LIMIT, "{median:?}");
 }
 
 /// A day of a host with values that change, every 15 s.
-fn bytes_of_a_sample(now: u64) {
+#[test]
+#[ignore = "a benchmark: scripts/bench fleet"]
+fn bytes_of_a_sample() {
+    let now = now_unix_s();
     let host = SyntheticHost {
         instance: "db1:9188".into(),
         cluster: "east",

@@ -147,7 +147,7 @@ fn samples(hosts: &[SyntheticHost], times: &[u64], per_second: u64) -> String {
     text
 }
 
-/// Each half minute from ten minutes ago until five minutes ahead: long enough for a test.
+/// Each minute from four minutes ago until six minutes ahead: long enough for a test.
 pub fn times(now_unix_s: u64) -> Vec<u64> {
-    (now_unix_s - 600..now_unix_s + 300).step_by(30).collect()
+    (now_unix_s - 240..now_unix_s + 360).step_by(60).collect()
 }
