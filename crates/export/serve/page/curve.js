@@ -1,0 +1,249 @@
+// The measured curve with the demand moving on it: latency and throughput against outstanding I/Os.
+import { h, refill, s } from "./dom.js";
+import { bend, logarithmic, linear } from "./scales.js";
+import { rate, tick, tickTime, time, times } from "./units.js";
+
+/** So much of the trail is kept. */
+const TRAIL_S = 300;
+/** The trail fades in so many steps. */
+const FADES = 8;
+
+/**
+ * @typedef {{outstanding: number, iops: number, latency_ns: number}} Point
+ * @typedef {{curves: {name: string, points: Point[], knee_outstanding: number | null, limit_iops: number | null}[],
+ *   demand: (Point & {curve: number}) | null, trail: (Point & {unix_ns: number})[], service_level_ns: number | null, expected_latency_ns: number | null}} Answer
+ * @typedef {{x: (n: number) => number, y: (value: number) => number, left: number, right: number, top: number, bottom: number, xs: number[], ys: number[]}} Frame
+ */
+
+/** @param {Point | null | undefined} at @returns {at is Point} */
+const isKnown = (at) => Boolean(at && at.outstanding > 0 && at.iops !== null && at.latency_ns > 0);
+
+class Picture {
+  /** @param {"latency_ns" | "iops"} what @param {number} width @param {number} height @param {Answer} answer @param {number} chosen */
+  constructor(what, width, height, answer, chosen) {
+    Object.assign(this, { what, width, height, answer, chosen });
+    this.what = what;
+    this.answer = answer;
+    this.curve = answer.curves[chosen];
+    this.narrow = width < 480;
+    this.frame = this.measure(width, height);
+    this.moving = s("g", { class: "moving" });
+    const about = what === "iops" ? "I/Os a second" : "Mean latency";
+    this.root = s("svg", { class: "picture", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${about} of ${this.curve.name} against outstanding I/Os, measured, with the demand of now` },
+      this.zones(), this.axes(), this.bounds(), this.others(), this.measured(), this.moving);
+  }
+
+  /** The frame and its scales. @param {number} width @param {number} height @returns {Frame} */
+  measure(width, height) {
+    const frame = { left: this.narrow ? 46 : 58, right: width - 14, top: 30, bottom: height - 44 };
+    const points = [...this.answer.curves.flatMap(({ points }) => points), ...this.answer.trail, this.answer.demand].filter(isKnown);
+    const ns = points.map(({ outstanding }) => outstanding);
+    const x = logarithmic([Math.min(...ns) * 0.9, Math.max(...ns) * 1.1], [frame.left, frame.right], 2);
+    const values = points.map((point) => point[this.what]);
+    const level = this.answer.service_level_ns ?? 0;
+    const y = this.what === "iops"
+      ? linear([0, 1.18 * Math.max(...values, this.curve.limit_iops ?? 0)], [frame.bottom, frame.top])
+      : logarithmic([Math.min(...values) * 0.62, Math.max(...values, level <= 10 * Math.max(...values) ? level : 0) * 1.35], [frame.bottom, frame.top], 10);
+    return { ...frame, x: x.at, y: y.at, xs: x.ticks, ys: y.ticks };
+  }
+
+  /** Left and right of the knee, in words. */
+  zones() {
+    const { left, right, top, bottom, x } = this.frame;
+    const knee = this.curve.knee_outstanding;
+    if (!knee) return null;
+    const at = Math.min(right, Math.max(left, x(knee)));
+    const label = (/** @type {number} */ from, /** @type {number} */ to, /** @type {string[]} */ lines, /** @type {string} */ name) =>
+      to - from < 7 * Math.max(...lines.map(({ length }) => length)) ? null
+        : s("text", { class: `zone ${name}`, x: (from + to) / 2, y: bottom - 12 - 16 * (lines.length - 1), "text-anchor": "middle" }, lines.map((line, at) => s("tspan", { x: (from + to) / 2, dy: at ? 16 : 0 }, line)));
+    const words = this.what === "iops" ? [["more load: more I/Os"], ["more load: no more I/Os"]] : [["room:", "more load costs little time"], ["past the knee:", "more load only waits longer"]];
+    return s("g", {}, s("rect", { class: "zone-fill free", x: left, y: top, width: at - left, height: bottom - top }),
+      s("rect", { class: "zone-fill full", x: at, y: top, width: right - at, height: bottom - top }), label(left, at, words[0], "free"), label(at, right, words[1], "full"));
+  }
+
+  axes() {
+    const { left, right, top, bottom, x, y, xs, ys } = this.frame;
+    const write = this.what === "iops" ? tick : tickTime;
+    const title = this.what === "iops" ? "I/Os a second" : "mean latency (log scale)";
+    return s("g", { class: "axes" },
+      ys.map((value) => s("line", { class: "grid", x1: left, x2: right, y1: y(value), y2: y(value) })),
+      ys.map((value) => s("text", { class: "tick", x: left - 8, y: y(value) + 4, "text-anchor": "end" }, write(value))),
+      s("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }),
+      xs.map((value) => s("line", { class: "axis", x1: x(value), x2: x(value), y1: bottom, y2: bottom + 5 })),
+      xs.filter((_, at) => !this.narrow || at % 2 === 0).map((value) => s("text", { class: "tick", x: x(value), y: bottom + 19, "text-anchor": "middle" }, value < 1 ? `1/${1 / value}` : String(value))),
+      s("text", { class: "title", x: right, y: bottom + 37, "text-anchor": "end" }, "outstanding I/Os (log scale)"),
+      s("text", { class: "title", x: 4, y: top - 14 }, title));
+  }
+
+  /** The knee, the service level, the limit. */
+  bounds() {
+    const { left, right, top, bottom, x, y } = this.frame;
+    const { knee_outstanding: knee, limit_iops: limit } = this.curve;
+    const level = this.answer.service_level_ns;
+    const parts = [];
+    if (knee && x(knee) > left && x(knee) < right) {
+      const end = x(knee) > (left + right) / 2 && this.what === "latency_ns";
+      parts.push(s("line", { class: "knee", x1: x(knee), x2: x(knee), y1: top, y2: bottom }),
+        s("text", { class: "knee-label", x: x(knee) + (end ? -7 : 7), y: top + (this.what === "iops" ? (bottom - top) * 0.55 : 34), "text-anchor": end ? "end" : "start" }, `knee at ${rate(knee)}`));
+    }
+    if (this.what === "iops" && limit) {
+      parts.push(s("line", { class: "limit", x1: left, x2: right, y1: y(limit), y2: y(limit) }), s("text", { class: "limit-label", x: left + 6, y: y(limit) - 7 }, `limit: ${rate(limit)} I/Os a second`));
+    }
+    if (this.what === "latency_ns" && level) {
+      const isInside = y(level) > top;
+      const at = isInside ? y(level) : top;
+      parts.push(isInside ? s("line", { class: "level", x1: left, x2: right, y1: at, y2: at }) : null,
+        s("text", { class: "level-label", x: left + 6, y: at + (isInside && at - top > 20 ? -7 : 16) }, `service level: ${time(level)}${isInside ? "" : " (above)"}`));
+    }
+    return s("g", {}, parts);
+  }
+
+  /** @param {Point[]} points */
+  path(points) {
+    const { x, y } = this.frame;
+    return bend(points.map((point) => [x(point.outstanding), y(point[this.what])]));
+  }
+
+  /** The curves of other kinds of I/O, faint. */
+  others() {
+    return this.answer.curves.filter((curve) => curve !== this.curve && curve.points.length > 1).map((curve) => s("path", { class: "other", d: this.path(curve.points) }, s("title", {}, curve.name)));
+  }
+
+  measured() {
+    const { x, y } = this.frame;
+    const dots = this.curve.points.map((point) => s("circle", { class: "measured", cx: x(point.outstanding), cy: y(point[this.what]), r: 3.2 },
+      s("title", {}, `${rate(point.outstanding)} outstanding: ${rate(point.iops)} I/Os a second, ${time(point.latency_ns)}`)));
+    return s("g", {}, s("path", { class: "curve", d: this.path(this.curve.points) }), dots);
+  }
+
+  /** The demand, its trail and what the curve expects. @param {(Point & {unix_ns: number})[]} trail @param {Point | null} now @param {number | null} expected_ns */
+  move(trail, now, expected_ns) {
+    const { x, y, top } = this.frame;
+    const parts = this.fade(trail);
+    if (isKnown(now)) {
+      const [at, height] = [x(now.outstanding), y(now[this.what])];
+      const limit = this.curve.limit_iops;
+      if (this.what === "latency_ns" && expected_ns) {
+        parts.push(s("line", { class: "to-expected", x1: at, x2: at, y1: height, y2: y(expected_ns) }), s("circle", { class: "expected", cx: at, cy: y(expected_ns), r: 5 }));
+      }
+      if (this.what === "iops" && limit && limit > now.iops * 1.04) {
+        parts.push(s("path", { class: "room", d: `M${at} ${height - 10}V${y(limit) + 3}m-4 7l4-7l4 7` }));
+      }
+      parts.push(s("circle", { class: "halo", cx: at, cy: height, r: 15 }), s("circle", { class: "now", cx: at, cy: height, r: 7 }), this.label(now, at, height, expected_ns, limit));
+    } else {
+      parts.push(s("text", { class: "now-label", x: this.frame.right - 8, y: top + 16, "text-anchor": "end" }, "the demand is not known now"));
+    }
+    this.moving.replaceChildren(...parts.filter(Boolean).map((part) => /** @type {Node} */ (part)));
+  }
+
+  /** Dots that fade with their age, joined by a thin line. @param {(Point & {unix_ns: number})[]} trail @returns {(Node | null)[]} */
+  fade(trail) {
+    const { x, y } = this.frame;
+    const known = trail.filter(isKnown);
+    const size = Math.ceil(known.length / FADES) || 1;
+    const groups = [];
+    for (let at = 0; at < known.length; at += size) {
+      const group = known.slice(at, at + size + 1).map((point) => [x(point.outstanding), y(point[this.what])]);
+      const strength = (at / size + 1) / FADES;
+      groups.push(s("g", { class: "trail", opacity: (0.08 + 0.5 * strength ** 1.6).toFixed(2) },
+        group.map(([left, top]) => s("circle", { cx: left.toFixed(1), cy: top.toFixed(1), r: (1.3 + 1.4 * strength).toFixed(1) }))));
+    }
+    return groups;
+  }
+
+  /** @param {Point} now @param {number} at @param {number} height @param {number | null} expected_ns @param {number | null} limit */
+  label(now, at, height, expected_ns, limit) {
+    const { left, right, top, bottom } = this.frame;
+    const lines = this.what === "iops"
+      ? [`now: ${rate(now.iops)} I/Os a second`, limit && limit > now.iops ? `the limit is ${times(limit / now.iops)} that` : "at the limit"]
+      : [`now: ${time(now.latency_ns)} at ${rate(now.outstanding)} outstanding`, expected_ns ? `expected here: ${time(expected_ns)}` : "nothing to compare with"];
+    const width = 7.4 * Math.max(...lines.map(({ length }) => length));
+    // The space above the curve at the left and below it at the right is free; for throughput the other way round.
+    const isRight = at + 16 + width < right && (this.what === "iops" || at < (left + right) / 2);
+    const isLeft = !isRight && at - 16 - width > left;
+    const anchor = isRight ? "start" : isLeft ? "end" : "middle";
+    const text_x = isRight ? at + 18 : isLeft ? at - 18 : Math.min(right - width / 2, Math.max(left + width / 2, at));
+    const isAbove = this.what === "latency_ns" ? !isRight || height > bottom - 70 : false;
+    const text_y = Math.min(bottom - 60, Math.max(top + 54, isAbove ? height - 34 : height + (isRight || isLeft ? 26 : 34)));
+    return s("g", { class: "now-text" }, s("text", { class: "now-label", x: text_x, y: text_y, "text-anchor": anchor }, lines[0]), s("text", { class: "now-note", x: text_x, y: text_y + 18, "text-anchor": anchor }, lines[1]));
+  }
+}
+
+/**
+ * The two pictures side by side.
+ * @param {HTMLElement} root
+ * @param {(curve: number) => void} choose
+ */
+export function curvePanel(root, choose) {
+  /** @type {Answer | null} */
+  let answer = null;
+  /** @type {Picture[]} */
+  let pictures = [];
+  /** @type {(Point & {unix_ns: number})[]} */
+  let trail = [];
+  /** @type {(Point & {unix_ns: number, expected: number | null}) | null} */
+  let now = null;
+  let asked = -1;
+  let width = 0;
+
+  function draw() {
+    if (!answer || !answer.curves.length || root.clientWidth === 0) return;
+    const wide = root.clientWidth;
+    const chosen = Math.min(answer.curves.length - 1, Math.max(0, asked >= 0 ? asked : answer.demand?.curve ?? 0));
+    const beside = wide >= 900;
+    const sizes = beside ? [Math.round(wide * 0.58), Math.round(wide * 0.42) - 24] : [wide, wide];
+    const height = beside ? 430 : wide < 480 ? 330 : 380;
+    pictures = [new Picture("latency_ns", sizes[0], height, answer, chosen), new Picture("iops", sizes[1], beside ? height : Math.round(height * 0.8), answer, chosen)];
+    refill(root, tabs(answer, chosen), h("div", { class: "pictures" }, pictures.map((picture) => picture.root)));
+    move();
+  }
+
+  /** @param {Answer} answer @param {number} chosen */
+  function tabs(answer, chosen) {
+    if (answer.curves.length < 2) return h("p", { class: "small" }, answer.curves[0].name);
+    return h("div", { class: "tabs", role: "group", "aria-label": "measured curve" }, answer.curves.map(({ name }, at) =>
+      h("button", { type: "button", "data-key": `curve-${at}`, "aria-pressed": String(at === chosen), click: () => choose(at) }, name, answer.demand?.curve === at ? h("small", {}, " (nearest to the demand)") : null)));
+  }
+
+  function move() {
+    for (const picture of pictures) picture.move(trail, now, now?.expected ?? null);
+  }
+
+  new ResizeObserver(() => {
+    if (Math.abs(root.clientWidth - width) > 1) {
+      width = root.clientWidth;
+      draw();
+    }
+  }).observe(root);
+
+  return {
+    /** @param {Answer} next @param {number} curve */
+    show(next, curve) {
+      answer = next;
+      asked = curve;
+      trail = next.trail;
+      const newest = next.demand ?? next.trail.at(-1) ?? null;
+      now = newest && { unix_ns: 0, ...newest, expected: next.expected_latency_ns };
+      if (next.curves.length) draw();
+      else refill(root, h("p", {}, "No curve was measured."));
+    },
+    /** A moment of the stream. @param {any} moment */
+    moment(moment) {
+      if (!answer) return;
+      now = moment.gap ? null : { unix_ns: moment.unix_ns, outstanding: moment.outstanding, iops: moment.iops, latency_ns: moment.latency_ns, expected: moment.expected_latency_ns };
+      if (isKnown(now)) trail = [...trail, now].filter(({ unix_ns }) => unix_ns > moment.unix_ns - TRAIL_S * 1e9);
+      const [left, right] = pictures[0] ? [pictures[0].frame.left, pictures[0].frame.right] : [0, 0];
+      const out = isKnown(now) && pictures.some((picture) => picture.frame.x(now?.outstanding ?? 1) < left || pictures[0].frame.x(now?.outstanding ?? 1) > right || picture.frame.y(/** @type {Point} */ (now)[picture.what]) < picture.frame.top);
+      if (out) {
+        answer = { ...answer, trail };
+        draw();
+      } else move();
+    },
+    /** @param {HTMLElement | null} message */
+    fail(message) {
+      answer = null;
+      pictures = [];
+      refill(root, message);
+    },
+  };
+}
