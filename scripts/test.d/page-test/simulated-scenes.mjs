@@ -205,7 +205,7 @@ class Volume {
   }
 
   waits(now) {
-    if (this.away) return { error: this.away, try: `headroom discover` };
+    if (this.away) return { waits: [] };
     const sessions = (this.at(Math.floor(now) - 1)?.outstanding ?? 0) + 0.4;
     const waits = [["IO / DataFileRead", "I/O", 0.7, "sessions that read a page of a table or an index from storage"],
       ["IO / WALSync", "log", 0.2, "commits that wait until the log is on storage"], ["LWLock / WALWrite", "log", 0.07, "commits that wait for another one's write"],
@@ -214,7 +214,7 @@ class Volume {
   }
 
   devices(now) {
-    const at = this.at(Math.floor(now) - 1);
+    const at = this.away ? null : this.at(Math.floor(now) - 1);
     const rates = (share) => at ? {
       reads_per_second: at.iops * 0.7 * share, writes_per_second: at.iops * 0.3 * share, read_bytes_per_second: at.read_bytes_per_second * share,
       written_bytes_per_second: at.written_bytes_per_second * share, busy: Math.min(1, at.utilisation * share * 1.3), outstanding: at.outstanding * share, latency_ns: at.latency_ns * 0.95,
@@ -225,7 +225,7 @@ class Volume {
         { name: "md0", mount: null, parents: ["nvme0n1", "nvme1n1"], ...rates(1) },
         { name: "nvme0n1", mount: null, parents: [], ...rates(0.52) }, { name: "nvme1n1", mount: null, parents: [], ...rates(0.48) },
       ],
-      users: [
+      users: this.away ? [] : [
         { program: this.program ?? "postgres", pid: 2214, ios_per_second: (at?.iops ?? 0) * 0.93, share: 0.93 },
         { program: "restic", pid: 31877, ios_per_second: (at?.iops ?? 0) * 0.06, share: 0.06 }, { program: "systemd-journald", pid: 611, ios_per_second: 14, share: 0.01 },
       ],

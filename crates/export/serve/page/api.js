@@ -10,6 +10,9 @@ export class Problem extends Error {
   }
 }
 
+/** An agent that hangs must not hold the few connections of a browser. */
+const PATIENCE_MS = 20_000;
+
 /** What a saved page carries: answers by path; null on a live page. @type {Record<string, any> | null} */
 export const saved = readSaved();
 
@@ -35,7 +38,7 @@ export async function get(path) {
   }
   let response;
   try {
-    response = await fetch(`/api/v1/${path}`);
+    response = await fetch(`/api/v1/${path}`, { signal: AbortSignal.timeout(PATIENCE_MS) });
   } catch {
     throw new Problem("the agent does not answer", null, 0);
   }

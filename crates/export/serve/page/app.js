@@ -52,9 +52,10 @@ function become(state) {
   const chosen = answer.chosen(state);
   byId("about").hidden = !chosen;
   if (chosen?.id !== volume?.id) choose(chosen);
-  else if (chosen && chosen.capability?.measured_unix_ns !== volume.capability?.measured_unix_ns) loadCurve(chosen.id);
   const judged = chosen?.judged_unix_ns !== volume?.judged_unix_ns;
+  const isMeasured = chosen?.capability?.measured_unix_ns !== volume?.capability?.measured_unix_ns;
   volume = chosen;
+  if (chosen && isMeasured) loadCurve(chosen.id);
   if (isFirst || before.incidents_open !== state.incidents_open) incidents.load();
   if (isFirst || JSON.stringify(before.volumes.map(measured)) !== JSON.stringify(state.volumes.map(measured))) sources.load(state);
   if (judged || performance.now() - loaded_at > LISTS_MS) lists(false);
@@ -79,6 +80,10 @@ function choose(chosen) {
 
 /** @param {string} id */
 async function loadCurve(id) {
+  if (!volume.capability) {
+    curve.fail(trouble({ message: `${volume.mount} was never measured, so that there is no curve to place the demand on. At a quiet hour:`, remedy: volume.measure_command }));
+    return;
+  }
   try {
     const next = await get(`curve?${byVolume(id)}`);
     if (volume?.id === id) curve.show(next, address.state().curve);
@@ -91,8 +96,8 @@ async function loadCurve(id) {
 function lists(anyhow) {
   if (!volume || (!anyhow && performance.now() - loaded_at < LISTS_MS)) return;
   loaded_at = performance.now();
-  if (anyhow || inView("files")) files.load(volume.id);
-  if (anyhow || inView("waits") || inView("devices")) below.load(volume.id);
+  if (anyhow || inView("files")) files.load(volume);
+  if (anyhow || inView("waits") || inView("devices")) below.load(volume);
 }
 
 /** @param {string} id */
@@ -122,7 +127,7 @@ function moment(moment) {
 function header() {
   const { host, version, live: isLive, started_unix_ns } = latest;
   setText(byId("host"), host);
-  const bad = latest.volumes.find(({ id }) => id === answer.chosen(latest)?.id);
+  const bad = answer.chosen(latest);
   document.title = bad ? `${words(bad.gap ? "cannot-say" : bad.verdict)}: ${bad.database} on ${host}` : `Headroom on ${host}`;
   if (saved) setText(byId("link"), `saved ${instant(saved.saved_unix_s)} UTC`);
   else if (!isLive) setText(byId("link"), "a stored history");
@@ -142,7 +147,7 @@ function link(reason) {
   if (!latest) setText(byId("answer-title"), "The agent does not answer");
 }
 
-address.onChange((state, changed) => {
+address.onChange((_, changed) => {
   if (latest) {
     answer.update(latest);
     const chosen = answer.chosen(latest);

@@ -14,9 +14,9 @@ function bar(text, part) {
   return [h("span", { class: "number" }, text), h("span", { class: "bar" }, fill)];
 }
 
-/** @param {any[]} waits */
-function waitsTable(waits) {
-  if (!waits.length) return h("p", { class: "small" }, "No session waits.");
+/** @param {any[]} waits @param {string | null} gap */
+function waitsTable(waits, gap) {
+  if (!waits.length) return h("p", { class: "small" }, gap ? `Not known now: ${gap}.` : "No session waits for I/O, a log or a lock.");
   const highest = Math.max(1e-9, ...waits.map(({ sessions }) => sessions ?? 0));
   return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "wait"), h("th", { scope: "col", class: "n" }, "sessions"))),
     h("tbody", {}, waits.map(({ name, class: kind, sessions, what }) => h("tr", {}, h("th", { scope: "row" }, name, h("small", {}, [kind, what].filter(Boolean).join(": "))), h("td", { class: "n" }, bar(rate(sessions), sessions / highest)))))));
@@ -64,12 +64,12 @@ function usersTable(users) {
 export function belowPanel(roots) {
   let volume = "";
   return {
-    /** @param {string} id */
-    async load(id) {
+    /** @param {any} of */
+    async load({ id, gap }) {
       volume = id;
       const [waits, devices] = await Promise.allSettled([get(`waits?${byVolume(id)}`), get(`devices?${byVolume(id)}`)]);
       if (volume !== id) return;
-      refill(roots.waits, waits.status === "fulfilled" ? waitsTable(waits.value.waits) : trouble(waits.reason));
+      refill(roots.waits, waits.status === "fulfilled" ? waitsTable(waits.value.waits, gap) : trouble(waits.reason));
       refill(roots.devices, devices.status === "fulfilled" ? devicesTable(devices.value.devices) : trouble(devices.reason));
       refill(roots.users, devices.status === "fulfilled" ? usersTable(devices.value.users) : trouble(devices.reason));
     },

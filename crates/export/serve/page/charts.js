@@ -92,7 +92,7 @@ function drawMarks(plot, marks) {
 /** @param {Line} line @param {number} [alone] */
 function series(line, alone = 1) {
   const colour = ink(line.ink);
-  const band = { stroke: faint(colour, 0.45), width: 0.6, points: { show: false }, spanGaps: false };
+  const band = { stroke: faint(colour, 0.55), width: 1, points: { show: false }, spanGaps: false };
   return [{ ...band }, { stroke: colour, width: 1.8 * alone, dash: line.dashed ? [6, 4] : undefined, points: { show: false }, spanGaps: false }, { ...band }];
 }
 
@@ -121,7 +121,7 @@ export function draw(chart, place, shown, { width, isLast, sync, hover }) {
     scales: { x: { time: true }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ max) => [0, highest(max ?? 0)] } },
     axes: [timeAxis(isLast), {
       size: AXIS_WIDTH, stroke: ink("--muted"), font: "12px system-ui, sans-serif", space: 28, gap: 6, grid: { stroke: ink("--grid"), width: 1 }, ticks: { show: false },
-      incrs: chart.binary ? BINARY_STEPS : undefined, values: (/** @type {any} */ _, /** @type {number[]} */ splits) => splits.map((split) => split === 0 ? "0" : chart.axis(split)),
+      incrs: chart.binary ? BINARY_STEPS : undefined, values: (/** @type {any} */ plot, /** @type {number[]} */ splits) => splits.map((split) => split === 0 ? "0" : isEmpty(plot) ? "" : chart.axis(split)),
     }],
     series: [{}, ...chart.lines.flatMap((line) => series(line))], bands,
     cursor: { sync: { key: sync.key, setSeries: false }, drag: { x: false, y: false, setScale: false }, y: false, points: { size: 7, show: true } },
@@ -135,6 +135,9 @@ export function draw(chart, place, shown, { width, isLast, sync, hover }) {
     },
   }, columns(chart, shown.data), place);
 }
+
+/** Whether nothing of what a chart shows is known. @param {any} plot */
+const isEmpty = (plot) => plot.data.slice(1).every((/** @type {any[]} */ column) => column.every((value) => value === null));
 
 /** The line at 100 %. @param {any} plot @param {Chart} chart */
 function drawWhole(plot, chart) {

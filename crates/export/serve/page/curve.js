@@ -1,10 +1,12 @@
 // The measured curve with the demand moving on it: latency and throughput against outstanding I/Os.
 import { h, refill, s } from "./dom.js";
-import { bend, logarithmic, linear } from "./scales.js";
+import { bend, freePlace, linear, logarithmic } from "./scales.js";
 import { rate, tick, tickTime, time, times } from "./units.js";
 
 /** So much of the trail is kept. */
 const TRAIL_S = 300;
+/** Height of the words over the frame. */
+const ZONE = 22;
 /** The trail fades in so many steps. */
 const FADES = 8;
 
@@ -21,21 +23,24 @@ const isKnown = (at) => Boolean(at && at.outstanding > 0 && at.iops !== null && 
 class Picture {
   /** @param {"latency_ns" | "iops"} what @param {number} width @param {number} height @param {Answer} answer @param {number} chosen */
   constructor(what, width, height, answer, chosen) {
-    Object.assign(this, { what, width, height, answer, chosen });
     this.what = what;
     this.answer = answer;
     this.curve = answer.curves[chosen];
     this.narrow = width < 480;
+    /** @type {{x: number, y: number} | null} where the label of the demand was put last */
+    this.place = null;
+    /** @type {number[][] | null} */
+    this.covered = null;
     this.frame = this.measure(width, height);
     this.moving = s("g", { class: "moving" });
     const about = what === "iops" ? "I/Os a second" : "Mean latency";
-    this.root = s("svg", { class: "picture", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${about} of ${this.curve.name} against outstanding I/Os, measured, with the demand of now` },
+    this.root = s("svg", { class: this.narrow ? "picture narrow" : "picture", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${about} of ${this.curve.name} against outstanding I/Os, measured, with the demand of now` },
       this.zones(), this.axes(), this.bounds(), this.others(), this.measured(), this.moving);
   }
 
   /** The frame and its scales. @param {number} width @param {number} height @returns {Frame} */
   measure(width, height) {
-    const frame = { left: this.narrow ? 46 : 58, right: width - 14, top: 30, bottom: height - 44 };
+    const frame = { left: this.narrow ? 55 : 58, right: width - 14, top: 28 + ZONE, bottom: height - 44 };
     const points = [...this.answer.curves.flatMap(({ points }) => points), ...this.answer.trail, this.answer.demand].filter(isKnown);
     const ns = points.map(({ outstanding }) => outstanding);
     const x = logarithmic([Math.min(...ns) * 0.9, Math.max(...ns) * 1.1], [frame.left, frame.right], 2);
@@ -43,22 +48,24 @@ class Picture {
     const level = this.answer.service_level_ns ?? 0;
     const y = this.what === "iops"
       ? linear([0, 1.18 * Math.max(...values, this.curve.limit_iops ?? 0)], [frame.bottom, frame.top])
-      : logarithmic([Math.min(...values) * 0.62, Math.max(...values, level <= 10 * Math.max(...values) ? level : 0) * 1.35], [frame.bottom, frame.top], 10);
+      : logarithmic([Math.min(...values) * 0.62, Math.max(...values, level <= 10 * Math.max(...values) ? level : 0) * 1.8], [frame.bottom, frame.top], 10);
     return { ...frame, x: x.at, y: y.at, xs: x.ticks, ys: y.ticks };
   }
 
-  /** Left and right of the knee, in words. */
+  /** Left and right of the knee, in words over the frame. */
   zones() {
     const { left, right, top, bottom, x } = this.frame;
     const knee = this.curve.knee_outstanding;
     if (!knee) return null;
     const at = Math.min(right, Math.max(left, x(knee)));
-    const label = (/** @type {number} */ from, /** @type {number} */ to, /** @type {string[]} */ lines, /** @type {string} */ name) =>
-      to - from < 7 * Math.max(...lines.map(({ length }) => length)) ? null
-        : s("text", { class: `zone ${name}`, x: (from + to) / 2, y: bottom - 12 - 16 * (lines.length - 1), "text-anchor": "middle" }, lines.map((line, at) => s("tspan", { x: (from + to) / 2, dy: at ? 16 : 0 }, line)));
-    const words = this.what === "iops" ? [["more load: more I/Os"], ["more load: no more I/Os"]] : [["room:", "more load costs little time"], ["past the knee:", "more load only waits longer"]];
-    return s("g", {}, s("rect", { class: "zone-fill free", x: left, y: top, width: at - left, height: bottom - top }),
-      s("rect", { class: "zone-fill full", x: at, y: top, width: right - at, height: bottom - top }), label(left, at, words[0], "free"), label(at, right, words[1], "full"));
+    const words = this.what === "iops"
+      ? [["more load gives more I/Os", "more I/Os"], ["more load gives no more", "no more I/Os"]] : [["more load costs little time", "little wait"], ["more load only waits longer", "only longer waits"]];
+    const zone = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ to, /** @type {string[]} */ choice) => {
+      const fitting = choice.find(({ length }) => 6.9 * length < to - from);
+      return s("g", {}, s("rect", { class: `zone-fill ${name}`, x: from, y: top, width: to - from, height: bottom - top }), s("rect", { class: `zone-head ${name}`, x: from, y: top - ZONE, width: to - from, height: ZONE }),
+        fitting ? s("text", { class: `zone ${name}`, x: (from + to) / 2, y: top - 7, "text-anchor": "middle" }, fitting) : null);
+    };
+    return s("g", {}, zone("free", left, at, words[0]), zone("full", at, right, words[1]));
   }
 
   axes() {
@@ -72,7 +79,7 @@ class Picture {
       xs.map((value) => s("line", { class: "axis", x1: x(value), x2: x(value), y1: bottom, y2: bottom + 5 })),
       xs.filter((_, at) => !this.narrow || at % 2 === 0).map((value) => s("text", { class: "tick", x: x(value), y: bottom + 19, "text-anchor": "middle" }, value < 1 ? `1/${1 / value}` : String(value))),
       s("text", { class: "title", x: right, y: bottom + 37, "text-anchor": "end" }, "outstanding I/Os (log scale)"),
-      s("text", { class: "title", x: 4, y: top - 14 }, title));
+      s("text", { class: "title", x: 4, y: top - ZONE - 12 }, title));
   }
 
   /** The knee, the service level, the limit. */
@@ -82,18 +89,19 @@ class Picture {
     const level = this.answer.service_level_ns;
     const parts = [];
     if (knee && x(knee) > left && x(knee) < right) {
-      const end = x(knee) > (left + right) / 2 && this.what === "latency_ns";
-      parts.push(s("line", { class: "knee", x1: x(knee), x2: x(knee), y1: top, y2: bottom }),
-        s("text", { class: "knee-label", x: x(knee) + (end ? -7 : 7), y: top + (this.what === "iops" ? (bottom - top) * 0.55 : 34), "text-anchor": end ? "end" : "start" }, `knee at ${rate(knee)}`));
+      parts.push(s("line", { class: "knee", x1: x(knee), x2: x(knee), y1: top - ZONE, y2: bottom }));
+      const label = `knee at ${rate(knee)}`;
+      const end = x(knee) + 8 + 7.5 * label.length > right;
+      parts.push(s("text", { class: "knee-label fixed", x: x(knee) + (end ? -8 : 8), y: bottom - 10, "text-anchor": end ? "end" : "start" }, label));
     }
     if (this.what === "iops" && limit) {
-      parts.push(s("line", { class: "limit", x1: left, x2: right, y1: y(limit), y2: y(limit) }), s("text", { class: "limit-label", x: left + 6, y: y(limit) - 7 }, `limit: ${rate(limit)} I/Os a second`));
+      parts.push(s("line", { class: "limit", x1: left, x2: right, y1: y(limit), y2: y(limit) }), s("text", { class: "limit-label fixed", x: left + 6, y: y(limit) - 7 }, `limit: ${rate(limit)} I/Os a second`));
     }
     if (this.what === "latency_ns" && level) {
       const isInside = y(level) > top;
       const at = isInside ? y(level) : top;
       parts.push(isInside ? s("line", { class: "level", x1: left, x2: right, y1: at, y2: at }) : null,
-        s("text", { class: "level-label", x: left + 6, y: at + (isInside && at - top > 20 ? -7 : 16) }, `service level: ${time(level)}${isInside ? "" : " (above)"}`));
+        s("text", { class: "level-label fixed", x: left + 6, y: at + (isInside && at - top > 20 ? -7 : 16) }, `service level: ${time(level)}${isInside ? "" : " (above)"}`));
     }
     return s("g", {}, parts);
   }
@@ -106,14 +114,27 @@ class Picture {
 
   /** The curves of other kinds of I/O, faint. */
   others() {
-    return this.answer.curves.filter((curve) => curve !== this.curve && curve.points.length > 1).map((curve) => s("path", { class: "other", d: this.path(curve.points) }, s("title", {}, curve.name)));
+    return this.answer.curves.filter((curve) => curve !== this.curve && curve.points.length > 1).map((curve) => s("g", {}, s("path", { class: "other", d: this.path(curve.points) }), this.name(curve, "other-name")));
+  }
+
+  /** The name of a curve: of the chosen one under its line at the right, of another over its end. @param {Answer["curves"][0]} curve @param {string} look */
+  name(curve, look) {
+    if (this.what === "iops" || curve.points.length < 2 || this.narrow) return null;
+    const { x, y, right, top, bottom } = this.frame;
+    if (look === "other-name") {
+      const last = curve.points[curve.points.length - 1];
+      return s("text", { class: `${look} fixed`, x: Math.min(right - 4, x(last.outstanding) + 6), y: Math.max(top + 16, y(last.latency_ns) - 12), "text-anchor": "end" }, curve.name);
+    }
+    const width = 7.3 * curve.name.length;
+    const at = curve.points.findLast(({ outstanding }) => x(outstanding) + 20 + width < right);
+    return at ? s("text", { class: `${look} fixed`, x: x(at.outstanding) + 16, y: Math.min(bottom - 28, y(at.latency_ns) + 14) }, curve.name) : null;
   }
 
   measured() {
     const { x, y } = this.frame;
     const dots = this.curve.points.map((point) => s("circle", { class: "measured", cx: x(point.outstanding), cy: y(point[this.what]), r: 3.2 },
       s("title", {}, `${rate(point.outstanding)} outstanding: ${rate(point.iops)} I/Os a second, ${time(point.latency_ns)}`)));
-    return s("g", {}, s("path", { class: "curve", d: this.path(this.curve.points) }), dots);
+    return s("g", {}, s("path", { class: "curve", d: this.path(this.curve.points) }), dots, this.name(this.curve, "curve-name"));
   }
 
   /** The demand, its trail and what the curve expects. @param {(Point & {unix_ns: number})[]} trail @param {Point | null} now @param {number | null} expected_ns */
@@ -153,19 +174,34 @@ class Picture {
 
   /** @param {Point} now @param {number} at @param {number} height @param {number | null} expected_ns @param {number | null} limit */
   label(now, at, height, expected_ns, limit) {
-    const { left, right, top, bottom } = this.frame;
     const lines = this.what === "iops"
       ? [`now: ${rate(now.iops)} I/Os a second`, limit && limit > now.iops ? `the limit is ${times(limit / now.iops)} that` : "at the limit"]
       : [`now: ${time(now.latency_ns)} at ${rate(now.outstanding)} outstanding`, expected_ns ? `expected here: ${time(expected_ns)}` : "nothing to compare with"];
-    const width = 7.4 * Math.max(...lines.map(({ length }) => length));
-    // The space above the curve at the left and below it at the right is free; for throughput the other way round.
-    const isRight = at + 16 + width < right && (this.what === "iops" || at < (left + right) / 2);
-    const isLeft = !isRight && at - 16 - width > left;
-    const anchor = isRight ? "start" : isLeft ? "end" : "middle";
-    const text_x = isRight ? at + 18 : isLeft ? at - 18 : Math.min(right - width / 2, Math.max(left + width / 2, at));
-    const isAbove = this.what === "latency_ns" ? !isRight || height > bottom - 70 : false;
-    const text_y = Math.min(bottom - 60, Math.max(top + 54, isAbove ? height - 34 : height + (isRight || isLeft ? 26 : 34)));
-    return s("g", { class: "now-text" }, s("text", { class: "now-label", x: text_x, y: text_y, "text-anchor": anchor }, lines[0]), s("text", { class: "now-note", x: text_x, y: text_y + 18, "text-anchor": anchor }, lines[1]));
+    const size = this.narrow ? 7.9 : 9.1;
+    this.place = freePlace({ x: at, y: height }, size * Math.max(...lines.map(({ length }) => length)), this.frame, this.obstacles(), this.place);
+    const { x, y } = this.place;
+    return s("g", { class: "now-text" }, s("text", { class: "now-label", x, y: y + 15 }, lines[0]), s("text", { class: "now-note", x, y: y + 34 }, lines[1]));
+  }
+
+  /** What a label must not cover: the lines of the curves and the other labels, as points. */
+  obstacles() {
+    if (this.covered) return this.covered;
+    const { x, y } = this.frame;
+    /** @type {number[][]} */
+    const points = [];
+    for (const curve of this.answer.curves) {
+      const corners = curve.points.map((point) => [x(point.outstanding), y(point[this.what])]);
+      const weight = curve === this.curve ? 3 : 0.3;
+      for (let at = 1; at < corners.length; at += 1) {
+        for (let part = 0; part < 1; part += 0.08) points.push([corners[at - 1][0] + part * (corners[at][0] - corners[at - 1][0]), corners[at - 1][1] + part * (corners[at][1] - corners[at - 1][1]), weight]);
+      }
+    }
+    for (const label of /** @type {NodeListOf<SVGGraphicsElement>} */ (this.root.querySelectorAll("text.fixed"))) {
+      const box = label.getBBox();
+      for (let left = box.x; left < box.x + box.width; left += 8) points.push([left, box.y + box.height / 2, 3]);
+    }
+    if (this.root.isConnected) this.covered = points;
+    return points;
   }
 }
 
@@ -224,8 +260,9 @@ export function curvePanel(root, choose) {
       trail = next.trail;
       const newest = next.demand ?? next.trail.at(-1) ?? null;
       now = newest && { unix_ns: 0, ...newest, expected: next.expected_latency_ns };
+      root.parentElement?.classList.toggle("without", !next.curves.length);
       if (next.curves.length) draw();
-      else refill(root, h("p", {}, "No curve was measured."));
+      else refill(root, h("p", {}, "The measurement of this storage has no curve."));
     },
     /** A moment of the stream. @param {any} moment */
     moment(moment) {
@@ -243,6 +280,7 @@ export function curvePanel(root, choose) {
     fail(message) {
       answer = null;
       pictures = [];
+      root.parentElement?.classList.add("without");
       refill(root, message);
     },
   };

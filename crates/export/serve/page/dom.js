@@ -97,5 +97,6 @@ export function refill(element, ...children) {
  */
 export function trouble(problem) {
   const remedy = problem.remedy ? h("p", { class: "remedy" }, h("span", {}, "Try: "), h("code", {}, problem.remedy)) : null;
-  return h("div", { class: "trouble" }, h("p", {}, problem.message ?? problem), remedy);
+  const message = String(problem.message ?? problem);
+  return h("div", { class: "trouble" }, h("p", {}, message[0].toUpperCase() + message.slice(1)), remedy);
 }

@@ -47,6 +47,7 @@ export function filesPanel(root) {
   /** @type {any[]} */
   let rows = [];
   let volume = "";
+  let unknown = "";
   let first = -1;
   let active = 0;
   let waited = 1;
@@ -108,9 +109,10 @@ export function filesPanel(root) {
       /** @type {HTMLElement} */ (row.firstChild).style.height = `${count * ROW}px`;
       return row;
     };
-    const empty = all.length ? "No file has this in its path." : "No file was read or written.";
+    const empty = all.length ? "No file has this in its path." : unknown || "No file was read or written.";
     refill(body, spacer(from), rows.slice(from, to).map((file, at) => row(file, from + at, columns)), spacer(rows.length - to),
-      rows.length ? null : h("tr", {}, h("td", { colspan: columns.length }, empty)));
+      rows.length ? null : h("tr", { class: "empty" }, h("td", { colspan: columns.length }, empty)));
+    view.style.height = `${Math.min(13, Math.max(1, rows.length) + 1) * ROW + 10}px`;
   }
 
   /** @param {any} file @param {number} at @param {Column[]} columns */
@@ -179,9 +181,10 @@ export function filesPanel(root) {
 
   return {
     search,
-    /** Another volume, or its figures of now. @param {string} id */
-    async load(id) {
+    /** Another volume, or its figures of now. @param {any} of */
+    async load({ id, gap }) {
       volume = id;
+      unknown = gap ? `Not known now: ${gap}.` : "";
       try {
         const answer = await get(`files?${byVolume(id)}`);
         if (volume !== id) return;

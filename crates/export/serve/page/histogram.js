@@ -2,7 +2,10 @@
 import { h, s } from "./dom.js";
 import { rate, throughput, tickTime, time } from "./units.js";
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [560, 180, 46, 26];
+const [WIDTH, HEIGHT, LEFT, BOTTOM] = [600, 190, 64, 26];
+
+/** The upper end of a band, short. @param {number} ns */
+const bound = (ns) => tickTime(Number(ns.toPrecision(2)));
 
 /** @param {{upper_ns: number, reads: number, writes: number}[]} bands */
 function bars(bands) {
@@ -10,17 +13,17 @@ function bars(bands) {
   const step = (WIDTH - LEFT - 8) / bands.length;
   const y = (/** @type {number} */ value) => HEIGHT - BOTTOM - value / highest * (HEIGHT - BOTTOM - 26);
   const every = Math.ceil(bands.length / 9);
-  return s("svg", { class: "histogram", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Histogram of latency: ${bands.map(({ upper_ns, reads, writes }) => `up to ${tickTime(upper_ns)} ${reads} reads, ${writes} writes`).join("; ")}` },
+  return s("svg", { class: "histogram", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Histogram of latency: ${bands.map(({ upper_ns, reads, writes }) => `up to ${bound(upper_ns)} ${reads} reads, ${writes} writes`).join("; ")}` },
     s("line", { class: "axis", x1: LEFT, x2: WIDTH - 8, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM }),
     s("text", { class: "tick", x: LEFT - 6, y: y(highest) + 4, "text-anchor": "end" }, rate(highest)),
     s("text", { class: "tick", x: LEFT - 6, y: y(0) + 4, "text-anchor": "end" }, "0"),
     s("text", { class: "title", x: 0, y: 12 }, "I/Os by their latency, up to"),
     bands.map(({ upper_ns, reads, writes }, at) => {
       const left = LEFT + at * step;
-      return s("g", {}, s("title", {}, `up to ${tickTime(upper_ns)}: ${rate(reads)} reads, ${rate(writes)} writes`),
+      return s("g", {}, s("title", {}, `up to ${bound(upper_ns)}: ${rate(reads)} reads, ${rate(writes)} writes`),
         s("rect", { class: "read", x: left + step * 0.1, width: step * 0.38, y: y(reads), height: HEIGHT - BOTTOM - y(reads) }),
         s("rect", { class: "write", x: left + step * 0.52, width: step * 0.38, y: y(writes), height: HEIGHT - BOTTOM - y(writes) }),
-        at % every === 0 ? s("text", { class: "tick", x: left + step / 2, y: HEIGHT - 8, "text-anchor": "middle" }, tickTime(upper_ns)) : null);
+        at % every === 0 ? s("text", { class: "tick", x: left + step / 2, y: HEIGHT - 8, "text-anchor": "middle" }, bound(upper_ns)) : null);
     }));
 }
 

@@ -7,8 +7,8 @@ import { shape, words } from "./verdicts.js";
 
 /** @param {any} incident */
 function range(incident) {
-  const end = incident.ended_unix_ns === null ? "still open" : `to ${moment(incident.ended_unix_ns / 1e9)}`;
-  return `${moment(incident.started_unix_ns / 1e9)} ${end} UTC`;
+  const begin = moment(incident.started_unix_ns / 1e9);
+  return incident.ended_unix_ns === null ? `since ${begin} UTC, still open` : `${begin} to ${moment(incident.ended_unix_ns / 1e9)} UTC`;
 }
 
 /** @param {any} incident */

@@ -33,7 +33,8 @@ class Card {
     this.headroom = figure("headroom");
     this.outstanding = figure("outstanding I/Os");
     this.latency = figure("latency");
-    this.next = h("p", { class: "next" });
+    this.step = h("span");
+    this.next = h("p", { class: "next" }, h("small", {}, "Next step"), this.step);
     this.doubts = h("ul", { class: "doubts" });
     this.hint = h("p", { class: "small hint" });
     this.strip = strip(volume.id);
@@ -56,9 +57,11 @@ class Card {
     const since = volume.since_unix_ns ? `since ${moment(volume.since_unix_ns / 1e9)} UTC (${span(now_s - volume.since_unix_ns / 1e9)})` : null;
     setText(this.where, [volume.engine, volume.device, since].filter(Boolean).join(" · "));
     setText(this.confidence, volume.confidence ? `confidence: ${volume.confidence}` : "");
-    setText(this.sentence, volume.gap ? `Nothing is known now: ${volume.gap}. ${volume.sentence ?? ""}` : volume.sentence);
+    const isSaid = !volume.gap || volume.sentence?.includes(volume.gap);
+    setText(this.sentence, isSaid ? volume.sentence : `Nothing is known now: ${volume.gap}. ${volume.sentence ?? ""}`);
     this.figures(volume);
-    setText(this.next, volume.next_step ? `Next: ${volume.next_step}` : "");
+    setText(this.step, volume.next_step);
+    this.next.hidden = !volume.next_step;
     refill(this.doubts, (volume.doubts ?? []).map((/** @type {string} */ doubt) => h("li", {}, doubt)));
     this.measure(volume, now_s);
   }

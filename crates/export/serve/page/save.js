@@ -112,22 +112,16 @@ export async function savePage(state, volume) {
     const [page, styles, chartStyles, charts, icon, sources, kept] = await Promise.all([text("/"), text("/style.css"), text("/uplot.css"), text("/uplot.js"), text("/favicon.svg"), modules(), answers(state, volume)]);
     const imports = Object.fromEntries([...sources].map(([name, source]) => [`headroom/${name}`, dataUrl("text/javascript", source)]));
     const inert = (/** @type {any} */ value) => JSON.stringify(value).replace(/</g, "\\u003c");
-    const made = new DOMParser().parseFromString(page, "text/html");
-    for (const element of made.querySelectorAll("link, script")) element.remove();
-    for (const image of made.querySelectorAll("img")) image.src = dataUrl("image/svg+xml", icon);
-    const add = (/** @type {string} */ tag, /** @type {string} */ content, /** @type {Record<string, string>} */ attributes = {}) => {
-      const element = made.createElement(tag);
-      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-      element.textContent = content;
-      made.head.append(element);
-    };
-    add("style", chartStyles + styles);
-    add("script", inert({ saved_unix_s: state.now_unix_ns / 1e9, hash: location.hash, answers: kept }), { type: "application/json", id: "saved" });
-    add("script", charts);
-    add("script", inert({ imports }), { type: "importmap" });
-    add("script", 'import "headroom/app.js";', { type: "module" });
+    // As text: a document that is made here would apply this page's content security policy to its inline styles.
+    const body = page.slice(page.indexOf("<body>"), page.indexOf("</body>")).replaceAll("/favicon.svg", dataUrl("image/svg+xml", icon));
+    const whole = [
+      "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">', '<meta name="viewport" content="width=device-width, initial-scale=1">', '<meta name="color-scheme" content="light dark">',
+      "<title>Headroom</title>", `<style>${chartStyles}${styles}</style>`,
+      `<script type="application/json" id="saved">${inert({ saved_unix_s: state.now_unix_ns / 1e9, hash: location.hash, answers: kept })}</script>`,
+      `<script>${charts}</script>`, `<script type="importmap">${inert({ imports })}</script>`, '<script type="module">import "headroom/app.js";</script>', "</head>", body, "</body>", "</html>", "",
+    ].join("\n");
     const name = `headroom-${volume ? fileName(volume) : "host"}-${new Date(state.now_unix_ns / 1e6).toISOString().slice(0, 16).replace(/\D/g, "")}.html`;
-    download(name, "text/html", `<!doctype html>\n${made.documentElement.outerHTML}`);
+    download(name, "text/html", whole);
   } finally {
     setText(button, "Save as a file");
   }

@@ -58,3 +58,32 @@ export function bend(points) {
   }
   return path;
 }
+
+/** Height of two lines of text. */
+const LABEL = 40;
+
+/**
+ * The upper left corner of a label of two lines near a point, where it covers the least; it stays where it was while that is
+ * about as good.
+ * @param {{x: number, y: number}} point
+ * @param {number} width
+ * @param {{left: number, right: number, top: number, bottom: number}} frame
+ * @param {number[][]} obstacles points with a weight
+ * @param {{x: number, y: number, side?: string} | null} before
+ */
+export function freePlace(point, width, frame, obstacles, before) {
+  const inside = (/** @type {number} */ value, /** @type {number} */ low, /** @type {number} */ high) => Math.max(low, Math.min(high, value));
+  const places = [];
+  for (const [side, shift] of /** @type {[string, number][]} */ ([["right", 22], ["middle", -width / 2], ["left", -width - 22]])) {
+    for (const lift of [-20, -58, 18, -86, 44, -116, 74]) {
+      if (side === "middle" && lift === -20) continue;
+      const x = inside(point.x + shift, frame.left + 4, Math.max(frame.left + 4, frame.right - width));
+      const y = inside(point.y + lift, frame.top + 2, frame.bottom - LABEL - 4);
+      const covers = obstacles.reduce((sum, [left, top, weight]) => sum + (left > x - 6 && left < x + width + 4 && top > y - 4 && top < y + LABEL + 2 ? weight : 0), 0);
+      const isOnPoint = point.x > x - 14 && point.x < x + width + 14 && point.y > y - 12 && point.y < y + LABEL + 12;
+      const name = `${side} ${lift}`;
+      places.push({ x, y, side: name, cost: covers + (isOnPoint ? 40 : 0) + Math.abs(lift + 20) / 25 - (before?.side === name ? 2 : 0) });
+    }
+  }
+  return places.reduce((best, place) => place.cost < best.cost ? place : best);
+}
