@@ -152,6 +152,19 @@ async function overTime(browser, host) {
       check("a gap has its reason and no figure", unknown.every((line) => /unknown: the source did not answer/.test(line) && /\| unknown$/.test(line)) ? [] : unknown);
     }
   }
+  await page.evaluate(() => { location.hash = "volume=a1c4"; });
+  await page.waitForTimeout(400);
+  const over = await page.locator("#time-body .u-over").nth(2).boundingBox();
+  await page.mouse.move(over.x + 300, over.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(over.x + 500, over.y + 40, { steps: 4 });
+  await page.mouse.up();
+  const range = () => ["from", "to"].map((key) => Number(new URLSearchParams(new URL(page.url()).hash.slice(1)).get(key)));
+  const [from, to] = range();
+  check("dragging to the right shows what was before", Math.abs(to - from - 900) < 1 && to < Date.now() / 1000 - 100 ? [] : [page.url()]);
+  await page.mouse.wheel(0, -300);
+  await page.waitForTimeout(200);
+  check("the wheel zooms where the charts were clicked", range()[1] - range()[0] < to - from ? [] : [page.url()]);
   check("no error over time", errors);
   await close();
 }
@@ -257,8 +270,8 @@ async function away(browser) {
     console.log(`an agent ${how} is seen after ${Date.now() - begin} ms`);
     check(`an agent ${how} is shown as away, with the reason`, /The agent is away: .* What is shown is of/.test(await text(page, "#gone")) ? [] : [await text(page, "#gone")]);
     await back();
-    await page.waitForFunction(() => !document.body.classList.contains("is-gone") && document.querySelector("#gone").hidden && /^live/.test(document.querySelector("#link").textContent), null, { timeout: 15_000 }).catch(() => {});
-    check(`an agent ${how} is back without a reload`, await page.evaluate(() => !document.body.classList.contains("is-gone") && globalThis.neverReloaded && /^live/.test(document.querySelector("#link").textContent)));
+    const isBack = () => globalThis.neverReloaded && !document.body.classList.contains("is-gone") && document.querySelector("#gone").hidden && /^live/.test(document.querySelector("#link").textContent);
+    check(`an agent ${how} is back without a reload`, await page.waitForFunction(isBack, null, { timeout: 20_000 }).then(() => true, () => false));
   }
   await close();
   await host.stop();

@@ -184,6 +184,9 @@ class Volume {
   }
 
   files(now) {
+    const slot = Math.floor(now / STATE_EVERY);
+    if (this.slot === slot) return this.listed;
+    this.slot = slot;
     const files = [];
     for (let at = 0; at < this.files_count; at += 1) {
       const weight = 6 / (at + 1.5) * (0.6 + 0.8 * noise(this.seed, at, now / STATE_EVERY));
@@ -196,12 +199,13 @@ class Volume {
         reads_per_second: reads, writes_per_second: reads * 0.3,
         read_bytes_per_second: reads * 8192, written_bytes_per_second: reads * 0.3 * 8192,
         read_latency_ns: isIdle ? null : latency_ns, write_latency_ns: isIdle ? null : latency_ns * 0.6,
-        trail: Array.from({ length: 60 }, (_, step) => step > 20 && step < 26 ? null : isIdle ? 0 : weight * 0.3 * (0.5 + noise(this.seed, at, now / STATE_EVERY + step))),
+        trail: Array.from({ length: 60 }, (_, step) => step > 20 && step < 26 ? null : isIdle ? 0 : Number((weight * 0.3 * (0.5 + noise(this.seed, at, now / STATE_EVERY + step))).toPrecision(3))),
         histogram: at % 3 === 2 ? null : [64, 128, 256, 512, 1024, 2048, 4096, 8192].map((us, band) =>
           ({ upper_ns: us * 1000, reads: Math.round(reads * 60 * [5, 30, 42, 15, 5, 2, 0.8, 0.2][band] / 100), writes: Math.round(reads * 20 * [40, 35, 15, 6, 2, 1, 0.7, 0.3][band] / 100) })),
       });
     }
-    return { total_files: files.length, files };
+    this.listed = { total_files: files.length, files };
+    return this.listed;
   }
 
   waits(now) {

@@ -12,12 +12,11 @@ import { saved } from "./api.js";
  * @property {string} search of files
  * @property {string} sort of files: a column, with "-" before it for descending
  * @property {string} file the open one
- * @property {string} device the open device tree's row
  * @property {string} theme "light", "dark" or "" for that of the system
  */
 
 /** @type {State} */
-const DEFAULTS = { volume: "", span: 900, from: 0, to: 0, curve: -1, incident: 0, search: "", sort: "-waited_share", file: "", device: "", theme: "" };
+const DEFAULTS = { volume: "", span: 900, from: 0, to: 0, curve: -1, incident: 0, search: "", sort: "-waited_share", file: "", theme: "" };
 
 /** @type {Set<(state: State, changed: Set<string>) => void>} */
 const listeners = new Set();

@@ -52,13 +52,12 @@ function become(state) {
   const chosen = answer.chosen(state);
   byId("about").hidden = !chosen;
   if (chosen?.id !== volume?.id) choose(chosen);
-  const judged = chosen?.judged_unix_ns !== volume?.judged_unix_ns;
   const isMeasured = chosen?.capability?.measured_unix_ns !== volume?.capability?.measured_unix_ns;
   volume = chosen;
   if (chosen && isMeasured) loadCurve(chosen.id);
   if (isFirst || before.incidents_open !== state.incidents_open) incidents.load();
   if (isFirst || JSON.stringify(before.volumes.map(measured)) !== JSON.stringify(state.volumes.map(measured))) sources.load(state);
-  if (judged || performance.now() - loaded_at > LISTS_MS) lists(false);
+  lists(false);
   if (performance.now() - strips_at > STRIPS_MS || before?.incidents_open !== state.incidents_open) {
     if (strips_at) answer.refresh();
     strips_at = performance.now();
@@ -71,7 +70,7 @@ const measured = (volume) => [volume.id, volume.capability?.measured_unix_ns ?? 
 /** @param {any} chosen */
 function choose(chosen) {
   volume = chosen;
-  live.follow(chosen?.id ?? "");
+  live.follow(chosen?.id ?? "", latest.live);
   if (!chosen) return;
   loadCurve(chosen.id);
   time.follow(chosen.id);
@@ -94,7 +93,8 @@ async function loadCurve(id) {
 
 /** The lists of the volume, where they are in view or were never filled. @param {boolean} anyhow */
 function lists(anyhow) {
-  if (!volume || (!anyhow && performance.now() - loaded_at < LISTS_MS)) return;
+  const age_ms = performance.now() - loaded_at;
+  if (!volume || (!anyhow && age_ms < Math.max(LISTS_MS, files.every_ms()))) return;
   loaded_at = performance.now();
   if (anyhow || inView("files")) files.load(volume);
   if (anyhow || inView("waits") || inView("devices")) below.load(volume);
@@ -180,11 +180,11 @@ async function start() {
   files.changed();
   try {
     become(await get("state"));
-    if (!volume) live.follow("");
+    if (!volume) live.follow("", latest.live);
   } catch (problem) {
     link(/** @type {any} */ (problem).status ? /** @type {Error} */ (problem).message : "it does not answer");
     live.down = true;
-    live.follow("");
+    live.follow("", true);
   }
   if (address.state().incident) setTimeout(() => incidents.changed(true), 300);
 }

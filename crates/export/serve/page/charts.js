@@ -111,7 +111,7 @@ function timeAxis(isLast) {
  * @param {Chart} chart
  * @param {HTMLElement} place
  * @param {{data: any, gaps: any[], marks: any[]}} shown shared by all charts
- * @param {{width: number, isLast: boolean, sync: any, hover: (index: number | null) => void}} how
+ * @param {{width: number, isLast: boolean, sync: any, hover: (unix_s: number | null, nearest?: number | null) => void}} how
  */
 export function draw(chart, place, shown, { width, isLast, sync, hover }) {
   const bands = chart.lines.map((line, at) => ({ series: [3 * at + 1, 3 * at + 3], fill: faint(ink(line.ink), 0.2) }));
@@ -131,7 +131,7 @@ export function draw(chart, place, shown, { width, isLast, sync, hover }) {
         drawWhole(plot, chart);
         drawMarks(plot, shown.marks);
       }],
-      setCursor: [(/** @type {any} */ plot) => hover(plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null)],
+      setCursor: [(/** @type {any} */ plot) => hover(plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null, plot.cursor.idx)],
     },
   }, columns(chart, shown.data), place);
 }

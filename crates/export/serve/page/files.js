@@ -181,6 +181,8 @@ export function filesPanel(root) {
 
   return {
     search,
+    /** Long lists are asked for less often. */
+    every_ms: () => Math.min(60_000, all.length * 70),
     /** Another volume, or its figures of now. @param {any} of */
     async load({ id, gap }) {
       volume = id;

@@ -24,17 +24,20 @@ export class Live {
     this.down = false;
     this.asking = false;
     this.retry = 0;
+    this.changes = true;
+    this.begun = false;
     if (saved) return;
-    document.addEventListener("visibilitychange", () => document.hidden ? this.close() : this.open());
+    document.addEventListener("visibilitychange", () => document.hidden ? this.close() : this.resume());
     addEventListener("pagehide", () => this.close());
-    addEventListener("pageshow", () => this.source ?? this.open());
+    addEventListener("pageshow", (event) => event.persisted && this.resume());
     setInterval(() => this.watch(), 400);
   }
 
-  /** @param {string} volume */
-  follow(volume) {
-    if (saved || (this.volume === volume && this.source)) return;
+  /** @param {string} volume @param {boolean} changes a stored history has no stream */
+  follow(volume, changes) {
+    if (saved || (this.volume === volume && (this.source || !changes))) return;
     this.volume = volume;
+    this.changes = changes;
     this.open();
   }
 
@@ -47,7 +50,9 @@ export class Live {
   open() {
     this.close();
     if (document.hidden) return;
+    this.begun = true;
     this.heard = performance.now();
+    if (!this.changes) return;
     const source = new EventSource(`/api/v1/stream${this.volume ? `?volume=${encodeURIComponent(this.volume)}` : ""}`);
     this.source = source;
     source.onopen = () => this.hear();
@@ -64,6 +69,13 @@ export class Live {
       this.hear();
       this.on.moment(JSON.parse(event.data));
     });
+  }
+
+  /** The tab is seen again: what was missed is asked for. */
+  resume() {
+    if (!this.begun) return;
+    this.open();
+    this.on.again();
   }
 
   hear() {
@@ -83,7 +95,7 @@ export class Live {
 
   /** A connection that stays open says nothing about a process that was stopped or a network that was cut. */
   async watch() {
-    if (!this.source || document.hidden || this.asking || performance.now() - this.heard < SILENCE_MS) return;
+    if (!this.begun || (this.changes && !this.source) || document.hidden || this.asking || performance.now() - this.heard < SILENCE_MS) return;
     this.asking = true;
     try {
       const response = await fetch("/healthz", { signal: AbortSignal.timeout(ANSWER_MS), cache: "no-store" });

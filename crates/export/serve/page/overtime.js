@@ -8,8 +8,8 @@ import { clock, moment as instant } from "./units.js";
 /** @type {any} */
 const uPlot = /** @type {any} */ (globalThis).uPlot;
 
-/** The agent keeps seconds for so long; older figures are a row a minute. */
-const RING_S = 900;
+/** What is longer than the agent's ring of seconds is asked for again after so long, and until then goes on from the stream. */
+const AGAIN_MS = 60_000;
 const POINTS = 900;
 /** A range that is moved is asked for when it rests. */
 const REST_MS = 160;
@@ -25,7 +25,7 @@ export function timePanel(root) {
   let plots = [];
   /** @type {HTMLElement[]} */
   const values = CHARTS.map(() => h("span", { class: "values" }));
-  const readout = h("p", { class: "readout", role: "status" });
+  const readout = h("p", { class: "readout" });
   const spans = h("div", { class: "tabs", role: "group", "aria-label": "range" });
   const marks = h("div", { class: "marks" });
   const places = CHARTS.map((chart, at) => h("div", { class: "chart" }, h("div", { class: "chart-head" }, h("h3", {}, chart.title), legend(chart), values[at]), h("div", { class: "plot" })));
@@ -41,6 +41,9 @@ export function timePanel(root) {
   let timer = 0;
   let serial = 0;
   let asked_at = 0;
+  /** The second that was appended last, and how many seconds are in the last bucket. */
+  let appended = 0;
+  let inside = 1;
 
   const follows = () => address.state().from === 0;
   const range = () => {
@@ -73,6 +76,8 @@ export function timePanel(root) {
       shown.gaps = answer.gaps;
       shown.marks = answer.marks;
       if (follows()) now_s = answer.to_unix_ns / 1e9;
+      appended = Math.floor(answer.to_unix_ns / 1e9);
+      inside = Math.max(1, appended - (answer.times_unix_s.at(-1) ?? appended));
       if (plots.length) update();
       else build();
     } catch (problem) {
@@ -121,20 +126,21 @@ export function timePanel(root) {
     }));
   }
 
-  /** @param {number | null} unix_s where the pointer is */
-  function hover(unix_s) {
+  /** @param {number | null} unix_s where the pointer is @param {number | null} [nearest] the bucket that the charts mark */
+  function hover(unix_s, nearest) {
     if (unix_s === null || !shown.data) {
       cursor = -1;
       return show(null);
     }
-    const times = shown.data.times;
-    cursor = Math.max(0, Math.min(times.length - 1, times.findLastIndex((/** @type {number} */ at) => at <= unix_s)));
+    cursor = nearest ?? 0;
     show(cursor, unix_s);
   }
 
   /** The exact values at an instant, or of the newest one. @param {number | null} index @param {number} [unix_s] */
   function show(index, unix_s) {
     if (!shown.data) return;
+    // The newest moment is not read out each second; what the pointer or a key asks for is.
+    readout.setAttribute("aria-live", index === null ? "off" : "polite");
     const at = index ?? shown.data.times.length - 1;
     const start = shown.data.times[at];
     const second = unix_s ?? start;
@@ -248,32 +254,34 @@ export function timePanel(root) {
       const second = Math.floor(moment.unix_ns / 1e9);
       now_s = Math.max(now_s, second + 1);
       if (!shown.data || !follows()) return;
-      if (step_s > 1 || address.state().span > RING_S) {
-        if (performance.now() - asked_at > Math.max(step_s, 5) * 1000) load();
-        return;
-      }
+      if (step_s > 1 && performance.now() - asked_at > Math.max(step_s * 1000, AGAIN_MS)) load();
       append(second, moment);
       update();
     },
   };
 
-  /** @param {number} second @param {any} moment */
+  /** The newest moment becomes a bucket, or a part of the last one. @param {number} second @param {any} moment */
   function append(second, moment) {
     const { times, series } = shown.data;
-    const last = times.at(-1) ?? second - 1;
-    if (second <= last) return;
-    if (second - last > 5) {
-      load();
-      return;
-    }
-    times.push(second);
-    const drop = times.findIndex((/** @type {number} */ at) => at >= second - address.state().span);
+    const last = times.at(-1) ?? second - step_s;
+    if (second - last > step_s + 5) return void load();
+    const isNew = second >= last + step_s;
+    if (!isNew && (step_s === 1 || second <= appended)) return;
+    const drop = isNew ? Math.max(0, times.findIndex((/** @type {number} */ at) => at >= second - address.state().span)) : 0;
+    inside = isNew ? 1 : inside + 1;
+    appended = second;
+    if (isNew) times.push(last + step_s * Math.floor((second - last) / step_s));
     times.splice(0, drop);
     for (const [key, { min, mean, max }] of Object.entries(series)) {
-      for (const list of [min, mean, max]) {
-        list.push(moment.gap ? null : moment[key] ?? null);
-        list.splice(0, drop);
+      const value = moment.gap ? null : moment[key] ?? null;
+      const at = mean.length - 1;
+      if (isNew) for (const list of [min, mean, max]) list.push(value);
+      else if (value !== null) {
+        min[at] = Math.min(min[at] ?? value, value);
+        max[at] = Math.max(max[at] ?? value, value);
+        mean[at] = mean[at] === null ? value : mean[at] + (value - mean[at]) / inside;
       }
+      for (const list of [min, mean, max]) list.splice(0, drop);
     }
     if (!moment.gap) return;
     const open = shown.gaps.at(-1);
