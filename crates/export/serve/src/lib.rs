@@ -1,27 +1,38 @@
 //! The HTTP server of `record --metrics` and of the agent.
 //!
 //! ```text
-//! GET /metrics ─> Exposition::text(), OpenMetrics or the older format, as the Accept header asks
-//! GET /        ─> a text that names /metrics
+//! routes.rs   GET /metrics        ─> Exposition::text(), OpenMetrics or the older format, as the Accept header asks
+//!             GET /, /app.js ...  ─> files.rs: the page, embedded, with an ETag
+//!             GET /api/v1/...     ─> page::Api, by a thread that may wait
+//!             GET /api/v1/stream  ─> stream.rs: server-sent events, at most STREAMS_MAX
+//!             GET /healthz /readyz
 //! ```
 //!
-//! One thread and [`CONNECTIONS_MAX`] connections, each for one request that is sent and answered within [`PATIENCE`].
-//! When all are in use, a new connection replaces the oldest one of the address with the most connections. The server
-//! reads what was collected and never a source, so that a scrape costs a database nothing.
+//! One thread and [`CONNECTIONS_MAX`] connections, each for one request that is sent and answered within [`PATIENCE`];
+//! [`STREAMS_MAX`] streams beside them, each as long as its client takes what is sent. When all connections are in use, a new
+//! one replaces the oldest one of the address with the most. The server reads what was collected and never a source, so that
+//! neither a scrape nor a page costs a database anything.
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, CONTENT_TYPE};
+mod files;
+mod routes;
+mod stream;
+
+pub use stream::STREAMS_MAX;
+
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use metrics::{Exposition, Format};
+use metrics::Exposition;
+use page::Api;
+use routes::Site;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+use stream::Stalled;
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
@@ -30,7 +41,12 @@ pub const CONNECTIONS_MAX: usize = 32;
 /// The time that a client has to send its request and read the answer: Prometheus' default timeout of a scrape.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Serves in a thread of its own until the program ends. Returns the address that it listens on.
+/// How often it is checked whether the client of a stream still takes something.
+const STALL_CHECK: Duration = Duration::from_secs(1);
+/// Threads that read the history or wait for figures: requests beyond that wait.
+const THREADS_MAX: usize = 8;
+
+/// Serves metrics in a thread of its own until the program ends. Returns the address that it listens on.
 ///
 /// # Errors
 /// Where the address cannot be listened on.
@@ -38,24 +54,41 @@ pub fn metrics<T: Exposition + Send + 'static>(
     address: SocketAddr,
     served: Arc<Mutex<T>>,
 ) -> io::Result<SocketAddr> {
+    serve(address, Site { exposition: served, api: None })
+}
+
+/// The same, and the page with its data.
+///
+/// # Errors
+/// Where the address cannot be listened on.
+pub fn page<T: Exposition + Send + 'static>(
+    address: SocketAddr,
+    served: Arc<Mutex<T>>,
+    api: Arc<Api>,
+) -> io::Result<SocketAddr> {
+    serve(address, Site { exposition: served, api: Some(api) })
+}
+
+fn serve<T: Exposition + Send + 'static>(address: SocketAddr, site: Site<T>) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let bound = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::Builder::new().name("metrics".into()).spawn(move || {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(THREADS_MAX).build()?;
+    std::thread::Builder::new().name("serve".into()).spawn(move || {
         // A listener that fails permanently ends the server, not the program.
-        let _ = runtime.block_on(accept(listener, served));
+        let _ = runtime.block_on(accept(listener, Arc::new(site)));
     })?;
     Ok(bound)
 }
 
-async fn accept<T: Exposition + Send + 'static>(
-    listener: TcpListener,
-    served: Arc<Mutex<T>>,
-) -> io::Result<()> {
+/// Set once a connection is a stream.
+type Stream = Arc<OnceLock<Stalled>>;
+
+async fn accept<T: Exposition + Send + 'static>(listener: TcpListener, site: Arc<Site<T>>) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     // Oldest first.
-    let mut open: Vec<(IpAddr, AbortHandle)> = Vec::new();
+    let mut open: Vec<(IpAddr, AbortHandle, Stream)> = Vec::new();
     loop {
         let (stream, client) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -65,13 +98,15 @@ async fn accept<T: Exposition + Send + 'static>(
                 continue;
             }
         };
-        open.retain(|(_, task)| !task.is_finished());
+        // Streams have a bound of their own.
+        open.retain(|(_, task, stream)| !task.is_finished() && stream.get().is_none());
         if open.len() >= CONNECTIONS_MAX {
-            let addresses: Vec<IpAddr> = open.iter().map(|(address, _)| *address).collect();
+            let addresses: Vec<IpAddr> = open.iter().map(|(address, ..)| *address).collect();
             open.remove(to_close(&addresses)).1.abort();
         }
-        let task = tokio::spawn(tokio::time::timeout(PATIENCE, serve_request(stream, served.clone())));
-        open.push((client.ip(), task.abort_handle()));
+        let is_stream = Stream::default();
+        let task = tokio::spawn(serve_request(stream, site.clone(), is_stream.clone()));
+        open.push((client.ip(), task.abort_handle(), is_stream));
         // A request that has arrived is answered before many further connections are accepted.
         tokio::task::yield_now().await;
     }
@@ -84,44 +119,34 @@ fn to_close(addresses: &[IpAddr]) -> usize {
     (0..addresses.len()).rev().max_by_key(|at| count(&addresses[*at])).unwrap_or(0)
 }
 
-async fn serve_request<T: Exposition>(stream: TcpStream, served: Arc<Mutex<T>>) {
-    let answer = service_fn(move |request| {
-        let answer = answer(&request, &*served);
-        async move { Ok::<_, Infallible>(answer) }
-    });
-    let mut connection = http1::Builder::new();
-    // An idle connection would count towards the limit, and could be closed just before its client uses it again.
-    connection.keep_alive(false);
-    // Errors of a connection are the client's.
-    let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
-}
-
-fn answer(request: &Request<Incoming>, served: &Mutex<impl Exposition>) -> Response<Full<Bytes>> {
-    if request.method() != Method::GET && request.method() != Method::HEAD {
-        return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
-    }
-    match request.uri().path() {
-        "/metrics" => {
-            let accept =
-                request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-            let format = Format::accepted(accept);
-            let text = served.lock().unwrap_or_else(PoisonError::into_inner).text(format);
-            response(StatusCode::OK, format.content_type(), text)
+async fn serve_request<T: Exposition + Send + 'static>(
+    stream: TcpStream,
+    site: Arc<Site<T>>,
+    is_stream: Stream,
+) {
+    let answer = service_fn(|request| {
+        let (site, is_stream) = (site.clone(), is_stream.clone());
+        async move {
+            let response = routes::answer(request, site).await;
+            if let Some(stalled) = response.extensions().get::<Stalled>() {
+                let _ = is_stream.set(stalled.clone());
+            }
+            Ok::<_, Infallible>(response)
         }
-        "/" => plain(StatusCode::OK, "headroom: the metrics are at /metrics\n"),
-        _ => plain(StatusCode::NOT_FOUND, "not here; the metrics are at /metrics\n"),
+    });
+    let mut http = http1::Builder::new();
+    // An idle connection would count towards the limit, and could be closed just before its client uses it again.
+    http.keep_alive(false);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer));
+    // Errors of a connection are the client's.
+    if tokio::time::timeout(PATIENCE, &mut connection).await.is_ok() {
+        return;
     }
-}
-
-fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
-    response(status, "text/plain; charset=utf-8", text.into())
-}
-
-fn response(status: StatusCode, content_type: &'static str, text: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(content_type));
-    response
+    while let Some(stalled) = is_stream.get().filter(|stalled| !stalled.0.load(Relaxed)) {
+        if tokio::time::timeout(STALL_CHECK, &mut connection).await.is_ok() || stalled.0.load(Relaxed) {
+            return;
+        }
+    }
 }
 
 #[cfg(test)]

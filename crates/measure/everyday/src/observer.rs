@@ -2,7 +2,7 @@ use crate::Error;
 use crate::division::divide_moments;
 use crate::log_watch::LogWatch;
 use crate::processors::Processors;
-use crate::volumes::{Scope, Volumes};
+use crate::volumes::{Scope, Volume, Volumes};
 use collect::Source;
 use filestats::{FileInterval, Rules, Snapshot, WaitInterval, intervals, wait_intervals};
 use history::History;
@@ -204,6 +204,21 @@ impl<'a> Observer<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The newest moment of each volume, the given volume first; none before the second sample. Of files that lie on several
+    /// volumes and are counted together, each volume gets its part of this moment.
+    pub fn newest(&mut self) -> Vec<(&Target, Moment)> {
+        let divided = self.volumes.undivided(self.source.undivided_mounts());
+        let newest = |volume: &Volume| volume.moments.last().cloned();
+        let mut moments: Vec<Option<Moment>> = self.volumes.all.iter().map(newest).collect();
+        if divided.len() > 1 && divided.iter().all(|at| moments[*at].is_some()) {
+            let mut parts: Vec<Vec<Moment>> =
+                divided.iter().map(|at| moments[*at].take().into_iter().collect()).collect();
+            divide_moments(&mut parts);
+            divided.iter().zip(parts).for_each(|(at, mut part)| moments[*at] = part.pop());
+        }
+        self.volumes.targets().zip(moments).filter_map(|(target, moment)| Some((target, moment?))).collect()
     }
 
     /// What was observed so far of each volume that the database used, the given volume first. An observer of the whole gives

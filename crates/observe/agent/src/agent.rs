@@ -7,6 +7,7 @@ use filestats::ServiceLevel;
 use history::{Error, History};
 use incidents::{Causes, Clocks, Incident, Judgement, Subject, Tracker};
 use metrics::{AgentState, SourceState, SubjectState};
+use page::Live;
 use record::Supervisor;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -35,6 +36,8 @@ pub struct Agent {
     keeper: Keeper,
     settings: Settings,
     state: Arc<Mutex<AgentState>>,
+    /// What the page shows.
+    live: Arc<Live>,
     supervisor: Supervisor,
     capabilities: Arc<Mutex<Capabilities>>,
     /// By the number of its thread.
@@ -79,7 +82,7 @@ const MINUTE_NS: u64 = 60_000_000_000;
 
 impl Agent {
     /// An agent that keeps what it finds in `history`, and goes on with the incidents that are open there. `capabilities` is the
-    /// same history, opened once more to read. What it knows is in `state`.
+    /// same history, opened once more to read. What it knows is in `state`, and for the page in `live`.
     ///
     /// # Errors
     /// The history cannot be read.
@@ -88,12 +91,14 @@ impl Agent {
         capabilities: History,
         settings: Settings,
         state: Arc<Mutex<AgentState>>,
+        live: Arc<Live>,
     ) -> Result<Agent, Error> {
         let resumed = history.open_incidents()?.into_iter().map(|(_, incident)| incident).collect();
         Ok(Agent {
             keeper: Keeper::new(history),
             settings,
             state,
+            live,
             supervisor: Supervisor::from_environment(),
             capabilities: Arc::new(Mutex::new(Capabilities::new(capabilities))),
             watched: BTreeMap::new(),
@@ -161,6 +166,8 @@ impl Agent {
             tracker.resume(Some(incident), None, clocks());
             self.note(tracker.end(), log);
         }
+        let names: Vec<&str> = there.iter().map(|source| source.identity.as_str()).collect();
+        self.live.keep_only(&names);
         for source in there {
             let known = self.watched.values().any(|one| one.identity == source.identity);
             if !known && self.watched.len() < SOURCES_MAX {
@@ -180,6 +187,7 @@ impl Agent {
             failing: None,
             began: false,
         };
+        self.live.began(&watched.identity);
         self.watched.insert(number, watched);
         let watcher = Watcher {
             number,
@@ -188,6 +196,7 @@ impl Agent {
             window: self.settings.window,
             service_level: self.settings.service_level,
             capabilities: self.capabilities.clone(),
+            live: self.live.clone(),
             to: to.clone(),
             stop,
         };
@@ -200,6 +209,7 @@ impl Agent {
         watched.stop.store(true, Relaxed);
         log(Event::Gone { source: &watched.identity });
         lock(&self.state).sources.remove(&watched.identity);
+        self.live.gone(&watched.identity);
         let of_it = self.subjects.iter().filter(|(_, followed)| followed.watcher == number);
         let of_it: Vec<Subject> = of_it.map(|(subject, _)| subject.clone()).collect();
         for subject in of_it {
@@ -295,6 +305,7 @@ impl Agent {
     /// A source gives nothing.
     fn nothing(&mut self, watcher: u64, at: Clocks, why: String, log: &mut dyn FnMut(Event<'_>)) {
         let Some(watched) = self.watched.get_mut(&watcher) else { return };
+        self.live.failed(&watched.identity, at.unix_ns, &why);
         if watched.failing.as_ref() != Some(&why) {
             log(Event::Nothing { source: &watched.identity, why: &why });
             watched.failing = Some(why);

@@ -7,6 +7,7 @@
 //!                         agent.rs  Tracker::judged() ─> incidents ─┐
 //!                                   changes, a row a minute        ─┴─> keeper.rs ─> History::save_judged()
 //!                                   AgentState                     ───> /metrics
+//!                              page::Live, by the threads: each moment, each judgement ───> the live page
 //! ```
 //!
 //! Main path: [`Agent::run`] until its flag is set. The verdicts are those of `headroom check`: the same observer, the same

@@ -1,12 +1,14 @@
 //! The thread of one source.
 
 use crate::WatchedSource;
-use crate::capabilities::Capabilities;
+use crate::capabilities::{Capabilities, place};
 use crate::judgement::{Question, SubjectJudgement};
+use capability::Capability;
 use collect::FileNames;
 use everyday::{Extent, JudgedVolume, Observer, Scope, judge_volumes};
 use filestats::{Interval, Reason, ServiceLevel};
-use incidents::Clocks;
+use incidents::{Clocks, Subject};
+use page::{Details, Judged, Live};
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -53,6 +55,8 @@ pub struct Watcher {
     pub window: Duration,
     pub service_level: ServiceLevel,
     pub capabilities: Arc<Mutex<Capabilities>>,
+    /// What the page shows.
+    pub live: Arc<Live>,
     pub to: SyncSender<Message>,
     pub stop: Arc<AtomicBool>,
 }
@@ -134,7 +138,10 @@ impl Watcher {
             }
             let began = Instant::now();
             match observer.sample(None) {
-                Ok(()) => (failures, last) = (0, Some(now)),
+                Ok(()) => {
+                    (failures, last) = (0, Some(now));
+                    self.keep_newest(&mut observer);
+                }
                 Err(error) => {
                     observer.forget();
                     failures += 1;
@@ -147,8 +154,9 @@ impl Watcher {
                 }
             }
             longest = longest.max(began.elapsed());
-            if failures == 0 && Instant::now() >= judge_at {
-                judge_at = next_tick(judge_at, self.every);
+            let is_due = Instant::now() >= judge_at;
+            if failures == 0 && (is_due || self.live.is_waited_for(&self.source.identity)) {
+                judge_at = if is_due { next_tick(judge_at, self.every) } else { judge_at };
                 if let Some(over) = self.judge(&mut observer, std::mem::take(&mut longest)) {
                     return over;
                 }
@@ -160,12 +168,26 @@ impl Watcher {
         }
     }
 
+    /// What is known of a volume.
+    fn capability(&self, target: &Target) -> Option<Arc<Capability>> {
+        self.capabilities.lock().unwrap_or_else(PoisonError::into_inner).find(target)
+    }
+
+    fn subject(&self, target: &Target) -> Subject {
+        Subject { mount: place(target), database: self.source.identity.clone() }
+    }
+
+    /// Keeps the newest moment of each volume for the page.
+    fn keep_newest(&self, observer: &mut Observer<'static>) {
+        for (target, moment) in observer.newest() {
+            let capability = self.capability(target);
+            self.live.sampled(&self.subject(target), target.facts(), &moment, capability.as_deref());
+        }
+    }
+
     fn judge(&self, observer: &mut Observer<'static>, took: Duration) -> Option<Over> {
-        let capabilities = &self.capabilities;
-        let known = |target: &Target| {
-            let mut capabilities = capabilities.lock().unwrap_or_else(PoisonError::into_inner);
-            Ok::<_, Infallible>(capabilities.find(target).map(|known| (*known).clone()))
-        };
+        let known =
+            |target: &Target| Ok::<_, Infallible>(self.capability(target).map(|known| (*known).clone()));
         let Ok(volumes) = judge_volumes(observer, &self.service_level, known);
         let restarted = volumes.iter().any(has_restarted);
         let waits = observer.waits();
@@ -175,8 +197,24 @@ impl Watcher {
             service_level: &self.service_level,
             waits: &waits,
         };
-        let volumes: Vec<SubjectJudgement> =
-            volumes.into_iter().map(|volume| SubjectJudgement::new(volume, &question)).collect();
+        let is_looked_at = self.live.is_looked_at(&self.source.identity);
+        let judged = |volume: JudgedVolume| {
+            let details = is_looked_at.then(|| Details::new(&volume.observation, &waits));
+            let (target, verdict) = (volume.target.clone(), volume.verdict.clone());
+            let (caps, at_unix_ns) = (volume.observation.caps.clone(), volume.observation.ended_unix_ns());
+            let judgement = SubjectJudgement::new(volume, &question);
+            let judged = Judged {
+                at_unix_ns,
+                verdict,
+                readings: judgement.readings,
+                capability: judgement.capability.clone(),
+                caps,
+                service_level_ns: self.service_level.read_ns,
+            };
+            self.live.judged(&judgement.subject, target.facts(), judged, details);
+            judgement
+        };
+        let volumes: Vec<SubjectJudgement> = volumes.into_iter().map(judged).collect();
         match self.send(Report::Judged { volumes, took }) {
             Err(AgentEnded) => Some(Over::Stopped),
             // It has other processes now, whose log and neighbours are to be watched.

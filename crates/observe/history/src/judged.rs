@@ -135,6 +135,29 @@ impl History {
         self.rows("read judged minutes", query, values, |row| Ok((exact(row, "minute")?, readings(row)?)))
     }
 
+    /// What was judged, ever.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn subjects(&self) -> Result<Vec<Subject>, Error> {
+        let query = "SELECT mount, database_name FROM subjects ORDER BY mount, database_name";
+        self.rows("list what was judged", query, [], |row| {
+            Ok(Subject { mount: row.get(0)?, database: row.get(1)? })
+        })
+    }
+
+    /// The last minute of which a subject's figures are kept; `None` without any.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn last_judged_minute(&self, subject: &Subject) -> Result<Option<(u64, Readings)>, Error> {
+        let query = "SELECT m.* FROM judged_minutes m JOIN subjects s ON s.id = m.subject \
+             WHERE s.mount = ? AND s.database_name = ? ORDER BY minute DESC LIMIT 1";
+        self.first_row("read a judged minute", query, (&subject.mount, &subject.database), |row| {
+            Ok((exact(row, "minute")?, readings(row)?))
+        })
+    }
+
     /// The changes of a subject's verdict, the oldest first.
     ///
     /// # Errors

@@ -81,6 +81,18 @@ impl History {
         })
     }
 
+    /// The newest capability of each storage, as [`History::latest_capability`] distinguishes it; the newest first.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn newest_capabilities(&self, limit: usize) -> Result<Vec<Capability>, Error> {
+        let query = "SELECT json FROM capabilities WHERE id IN (SELECT max(id) FROM capabilities \
+             GROUP BY mount, device_number, device_name, device_bytes, backing_file, \
+             iif(device_number IS NULL AND mount IS NULL, target, NULL)) \
+             ORDER BY measured_unix_ns DESC, id DESC LIMIT ?";
+        self.rows("list capabilities", query, [limit as i64], |row| row.get(0).map(|Json(one)| one))
+    }
+
     /// Keeps a verdict with its whole report, at the current time.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
 mod config;
+mod listen;
 mod notifications;
 mod sources;
 
@@ -6,9 +7,10 @@ use crate::service_log::log;
 use ::agent::{Agent, Event};
 use config::Config;
 use filestats::ServiceLevel;
+use listen::Listen;
 use metrics::AgentState;
+use page::{About, Api, Live};
 use sources::Sources;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +23,7 @@ use workload_file::values;
 #[command(after_help = "\
 Examples:
   headroom measure /var/lib/postgresql                       once: what the storage can give
-  headroom agent --listen 127.0.0.1:9188                     all databases of this host, until Ctrl-C
+  headroom agent                                             all databases of this host: http://127.0.0.1:9187/
   headroom agent --source postgres:                          this one
   headroom incidents                                         what it found
 
@@ -32,9 +34,12 @@ pub struct AgentArgs {
     /// Whose verdicts; several may be given [default: all databases that headroom discover finds]
     #[arg(long, value_name = "SOURCE", value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
-    /// Answer Prometheus at http://ADDRESS:PORT/metrics
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
+    /// Show the page at http://ADDRESS:PORT/, and metrics at /metrics; none: nowhere [default: 127.0.0.1:9187]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::parse)]
+    listen: Option<Listen>,
+    /// Let everybody ask who reaches the address
+    #[arg(long)]
+    listen_without_authentication: bool,
     /// Between two judgements [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     every: Option<Duration>,
@@ -90,19 +95,16 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let path = kept::open_to_write(history)?.path().to_owned();
     interrupt::install_for_service();
     let state = Arc::new(Mutex::new(AgentState::default()));
-    if let Some(address) = config.listen {
-        let bound = serve::metrics(address, state.clone()).map_err(|error| {
-            Failure::new(format_args!("cannot answer at {address}: {error}"))
-                .with_remedy("another port, or end who listens there")
-        })?;
-        log(6, &format!("metrics at http://{bound}/metrics"));
-    }
+    let live = Arc::new(Live::default());
+    let api = Arc::new(Api::new(live.clone(), about(&config.settings), path.clone(), None));
+    listen::begin(config.listen, state.clone(), api.clone())?;
+    let shared = Shared { state, live, api };
     let began = Instant::now();
     let mut tally = Tally::default();
     loop {
         let left = args.duration.map(|all| all.saturating_sub(began.elapsed()));
         let settings = ::agent::Settings { duration: left, ..config.settings };
-        work(Config { settings, ..config.clone() }, &path, &state, &mut tally)?;
+        work(Config { settings, ..config.clone() }, &path, &shared, &mut tally)?;
         if interrupt::requested() || args.duration.is_some_and(|all| began.elapsed() >= all) {
             break;
         }
@@ -120,6 +122,26 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     Ok(FINE)
 }
 
+/// What is served while the configuration changes.
+struct Shared {
+    state: Arc<Mutex<AgentState>>,
+    live: Arc<Live>,
+    api: Arc<Api>,
+}
+
+/// The agent, as its page names it.
+fn about(settings: &::agent::Settings) -> About {
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    About {
+        host: host::hostname(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started_unix_ns: host::unix_ns(),
+        window_ns: ns(settings.window),
+        every_ns: ns(settings.every),
+        live: true,
+    }
+}
+
 /// Incidents since the agent was started.
 #[derive(Clone, Copy, Default)]
 struct Tally {
@@ -128,21 +150,24 @@ struct Tally {
 }
 
 /// Judges until the time is over, the agent is ended, or its configuration is to be read again.
-fn work(
-    config: Config,
-    path: &Path,
-    state: &Arc<Mutex<AgentState>>,
-    tally: &mut Tally,
-) -> Result<(), Failure> {
+fn work(config: Config, path: &Path, shared: &Shared, tally: &mut Tally) -> Result<(), Failure> {
     let Config { sources, settings, receivers, .. } = config;
     // What is no longer watched must not stay.
     let version = env!("CARGO_PKG_VERSION").into();
+    let Shared { state, live, api } = shared;
     *state.lock().unwrap_or_else(PoisonError::into_inner) = AgentState { version, ..AgentState::default() };
+    let About { window_ns, every_ns, .. } = about(&settings);
+    api.change(window_ns, every_ns);
     let history = kept::open_to_write(Some(path))?;
-    let agent = Agent::new(history, kept::open(Some(path))?, settings, state.clone())?;
+    let agent = Agent::new(history, kept::open(Some(path))?, settings, state.clone(), live.clone())?;
     let notifications = notifications::start(receivers, path)?;
     let mut sources = Sources::new(&sources)?;
-    agent.run(&mut || sources.there(), &stop_flag(), &mut |event| {
+    let mut there = || {
+        let there = sources.there();
+        live.found(sources.databases());
+        there
+    };
+    agent.run(&mut there, &stop_flag(), &mut |event| {
         if let Event::Incident { id, event } = &event {
             notifications.send(*id, event);
             match event {

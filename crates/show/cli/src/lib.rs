@@ -22,6 +22,7 @@ mod layouts;
 mod luns;
 mod matrix;
 mod measure;
+mod page;
 mod progress_line;
 mod record;
 mod run;
@@ -93,6 +94,8 @@ enum Command {
     Agent(agent::AgentArgs),
     /// List and show the incidents that the agent found
     Incidents(incidents::IncidentsArgs),
+    /// Show what an agent kept as a page, from the history
+    Page(page::PageArgs),
     /// Keep the counters of many sources in the history, for weeks
     Record(record::RecordArgs),
     /// Watch files, devices and waits live, or print them interval by interval
@@ -151,6 +154,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(args, &mut out),
         Command::Agent(args) => agent::run(args, history, &mut out),
         Command::Incidents(args) => incidents::run(args, history, &mut out),
+        Command::Page(args) => page::run(args, history, &mut out),
         Command::Record(args) => record::run(args, history, &mut out),
         Command::Watch(args) => watch::run(args, arguments.json, &mut out),
         Command::Trace(args) => trace::run(args, arguments.json, &mut out),

@@ -1,12 +1,12 @@
 //! /etc/headroom/agent.toml: what the arguments say, in a file. Arguments go before it; lists are added up.
 
 use super::AgentArgs;
+use super::listen::{self, Listen};
 use crate::record::others_can_read;
 use filestats::ServiceLevel;
 use notify::Receiver;
 use serde::Deserialize;
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terminal::{Failure, SourceName, text_file};
@@ -20,7 +20,8 @@ pub const DEFAULT_PATH: &str = "/etc/headroom/agent.toml";
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Written {
     sources: Vec<String>,
-    listen: Option<SocketAddr>,
+    listen: Option<String>,
+    listen_without_authentication: bool,
     every: Option<String>,
     window: Option<String>,
     open_after: Option<String>,
@@ -36,7 +37,7 @@ struct Written {
 pub struct Config {
     /// Empty: those that are found on this host.
     pub sources: Vec<SourceName>,
-    pub listen: Option<SocketAddr>,
+    pub listen: Listen,
     pub settings: agent::Settings,
     pub receivers: Vec<Receiver>,
 }
@@ -91,6 +92,11 @@ impl Config {
             },
         };
         check(&settings)?;
+        let listen = match (args.listen, &written.listen) {
+            (None, Some(text)) => listen::parse(text).map_err(|why| wrong("listen", &why))?,
+            (given, _) => given.unwrap_or_default(),
+        };
+        listen::check(listen, args.listen_without_authentication || written.listen_without_authentication)?;
         let mut sources = args.source.clone();
         for text in &written.sources {
             sources.push(collect::parse_source(text).map_err(|why| wrong("source", &why))?);
@@ -109,7 +115,7 @@ impl Config {
             &written.webhook,
             &written.on_incident,
         )?);
-        Ok(Config { sources, listen: args.listen.or(written.listen), settings, receivers })
+        Ok(Config { sources, listen, settings, receivers })
     }
 }
 

@@ -1,5 +1,7 @@
 //! `headroom agent` with real servers on real block devices whose limits change at a known second.
 
+mod page;
+
 use crate::programs::Headroom;
 use crate::truth::engines::{Evicting, Sessions};
 use serde_json::Value;

@@ -1,0 +1,304 @@
+use crate::answer::{Answer, Refused, short};
+use crate::devices::Devices;
+use crate::live::{Live, VolumeNow};
+use crate::query::Query;
+use crate::series::Remembered;
+use crate::{Details, capabilities, curve, incident_list, series, state, verdicts};
+use history::History;
+use incidents::Subject;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use timeline::{POINTS_MAX, Span};
+
+/// Whose page it is.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The host's name.
+    pub host: String,
+    /// Version of Headroom.
+    pub version: String,
+    /// When the agent was started, nanoseconds since 1970.
+    pub started_unix_ns: u64,
+    /// What is judged: the newest moments, so long.
+    pub window_ns: u64,
+    /// Between two judgements.
+    pub every_ns: u64,
+    /// An agent; else a history that nothing is added to.
+    pub live: bool,
+}
+
+/// Answers the page's requests.
+#[derive(Debug)]
+pub struct Api {
+    live: Arc<Live>,
+    about: Mutex<About>,
+    path: PathBuf,
+    history: Mutex<Option<History>>,
+    devices: Mutex<Devices>,
+    /// The last state, by the version that it is of.
+    rendered: Mutex<Option<(u64, Arc<str>)>>,
+    /// The time of a history that nothing is added to.
+    ended_unix_ns: Option<u64>,
+}
+
+/// The default stretch of a chart.
+const SERIES_NS: i128 = 900_000_000_000;
+/// The default stretch of verdicts: a day.
+const VERDICTS_NS: i128 = 86_400_000_000_000;
+/// Points of a chart, where no number is given.
+const POINTS: i128 = 900;
+/// How long a request waits for what is reduced only when someone looks.
+const DETAILS_WITHIN: Duration = Duration::from_secs(3);
+/// The longest stretch of a chart: ten years.
+const SPAN_MAX_NS: u64 = 10 * 365 * 86_400_000_000_000;
+/// A sample that is older than this is not the newest second.
+const FRESH_NS: u64 = 3_000_000_000;
+const NAP: Duration = Duration::from_millis(50);
+const NAMED: &str = "/api/v1/state names the volumes";
+
+impl Api {
+    /// For an agent whose history is at `path`; `ended_unix_ns` is the last time of one that nothing is added to.
+    pub fn new(live: Arc<Live>, about: About, path: PathBuf, ended_unix_ns: Option<u64>) -> Api {
+        Api {
+            live,
+            about: Mutex::new(about),
+            path,
+            history: Mutex::new(None),
+            devices: Mutex::default(),
+            rendered: Mutex::new(None),
+            ended_unix_ns,
+        }
+    }
+
+    /// The agent works with other settings from now on.
+    pub fn change(&self, window_ns: u64, every_ns: u64) {
+        let mut about = lock(&self.about);
+        (about.window_ns, about.every_ns) = (window_ns, every_ns);
+        drop(about);
+        self.live.changed();
+    }
+
+    /// Whether databases were looked for once.
+    pub fn is_ready(&self) -> bool {
+        self.live.known().ready
+    }
+
+    /// Answers a path below `/api/v1/`. It may read the history and wait: not for a thread that others wait for.
+    pub fn answer(&self, path: &str, query: &str) -> Answer {
+        let query = Query(query);
+        let result = match path {
+            "state" => return Answer { status: 200, body: self.state().to_string() },
+            "curve" => self.curve(&query),
+            "series" => self.series(&query),
+            "verdicts" => self.verdicts(&query),
+            "files" => self.details(&query).map(|details| details.files_json(query.text("path").as_deref())),
+            "waits" => self.details(&query).map(|details| details.waits_json()),
+            "devices" => self.devices(&query),
+            "incidents" => self.with_history(incident_list::list),
+            "capabilities" => self.with_history(|history| capabilities::capabilities(history, self.now_ns())),
+            _ => match path.strip_prefix("incidents/") {
+                Some(id) => self.with_history(|history| incident_list::one(history, id)),
+                None => Err(Refused::not_found("there is no such thing", "docs/page.md lists what there is")),
+            },
+        };
+        result.into()
+    }
+
+    /// All databases and volumes in one look, with the time of now.
+    pub fn state(&self) -> String {
+        let mut state = self.state_without_time().to_string();
+        state.insert_str(1, &format!("\"now_unix_ns\":{},", self.now_ns()));
+        state
+    }
+
+    /// The same without the time: it is another one only where something is.
+    fn state_without_time(&self) -> Arc<str> {
+        let version = self.live.version();
+        let mut rendered = lock(&self.rendered);
+        if let Some((_, text)) = rendered.as_ref().filter(|(of, _)| *of == version) {
+            return text.clone();
+        }
+        let open = self.with_history(|history| {
+            Ok(history.map(History::open_incidents).transpose()?.map_or(0, |open| open.len()))
+        });
+        let about = lock(&self.about).clone();
+        let text: Arc<str> = state::state(&self.live.known(), &about, open.unwrap_or(0)).to_string().into();
+        *rendered = Some((version, text.clone()));
+        text
+    }
+
+    /// Grows when the state is another one.
+    pub fn version(&self) -> u64 {
+        self.live.version()
+    }
+
+    /// The newest second of a volume, as a stream sends it; `None` where there is no such volume. Who reads it looks at the volume.
+    pub fn moment(&self, id: &str) -> Option<String> {
+        self.live.look_at(id);
+        let known = self.live.known();
+        let (_, volume) = known.find(id)?;
+        Some(moment(volume, self.now_ns()).to_string())
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.ended_unix_ns.unwrap_or_else(host::unix_ns)
+    }
+
+    fn curve(&self, query: &Query<'_>) -> Result<Value, Refused> {
+        self.with_volume(query, |subject, volume| {
+            let capability = volume.judged.as_ref().and_then(|judged| judged.capability.as_ref());
+            let capability = capability.ok_or_else(|| {
+                let error = format!("it was never measured what {} can give", subject.mount);
+                Refused::not_found(error, state::measure_command(&subject.mount))
+            })?;
+            Ok(curve::curve(volume, capability, self.now_ns()))
+        })
+    }
+
+    fn series(&self, query: &Query<'_>) -> Result<Value, Refused> {
+        let span = self.span(query, SERIES_NS)?;
+        let points = usize::try_from(query.number("points", POINTS)?)
+            .ok()
+            .filter(|points| (1..=POINTS_MAX).contains(points));
+        let points =
+            points.ok_or_else(|| Refused::wrong("points is out of range", format!("1 to {POINTS_MAX}")))?;
+        let now_ns = self.now_ns();
+        let (subject, remembered) = self.with_volume(query, |subject, volume| {
+            let remembered = Remembered {
+                instants: volume.ring.samples().map(|(_, instant)| instant.clone()).collect(),
+                gaps: volume.ring.gaps(now_ns),
+                marks: volume.marks.iter().cloned().collect(),
+                begin_ns: volume.ring.begin_ns().unwrap_or(now_ns),
+            };
+            Ok((subject.clone(), remembered))
+        })?;
+        self.with_history(|history| series::series(&subject, &remembered, history, (span, points)))
+    }
+
+    fn verdicts(&self, query: &Query<'_>) -> Result<Value, Refused> {
+        let span = self.span(query, VERDICTS_NS)?;
+        let now_ns = self.now_ns();
+        let (subject, watched, gaps) = self.with_volume(query, |subject, volume| {
+            let begin = volume.ring.begin_ns();
+            let watched =
+                begin.map(|from_ns| Span { from_ns, to_ns: now_ns }).filter(|_| self.ended_unix_ns.is_none());
+            Ok((subject.clone(), watched, volume.ring.gaps(now_ns)))
+        })?;
+        self.with_history(|history| verdicts::verdicts(&subject, watched.as_slice(), &gaps, history, span))
+    }
+
+    /// The files, waits and users of a volume. They are reduced with the next judgement, which comes before its time when someone
+    /// waits for them.
+    fn details(&self, query: &Query<'_>) -> Result<Arc<Details>, Refused> {
+        let id = self.with_volume(query, |_, volume| Ok(volume.id.clone()))?;
+        let began = Instant::now();
+        loop {
+            let details = self.live.look_at(&id);
+            let is_judged = self.with_volume(query, |_, volume| Ok(volume.ring.failing().is_none()))?;
+            if details.is_some()
+                || !is_judged
+                || self.ended_unix_ns.is_some()
+                || began.elapsed() > DETAILS_WITHIN
+            {
+                return Ok(details.unwrap_or_default());
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    fn devices(&self, query: &Query<'_>) -> Result<Value, Refused> {
+        let details = self.details(query)?;
+        let facts = self.with_volume(query, |_, volume| Ok(volume.facts.clone()))?;
+        let began = Instant::now();
+        let devices = loop {
+            let mut devices = lock(&self.devices);
+            devices.read();
+            if devices.is_known() || self.ended_unix_ns.is_some() || began.elapsed() > DETAILS_WITHIN {
+                break facts.map(|facts| devices.json(&facts)).unwrap_or_default();
+            }
+            drop(devices);
+            std::thread::sleep(NAP);
+        };
+        Ok(json!({ "devices": devices, "users": details.users_json() }))
+    }
+
+    /// `from` and `to`, by default the newest stretch of a length. Negative ones are before now.
+    fn span(&self, query: &Query<'_>, length: i128) -> Result<Span, Refused> {
+        let now = i128::from(self.now_ns());
+        let absolute = |value: i128| if value <= 0 { now + value } else { value };
+        let to = absolute(query.number("to", 0)?);
+        let from = query.number("from", i128::MIN)?;
+        let from = if from == i128::MIN { to - length } else { absolute(from) };
+        let in_range = |ns: i128| {
+            u64::try_from(ns).map_err(|_| Refused::wrong("a time is out of range", "nanoseconds since 1970"))
+        };
+        let span = Span { from_ns: in_range(from)?, to_ns: in_range(to)? };
+        if span.len_ns() == 0 || span.len_ns() > SPAN_MAX_NS {
+            return Err(Refused::wrong(
+                "from is not before to, or more than ten years",
+                "from=-900000000000",
+            ));
+        }
+        Ok(span)
+    }
+
+    /// The history, which is opened with the first request that needs it.
+    fn with_history<T>(
+        &self,
+        read: impl FnOnce(Option<&History>) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        let mut history = lock(&self.history);
+        if history.is_none() {
+            *history = Some(History::open_kept(&self.path)?);
+        }
+        read(history.as_ref())
+    }
+
+    /// What a volume is asked for, while nothing changes.
+    fn with_volume<T>(
+        &self,
+        query: &Query<'_>,
+        read: impl FnOnce(&Subject, &VolumeNow) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        let id = query.text("volume").ok_or_else(|| Refused::wrong("which volume is not said", NAMED))?;
+        let known = self.live.known();
+        match known.find(&id) {
+            Some((subject, volume)) => read(subject, volume),
+            None => Err(Refused::not_found(format!("there is no volume {id}"), NAMED)),
+        }
+    }
+}
+
+/// The newest second, or why nothing is known of it.
+fn moment(volume: &VolumeNow, now_ns: u64) -> Value {
+    let newest = volume.ring.samples().next_back();
+    let fresh = newest.filter(|(span, _)| now_ns.saturating_sub(span.to_ns) <= FRESH_NS);
+    let late = || match newest {
+        Some((span, _)) => format!("no sample for {} s", now_ns.saturating_sub(span.to_ns) / 1_000_000_000),
+        None => "no sample yet".to_owned(),
+    };
+    let gap = match (volume.ring.failing(), fresh) {
+        (Some(why), _) => Some(why.to_owned()),
+        (None, None) => Some(late()),
+        (None, Some(_)) => None,
+    };
+    let known = fresh.filter(|_| gap.is_none());
+    let mut moment = json!({ "unix_ns": known.map_or(now_ns, |(span, _)| span.to_ns), "gap": gap });
+    for (name, figure) in timeline::Reading::FIGURES {
+        moment[name] = json!(short(known.and_then(|(_, instant)| figure(&instant.sample.reading))));
+    }
+    let place = known.and_then(|(_, instant)| instant.place.as_ref());
+    moment["place"] = json!(place.map(|place| json!({
+        "outstanding": short(Some(place.outstanding)),
+        "iops": short(Some(place.iops)),
+        "latency_ns": short(Some(place.latency_ns)),
+        "expected_latency_ns": short(Some(place.expected_ns)),
+    })));
+    moment
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,37 @@
+//! What the agent knows now, kept for the live page, and the page's JSON API (docs/page.md).
+//!
+//! ```text
+//! the thread of a source ── each second ─────> Live::sampled()   a ring of 15 minutes for each database and volume
+//!                        ── each judgement ──> Live::judged()    the last verdict; files, waits and users where asked for
+//! the agent ── began, failed, gone ──────────> Live
+//!
+//! Api::answer("/api/v1/series", "volume=...")   Live + the history ─> JSON
+//! Api::state(), Api::moment()                   what a stream of events sends
+//! ```
+//!
+//! Files, waits and users are reduced only while someone looks at them ([`Live::is_looked_at`]), and nothing else than the ring is
+//! computed for a page that no one has open. What is older than the ring comes from the history: a row a minute, read by the
+//! thread that answers and never by one that judges.
+//!
+//! It asks no source and writes nothing. An unknown figure is `null`, never 0.
+
+mod answer;
+mod api;
+mod capabilities;
+mod curve;
+mod details;
+mod devices;
+mod from_history;
+mod incident_list;
+mod instant;
+mod live;
+mod query;
+mod series;
+mod state;
+mod verdicts;
+
+pub use answer::Answer;
+pub use api::{About, Api};
+pub use details::Details;
+pub use instant::Instant;
+pub use live::{Database, Judged, Live};

@@ -1,0 +1,137 @@
+//! `/api/v1/series`: figures over time, the newest from memory and what is older from the history.
+
+use crate::Instant;
+use crate::answer::{Refused, short};
+use crate::live::{Mark, MarkKind};
+use history::History;
+use incidents::{Readings, Subject};
+use serde_json::{Map, Value, json};
+use timeline::{Gap, Grid, Reading, Sample, Span, joined};
+
+/// What memory has of a volume.
+pub(crate) struct Remembered {
+    pub instants: Vec<Instant>,
+    pub gaps: Vec<Gap>,
+    pub marks: Vec<Mark>,
+    /// What is older is the history's.
+    pub begin_ns: u64,
+}
+
+const MINUTE_NS: u64 = 60_000_000_000;
+/// Minutes further apart than this were not watched. An agent that is started again keeps its first row at the end of a minute.
+pub(crate) const APART_MAX_NS: u64 = 2 * MINUTE_NS;
+/// Incidents that are drawn, the newest.
+const INCIDENTS_MAX: usize = 1_000;
+
+/// The document.
+pub(crate) fn series(
+    subject: &Subject,
+    remembered: &Remembered,
+    history: Option<&History>,
+    (span, points): (Span, usize),
+) -> Result<Value, Refused> {
+    let grid = Grid::new(span, points);
+    let old = Span { from_ns: grid.from_ns, to_ns: remembered.begin_ns.min(grid.span().to_ns) };
+    let minutes = match history.filter(|_| old.len_ns() > 0) {
+        Some(history) => minutes(history, subject, old)?,
+        None => Vec::new(),
+    };
+    let newest: Vec<Sample> = remembered.instants.iter().map(|instant| instant.sample).collect();
+    let figures = Reading::FIGURES.iter().map(|(name, figure)| {
+        let envelope = grid.envelope(minutes.iter().chain(&newest), |sample| figure(&sample.reading));
+        let column = |values: &[Option<f64>]| values.iter().map(|value| short(*value)).collect::<Vec<_>>();
+        let columns = json!({
+            "min": column(&envelope.min), "mean": column(&envelope.mean), "max": column(&envelope.max),
+        });
+        ((*name).to_owned(), columns)
+    });
+    let series: Map<String, Value> = figures.collect();
+    Ok(json!({
+        "from_unix_ns": grid.from_ns,
+        "to_unix_ns": grid.span().to_ns,
+        "step_ns": grid.step_ns,
+        "times_unix_s": grid.starts_ns().map(|ns| ns as f64 / 1e9).collect::<Vec<f64>>(),
+        "series": series,
+        "gaps": gaps(&minutes, remembered, old, span).iter().map(gap_json).collect::<Vec<_>>(),
+        "marks": marks(subject, remembered, history, grid.span())?,
+    }))
+}
+
+/// A sample for each minute that the history keeps.
+fn minutes(history: &History, subject: &Subject, span: Span) -> Result<Vec<Sample>, Refused> {
+    let rows = history.judged_minutes(subject, span.from_ns / MINUTE_NS, span.to_ns.div_ceil(MINUTE_NS))?;
+    let sample = |(minute, readings): (u64, Readings)| {
+        let to_ns = minute.saturating_mul(MINUTE_NS);
+        let all = Span { from_ns: to_ns.saturating_sub(MINUTE_NS), to_ns };
+        let reading = Reading {
+            utilisation: readings.utilisation,
+            outstanding: readings.outstanding,
+            latency_ns: readings.latency_ns,
+            expected_latency_ns: readings.expected_ns,
+            ..Reading::default()
+        };
+        // The newest seconds are those of memory, exactly.
+        Some(Sample { span: all.within(Span { from_ns: 0, to_ns: span.to_ns })?, reading })
+    };
+    Ok(rows.into_iter().filter_map(sample).collect())
+}
+
+/// Where nothing is known, and why.
+fn gaps(minutes: &[Sample], remembered: &Remembered, old: Span, span: Span) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    let mut at = old.from_ns;
+    let watched = joined(minutes.iter().map(|minute| minute.span).collect(), APART_MAX_NS);
+    let reason = "nothing was kept: no agent ran, or its source gave nothing";
+    let ends = watched.iter().copied().chain([Span { from_ns: old.to_ns, to_ns: old.to_ns }]);
+    for part in ends {
+        let hole = Span { from_ns: at, to_ns: part.from_ns };
+        let is_end = part.from_ns == part.to_ns;
+        // The first seconds of memory may belong to a minute without a row.
+        if hole.len_ns() > if is_end { APART_MAX_NS } else { 0 } {
+            gaps.push(Gap { span: hole, reason: reason.to_owned() });
+        }
+        at = at.max(part.to_ns);
+    }
+    gaps.extend(remembered.gaps.iter().cloned());
+    gaps.retain_mut(|gap| gap.span.within(span).map(|part| gap.span = part).is_some());
+    gaps
+}
+
+fn gap_json(gap: &Gap) -> Value {
+    json!({ "from_unix_ns": gap.span.from_ns, "to_unix_ns": gap.span.to_ns, "reason": gap.reason })
+}
+
+fn marks(
+    subject: &Subject,
+    remembered: &Remembered,
+    history: Option<&History>,
+    span: Span,
+) -> Result<Vec<Value>, Refused> {
+    let is_within = |at: u64| span.from_ns <= at && at < span.to_ns;
+    let kept = remembered.marks.iter().filter(|mark| is_within(mark.at_unix_ns));
+    let mut marks: Vec<(u64, Value)> = kept.map(|mark| (mark.at_unix_ns, mark_json(mark))).collect();
+    let incidents = match history {
+        Some(history) => history.incidents(INCIDENTS_MAX)?,
+        None => Vec::new(),
+    };
+    for (id, incident) in incidents {
+        let is_of_it = incident.subject == *subject
+            || incident.subject.mount == subject.mount && incident.also.contains(&subject.database);
+        if is_of_it && is_within(incident.started_unix_ns) {
+            let at = incident.started_unix_ns;
+            let text =
+                incident.worst().map_or_else(|| incident.verdict.to_string(), |worst| worst.summary.clone());
+            marks.push((at, json!({ "unix_ns": at, "kind": "incident", "text": text, "incident": id })));
+        }
+    }
+    marks.sort_by_key(|(at, _)| *at);
+    Ok(marks.into_iter().map(|(_, mark)| mark).collect())
+}
+
+fn mark_json(mark: &Mark) -> Value {
+    let kind = match mark.kind {
+        MarkKind::Cap => "cap",
+        MarkKind::Restart => "restart",
+    };
+    json!({ "unix_ns": mark.at_unix_ns, "kind": kind, "text": mark.text, "incident": null })
+}

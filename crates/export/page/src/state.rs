@@ -1,0 +1,171 @@
+//! `/api/v1/state`: each database on each volume, in one look.
+
+use crate::api::About;
+use crate::live::{Database, Known, SourceNow, VolumeNow};
+use incidents::Subject;
+use serde_json::{Value, json};
+use verdict::VerdictKind;
+
+/// The mean rates of the window, which the page shows beside the verdict.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rates {
+    reads: Option<f64>,
+    writes: Option<f64>,
+    read_bytes: Option<f64>,
+    written_bytes: Option<f64>,
+    latency_ns: Option<f64>,
+}
+
+/// All but the time, which is another one in each answer.
+pub(crate) fn state(known: &Known, about: &About, incidents_open: usize) -> Value {
+    let volumes: Vec<Value> =
+        known.volumes.iter().map(|(subject, volume)| one(known, about, subject, volume)).collect();
+    json!({
+        "host": about.host,
+        "version": about.version,
+        "started_unix_ns": about.started_unix_ns,
+        "window_ns": about.window_ns,
+        "every_ns": about.every_ns,
+        "live": about.live,
+        "volumes": volumes,
+        "databases": databases(known),
+        "incidents_open": incidents_open,
+    })
+}
+
+fn one(known: &Known, about: &About, subject: &Subject, volume: &VolumeNow) -> Value {
+    let source = known.sources.get(&subject.database);
+    let gap = gap(source, volume);
+    // While nothing is known now, old figures must not be taken for the present.
+    let judged = volume.judged.as_ref().filter(|_| gap.is_none());
+    let verdict = judged.map(|judged| &judged.verdict);
+    let rates = if gap.is_none() { rates(volume, about.window_ns) } else { Rates::default() };
+    let readings = judged.map(|judged| judged.readings).unwrap_or_default();
+    let capability = volume.judged.as_ref().and_then(|judged| judged.capability.as_ref());
+    let device = volume.facts.as_ref().and_then(|facts| facts.devices.first());
+    let (sentence, next_step) = sentence(subject, volume, gap.as_deref());
+    json!({
+        "id": volume.id,
+        "database": subject.database,
+        "source": subject.database,
+        "engine": engine(known, &subject.database),
+        "mount": subject.mount,
+        "device": device.map(|device| &device.name),
+        "verdict": verdict.map_or(VerdictKind::CannotSay, |verdict| verdict.verdict),
+        "sentence": sentence,
+        "next_step": next_step,
+        "confidence": verdict.map(|verdict| verdict.confidence),
+        "doubts": verdict.map_or(&[][..], |verdict| &verdict.doubts),
+        "since_unix_ns": if gap.is_none() { volume.since_unix_ns } else { volume.ring.failing_since_ns() },
+        "judged_unix_ns": volume.judged.as_ref().map(|judged| judged.at_unix_ns),
+        "gap": gap,
+        "utilisation": readings.utilisation,
+        "headroom": verdict.and_then(|verdict| verdict.headroom),
+        "headroom_low": verdict.and_then(|verdict| verdict.headroom_low),
+        "headroom_high": verdict.and_then(|verdict| verdict.headroom_high),
+        "headroom_reason": verdict.and_then(|verdict| verdict.headroom_reason.as_deref()),
+        "binding": verdict.and_then(|verdict| verdict.binding).map(|binding| format!("{binding} run out first")),
+        "outstanding": readings.outstanding,
+        "reads_per_second": rates.reads,
+        "writes_per_second": rates.writes,
+        "read_bytes_per_second": rates.read_bytes,
+        "written_bytes_per_second": rates.written_bytes,
+        "latency_ns": readings.latency_ns.or(rates.latency_ns),
+        "expected_latency_ns": readings.expected_ns,
+        "service_level_ns": volume.judged.as_ref().map(|judged| judged.service_level_ns),
+        "capability": capability.map(|capability| json!({
+            "measured_unix_ns": capability.measured_unix_ns,
+            "directory": capability.target.path,
+        })),
+        "measure_command": measure_command(&subject.mount),
+    })
+}
+
+/// The command that measures what lies at a mount point, for a shell.
+pub(crate) fn measure_command(mount: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%".contains(character);
+    if !mount.is_empty() && mount.chars().all(is_plain) && !mount.starts_with('-') {
+        return format!("headroom measure {mount}");
+    }
+    format!("headroom measure -- '{}'", mount.replace('\'', r"'\''"))
+}
+
+fn gap(source: Option<&SourceNow>, volume: &VolumeNow) -> Option<String> {
+    let failing = source.and_then(|source| source.failing.as_deref()).or(volume.ring.failing());
+    failing.map(str::to_owned)
+}
+
+fn sentence(subject: &Subject, volume: &VolumeNow, gap: Option<&str>) -> (String, String) {
+    match (gap, &volume.judged) {
+        (Some(gap), _) => (
+            format!("nothing is known of {} now: {gap}", subject.database),
+            "the agent tries again every 30 s at most; headroom doctor says what the source needs".to_owned(),
+        ),
+        (None, Some(judged)) => (judged.verdict.summary.clone(), judged.verdict.next_step.clone()),
+        (None, None) => {
+            ("the first judgement comes within seconds".to_owned(), "wait for the first judgement".to_owned())
+        }
+    }
+}
+
+/// Means over the newest window of the ring.
+fn rates(volume: &VolumeNow, window_ns: u64) -> Rates {
+    let newest = volume.ring.samples().next_back().map_or(0, |(span, _)| span.to_ns);
+    let window = volume.ring.samples().rev().take_while(|(span, _)| newest - span.to_ns < window_ns);
+    let mut ns = 0.0;
+    let (mut sums, mut waited, mut ios) = ([0.0; 4], 0.0, 0.0);
+    for (span, instant) in window {
+        let length = span.len_ns() as f64;
+        let reading = &instant.sample.reading;
+        let values = [
+            instant.reads_per_second,
+            instant.writes_per_second,
+            reading.read_bytes_per_second,
+            reading.written_bytes_per_second,
+        ];
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value.unwrap_or(0.0) * length);
+        if let Some((latency_ns, iops)) = reading.latency_ns.zip(reading.iops) {
+            waited += latency_ns * iops * length;
+            ios += iops * length;
+        }
+        ns += length;
+    }
+    let mean = |sum: f64| (ns > 0.0).then(|| sum / ns);
+    let [reads, writes, read_bytes, written_bytes] = sums.map(mean);
+    Rates { reads, writes, read_bytes, written_bytes, latency_ns: (ios > 0.0).then(|| waited / ios) }
+}
+
+/// What was found says which engine it is; else the word before the colon of the source does.
+fn engine(known: &Known, source: &str) -> String {
+    let found = known.databases.iter().find(|database| database.source.as_deref() == Some(source));
+    let by_name = || source.split_once(':').map_or(source, |(engine, _)| engine).to_owned();
+    found.map_or_else(by_name, |database| database.engine.clone())
+}
+
+fn databases(known: &Known) -> Vec<Value> {
+    let one = |database: &Database| {
+        let watched = database.source.as_ref().and_then(|source| known.sources.get(source));
+        let failing = watched.and_then(|watched| watched.failing.clone());
+        let lacks: Vec<&String> = failing.iter().chain(&database.lacks).collect();
+        json!({
+            "name": database.name,
+            "engine": database.engine,
+            "pid": database.pid,
+            "source": database.source,
+            "watched": watched.is_some(),
+            "lacks": lacks,
+        })
+    };
+    known.databases.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_point_is_quoted_where_a_shell_would_read_it_otherwise() {
+        assert_eq!(measure_command("/var/lib/postgresql"), "headroom measure /var/lib/postgresql");
+        assert_eq!(measure_command("/data/it's $x"), r"headroom measure -- '/data/it'\''s $x'");
+    }
+}

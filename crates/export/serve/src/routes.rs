@@ -1,0 +1,112 @@
+//! What is answered at which path.
+
+use crate::files::{self, File};
+use crate::stream::{self, Events};
+use http_body_util::{Either, Full};
+use hyper::body::Bytes;
+use hyper::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue,
+    IF_NONE_MATCH, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use metrics::{Exposition, Format};
+use page::Api;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is served.
+pub(crate) struct Site<T> {
+    /// `/metrics`.
+    pub exposition: Arc<Mutex<T>>,
+    /// The page and its data; `None` where there is no page.
+    pub api: Option<Arc<Api>>,
+}
+
+/// The body of an answer.
+pub(crate) type Sent = Either<Full<Bytes>, Events>;
+
+/// On all answers: a page loads and runs only what this server sends, and asks whether it is still the newest.
+const HEADERS: [(HeaderName, &str); 3] = [
+    (CONTENT_SECURITY_POLICY, "default-src 'self'"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (CACHE_CONTROL, "no-cache"),
+];
+const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// The answer to a request.
+pub(crate) async fn answer<B, T: Exposition>(request: Request<B>, site: Arc<Site<T>>) -> Response<Sent> {
+    let mut response = if request.method() == Method::GET || request.method() == Method::HEAD {
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+        at(path, query, request.headers(), &site).await
+    } else {
+        sent(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET\n")
+    };
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn at<T: Exposition>(path: &str, query: &str, headers: &HeaderMap, site: &Site<T>) -> Response<Sent> {
+    match (path, &site.api) {
+        ("/metrics", _) => exposition(&site.exposition, headers),
+        ("/healthz", _) => sent(StatusCode::OK, TEXT, "ok\n"),
+        ("/readyz", Some(api)) if !api.is_ready() => {
+            sent(StatusCode::SERVICE_UNAVAILABLE, TEXT, "databases are being looked for\n")
+        }
+        ("/readyz", _) => sent(StatusCode::OK, TEXT, "ok\n"),
+        ("/api/v1/stream", Some(api)) => stream::events(api.clone(), query.to_owned()),
+        (path, Some(api)) if path.starts_with("/api/v1/") => data(api.clone(), path, query).await,
+        (path, Some(_)) => match files::at(path) {
+            Some(file) => embedded(file, headers),
+            None => {
+                sent(StatusCode::NOT_FOUND, TEXT, "not here; the page is at /, the metrics at /metrics\n")
+            }
+        },
+        ("/", None) => sent(StatusCode::OK, TEXT, "headroom: the metrics are at /metrics\n"),
+        (_, None) => sent(StatusCode::NOT_FOUND, TEXT, "not here; the metrics are at /metrics\n"),
+    }
+}
+
+fn exposition(served: &Mutex<impl Exposition>, headers: &HeaderMap) -> Response<Sent> {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let format = Format::accepted(accept);
+    let text = served.lock().unwrap_or_else(PoisonError::into_inner).text(format);
+    sent(StatusCode::OK, format.content_type(), text)
+}
+
+/// Reads the history and may wait, so that it is done by another thread than the one that serves.
+async fn data(api: Arc<Api>, path: &str, query: &str) -> Response<Sent> {
+    let path = path.trim_start_matches("/api/v1/").to_owned();
+    let query = query.to_owned();
+    let answered = tokio::task::spawn_blocking(move || api.answer(&path, &query)).await;
+    match answered {
+        Ok(answer) => {
+            let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            sent(status, JSON, answer.body)
+        }
+        Err(_) => {
+            let text =
+                "{\"error\":\"a fault of Headroom\",\"try\":\"the log of the agent has the backtrace\"}";
+            sent(StatusCode::INTERNAL_SERVER_ERROR, JSON, text)
+        }
+    }
+}
+
+fn embedded(file: &'static File, headers: &HeaderMap) -> Response<Sent> {
+    let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_known = known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == file.etag);
+    let mut response = match is_known {
+        true => sent(StatusCode::NOT_MODIFIED, file.content_type, Bytes::new()),
+        false => sent(StatusCode::OK, file.content_type, Bytes::from_static(file.bytes)),
+    };
+    response.headers_mut().insert(ETAG, HeaderValue::from_static(file.etag));
+    response
+}
+
+fn sent(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response<Sent> {
+    let mut response = Response::new(Either::Left(Full::new(body.into())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

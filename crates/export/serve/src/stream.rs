@@ -1,0 +1,159 @@
+//! Server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): what changes, as it changes.
+//!
+//! ```text
+//! retry: 2000
+//!
+//! event: state            when it is another one, as /api/v1/state
+//! data: {...}
+//!
+//! event: moment           each second of the volume that is asked for
+//! data: {...}
+//!
+//! :                       where nothing changed for 10 s
+//! ```
+//!
+//! Each stream is a task that ends when its client does. It makes the next event only when the last one was taken, so that a
+//! slow client gets fewer of them and keeps nothing waiting.
+
+use crate::PATIENCE;
+use crate::routes::Sent;
+use http_body_util::{Either, Full};
+use hyper::body::{Body, Bytes, Frame};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+use page::Api;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// The most streams: each open tab has one.
+pub const STREAMS_MAX: usize = 64;
+/// Events that wait for a client.
+const WAITING_MAX: usize = 2;
+/// Between two events of a kind.
+const TICK: Duration = Duration::from_secs(1);
+/// A comment is sent where nothing was for so long: a client and what lies between see that the stream lives.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// A large state is sent less often, so that a stream needs no more than this.
+const STATE_BYTES_PER_SECOND: usize = 10_000;
+/// When a browser connects again.
+const RETRY: &str = "retry: 2000\n\n";
+
+/// Streams that are open.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Marks the answer that is a stream, and says when its client takes nothing any more.
+#[derive(Clone, Default)]
+pub(crate) struct Stalled(pub Arc<AtomicBool>);
+
+/// The body of a stream.
+pub(crate) struct Events {
+    events: Receiver<Bytes>,
+    _place: Place,
+}
+
+/// One of the places; free again when it is dropped.
+struct Place;
+
+impl Place {
+    fn take() -> Option<Place> {
+        let more = |open: usize| (open < STREAMS_MAX).then_some(open + 1);
+        OPEN.fetch_update(Relaxed, Relaxed, more).is_ok().then_some(Place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.events.poll_recv(context).map(|event| event.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+/// Begins a stream, with the moments of the volume that the query names.
+pub(crate) fn events(api: Arc<Api>, query: String) -> Response<Sent> {
+    let Some(place) = Place::take() else {
+        let text = format!("{STREAMS_MAX} streams are open already\n");
+        let mut response = Response::new(Either::Left(Full::new(Bytes::from(text))));
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        return response;
+    };
+    let (to, events) = channel(WAITING_MAX);
+    let stalled = Stalled::default();
+    tokio::spawn(send(api, query, to, stalled.clone()));
+    let mut response = Response::new(Either::Right(Events { events, _place: place }));
+    response.extensions_mut().insert(stalled);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+}
+
+/// Sends until the client is gone, or takes nothing any more.
+async fn send(api: Arc<Api>, query: String, to: Sender<Bytes>, stalled: Stalled) {
+    let volume = query.split('&').find_map(|pair| pair.strip_prefix("volume=")).map(str::to_owned);
+    if to.send(Bytes::from_static(RETRY.as_bytes())).await.is_err() {
+        return;
+    }
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut sent_version, mut state_at) = (None, Instant::now());
+    let mut sent_at = Instant::now();
+    loop {
+        ticks.tick().await;
+        // One read of the version before the state: a change in between is sent with the next tick.
+        let version = api.version();
+        let mut events = String::new();
+        if sent_version != Some(version) && Instant::now() >= state_at {
+            let Some(state) = blocking(&api, Api::state).await else { return };
+            let pause = Duration::from_secs_f64(state.len() as f64 / STATE_BYTES_PER_SECOND as f64);
+            (sent_version, state_at) = (Some(version), Instant::now() + pause);
+            events += &event("state", &state);
+        }
+        if let Some(moment) = volume.as_ref().and_then(|volume| api.moment(volume)) {
+            events += &event("moment", &moment);
+        }
+        if events.is_empty() && sent_at.elapsed() >= SILENCE_MAX {
+            events += ":\n\n";
+        }
+        if events.is_empty() {
+            if to.is_closed() {
+                return;
+            }
+            continue;
+        }
+        sent_at = Instant::now();
+        match tokio::time::timeout(PATIENCE, to.send(Bytes::from(events))).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return,
+            Err(_) => return stalled.0.store(true, Relaxed),
+        }
+    }
+}
+
+/// Something that may read the history; `None` where it panicked.
+async fn blocking<R: Send + 'static>(
+    api: &Arc<Api>,
+    read: impl FnOnce(&Api) -> R + Send + 'static,
+) -> Option<R> {
+    let api = api.clone();
+    tokio::task::spawn_blocking(move || read(&api)).await.ok()
+}
+
+fn event(name: &str, data: &str) -> String {
+    // JSON has no line breaks outside of its strings, and escapes them there.
+    format!("event: {name}\ndata: {data}\n\n")
+}

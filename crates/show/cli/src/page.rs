@@ -1,0 +1,70 @@
+use ::page::{About, Api, Live};
+use filestats::ServiceLevel;
+use metrics::AgentState;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use terminal::{Done, FINE, Failure, Output, interrupt, kept};
+use workload_file::values;
+
+/// Arguments of `headroom page`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  headroom page                                 what the agent of this host kept, without an agent
+  headroom page --history incident.db           a history that was copied from another machine
+
+It only reads the history, and answers until Ctrl-C. docs/page.md says what the page shows.")]
+pub struct PageArgs {
+    /// Show it there; only an address of this machine
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9187")]
+    listen: SocketAddr,
+    /// End after so long
+    #[arg(long, value_name = "TIME", value_parser = values::some_time)]
+    duration: Option<Duration>,
+}
+
+/// How often a signal is looked for.
+const NAP: Duration = Duration::from_millis(50);
+
+/// `headroom page`.
+pub fn run(args: &PageArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    if !args.listen.ip().is_loopback() {
+        return Err(Failure::usage(format_args!("{} is reached from other machines", args.listen))
+            .with_remedy("listen at 127.0.0.1, and forward the port with ssh -L"));
+    }
+    let kept = kept::open(history)?;
+    let path = kept.path().to_owned();
+    let (live, ended_unix_ns) = Live::from_history(&kept, ServiceLevel::OLTP.read_ns)?;
+    let ended_unix_ns = ended_unix_ns.ok_or_else(|| {
+        Failure::new(format_args!("no agent judged anything in {}", path.display()))
+            .with_remedy("headroom agent fills a history")
+    })?;
+    let about = About {
+        host: host::hostname(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started_unix_ns: ended_unix_ns,
+        window_ns: 60_000_000_000,
+        every_ns: 0,
+        live: false,
+    };
+    let version = env!("CARGO_PKG_VERSION").into();
+    let state = Arc::new(Mutex::new(AgentState { version, ..AgentState::default() }));
+    let api = Arc::new(Api::new(Arc::new(live), about, path.clone(), Some(ended_unix_ns)));
+    interrupt::install();
+    let bound = serve::page(args.listen, state, api).map_err(|error| {
+        Failure::new(format_args!("cannot answer at {}: {error}", args.listen)).with_remedy(
+            "another port (--listen 127.0.0.1:0 takes any that is free), or end who listens there",
+        )
+    })?;
+    out.answer(
+        |_| format!("{} at http://{bound}/, until Ctrl-C", path.display()),
+        || serde_json::json!({ "url": format!("http://{bound}/"), "history": path }),
+    );
+    let began = Instant::now();
+    while !interrupt::requested() && args.duration.is_none_or(|all| began.elapsed() < all) {
+        std::thread::sleep(NAP);
+    }
+    Ok(FINE)
+}
