@@ -85,7 +85,11 @@ function route(host, url) {
     curve: () => volume.curve(now),
     series: () => volume.series(at("from", now - 900), at("to", now), Number(url.searchParams.get("points") ?? 900), now),
     verdicts: () => volume.verdicts(at("from", now - 86_400), at("to", now)),
-    files: () => volume.files(now),
+    files: () => {
+      const { files, total_files } = volume.files(now);
+      const path = url.searchParams.get("path");
+      return { total_files, files: path ? files.filter((file) => file.path === path) : files };
+    },
     waits: () => volume.waits(now),
     devices: () => volume.devices(now),
   };

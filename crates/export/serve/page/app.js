@@ -72,6 +72,7 @@ function choose(chosen) {
   volume = chosen;
   live.follow(chosen?.id ?? "", latest.live);
   if (!chosen) return;
+  curve.leave();
   loadCurve(chosen.id);
   time.follow(chosen.id);
   lists(true);

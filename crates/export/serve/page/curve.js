@@ -264,6 +264,10 @@ export function curvePanel(root, choose) {
       if (next.curves.length) draw();
       else refill(root, h("p", {}, "The measurement of this storage has no curve."));
     },
+    /** Another volume was chosen: what is drawn stays until its curve comes, and moves no more. */
+    leave() {
+      answer = null;
+    },
     /** A moment of the stream. @param {any} moment */
     moment(moment) {
       if (!answer) return;

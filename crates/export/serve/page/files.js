@@ -51,6 +51,8 @@ export function filesPanel(root) {
   let first = -1;
   let active = 0;
   let waited = 1;
+  /** The file whose histogram was asked for. */
+  let asked = { path: "", list: all };
   const search = /** @type {HTMLInputElement} */ (h("input", { type: "search", placeholder: "search paths and databases", "aria-label": "search files", spellcheck: "false", autocomplete: "off" }));
   const count = h("span", { class: "small", role: "status" });
   const head = h("tr", { "aria-rowindex": "1" });
@@ -145,7 +147,24 @@ export function filesPanel(root) {
     const file = wanted ? all.find(({ path }) => path === wanted) : null;
     if (!wanted) detail.replaceChildren();
     else if (!file) refill(detail, h("p", {}, `${wanted} is not among the files of this volume now.`));
-    else refill(detail, histogram(file, () => address.set({ file: "" }, { quietly: true })));
+    else {
+      refill(detail, histogram(file, close));
+      // Once for each list: the search may change with every key.
+      if (!file.histogram && (asked.path !== wanted || asked.list !== all)) openWhole(file);
+    }
+  }
+
+  const close = () => address.set({ file: "" }, { quietly: true });
+
+  /** The list carries the histograms of the busiest files; that of another is asked for. @param {any} file */
+  async function openWhole(file) {
+    asked = { path: file.path, list: all };
+    try {
+      const { files } = await get(`files?${byVolume(volume)}&path=${encodeURIComponent(file.path)}`);
+      if (files[0]?.histogram && address.state().file === file.path) refill(detail, histogram(files[0], close));
+    } catch {
+      // The figures of the list stay.
+    }
   }
 
   /** Moves the focus to a row, which may be out of view. @param {number} to */
@@ -185,6 +204,7 @@ export function filesPanel(root) {
     every_ms: () => Math.min(60_000, all.length * 70),
     /** Another volume, or its figures of now. @param {any} of */
     async load({ id, gap }) {
+      if (volume !== id) view.scrollTop = 0;
       volume = id;
       unknown = gap ? `Not known now: ${gap}.` : "";
       try {

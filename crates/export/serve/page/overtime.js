@@ -240,6 +240,7 @@ export function timePanel(root) {
     /** @param {string} id */
     follow(id) {
       volume = id;
+      shown.data = null;
       load();
     },
     /** The range in the address was changed. */
