@@ -1,4 +1,5 @@
 // The charts over time: drawn by uPlot on one shared axis, with grey stretches where nothing is known.
+import { visible } from "./dom.js";
 import { clock, day, rate, share, throughput, tick, tickBytes, tickTime, time } from "./units.js";
 
 /** @type {any} */
@@ -40,8 +41,8 @@ const faint = (colour, opacity) => `${colour}${Math.round(opacity * 255).toStrin
 const BINARY_STEPS = Array.from({ length: 44 }, (_, power) => 2 ** power);
 const TIME_STEPS = [1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000];
 
-/** The stretches where nothing is known, hatched. @param {any} plot @param {any[]} gaps */
-function drawGaps(plot, gaps) {
+/** The stretches where nothing is known, hatched; the first chart has their reasons. @param {any} plot @param {any[]} gaps @param {boolean} isFirst */
+function drawGaps(plot, gaps, isFirst) {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.beginPath();
@@ -66,9 +67,25 @@ function drawGaps(plot, gaps) {
       ctx.lineTo(x + bbox.height, bbox.top);
     }
     ctx.stroke();
+    if (isFirst) drawReason(ctx, gap.reason, Math.max(left, bbox.left), Math.min(left + width, bbox.left + bbox.width), bbox.top + bbox.height / 2);
     ctx.restore();
   }
   ctx.restore();
+}
+
+/** @param {CanvasRenderingContext2D} ctx @param {string} reason @param {number} left @param {number} right @param {number} middle */
+function drawReason(ctx, reason, left, right, middle) {
+  ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+  const words = visible(reason);
+  const width = ctx.measureText(words).width;
+  if (width > right - left - 16 * devicePixelRatio) return;
+  const [x, height] = [(left + right - width) / 2, 22 * devicePixelRatio];
+  ctx.fillStyle = ink("--surface");
+  ctx.fillRect(x - 8 * devicePixelRatio, middle - height / 2, width + 16 * devicePixelRatio, height);
+  ctx.fillStyle = ink("--text");
+  ctx.textBaseline = "middle";
+  ctx.textAlign = "left";
+  ctx.fillText(words, x, middle);
 }
 
 /** @param {any} plot @param {any[]} marks */
@@ -120,13 +137,13 @@ export function draw(chart, place, shown, { width, isLast, sync, hover }) {
     width, height: HEIGHT + (isLast ? AXIS_HEIGHT : 0), padding: [8, RIGHT, isLast ? 0 : 4, 0], legend: { show: false }, pxAlign: 0,
     scales: { x: { time: true }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ max) => [0, highest(max ?? 0)] } },
     axes: [timeAxis(isLast), {
-      size: AXIS_WIDTH, stroke: ink("--muted"), font: "12px system-ui, sans-serif", space: 28, gap: 6, grid: { stroke: ink("--grid"), width: 1 }, ticks: { show: false },
+      size: AXIS_WIDTH, stroke: ink("--muted"), font: "12px system-ui, sans-serif", space: 22, gap: 6, grid: { stroke: ink("--grid"), width: 1 }, ticks: { show: false },
       incrs: chart.binary ? BINARY_STEPS : undefined, values: (/** @type {any} */ plot, /** @type {number[]} */ splits) => splits.map((split) => split === 0 ? "0" : isEmpty(plot) ? "" : chart.axis(split)),
     }],
     series: [{}, ...chart.lines.flatMap((line) => series(line))], bands,
     cursor: { sync: { key: sync.key, setSeries: false }, drag: { x: false, y: false, setScale: false }, y: false, points: { size: 7, show: true } },
     hooks: {
-      drawClear: [(/** @type {any} */ plot) => drawGaps(plot, shown.gaps)],
+      drawClear: [(/** @type {any} */ plot) => drawGaps(plot, shown.gaps, chart === CHARTS[0])],
       draw: [(/** @type {any} */ plot) => {
         drawWhole(plot, chart);
         drawMarks(plot, shown.marks);

@@ -20,6 +20,12 @@ const FADES = 8;
 /** @param {Point | null | undefined} at @returns {at is Point} */
 const isKnown = (at) => Boolean(at && at.outstanding > 0 && at.iops !== null && at.latency_ns > 0);
 
+/** An upright line as points that a label must not cover. @param {number} x @param {number} from @param {number} to */
+const upright = (x, from, to) => Array.from({ length: Math.ceil(Math.abs(to - from) / 10) }, (_, at) => [x, Math.min(from, to) + at * 10, 2]);
+
+/** @param {SVGElement} text @param {"x" | "y"} axis */
+const place = (text, axis) => Number(text.getAttribute(axis));
+
 class Picture {
   /** @param {"latency_ns" | "iops"} what @param {number} width @param {number} height @param {Answer} answer @param {number} chosen */
   constructor(what, width, height, answer, chosen) {
@@ -61,7 +67,7 @@ class Picture {
     const words = this.what === "iops"
       ? [["more load gives more I/Os", "more I/Os"], ["more load gives no more", "no more I/Os"]] : [["more load costs little time", "little wait"], ["more load only waits longer", "only longer waits"]];
     const zone = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ to, /** @type {string[]} */ choice) => {
-      const fitting = choice.find(({ length }) => 6.9 * length < to - from);
+      const fitting = choice.find(({ length }) => 7.4 * length < to - from);
       return s("g", {}, s("rect", { class: `zone-fill ${name}`, x: from, y: top, width: to - from, height: bottom - top }), s("rect", { class: `zone-head ${name}`, x: from, y: top - ZONE, width: to - from, height: ZONE }),
         fitting ? s("text", { class: `zone ${name}`, x: (from + to) / 2, y: top - 7, "text-anchor": "middle" }, fitting) : null);
     };
@@ -114,7 +120,16 @@ class Picture {
 
   /** The curves of other kinds of I/O, faint. */
   others() {
-    return this.answer.curves.filter((curve) => curve !== this.curve && curve.points.length > 1).map((curve) => s("g", {}, s("path", { class: "other", d: this.path(curve.points) }), this.name(curve, "other-name")));
+    const others = this.answer.curves.filter((curve) => curve !== this.curve && curve.points.length > 1);
+    /** @type {SVGElement[]} */
+    const names = [];
+    for (const curve of others) {
+      const name = this.name(curve, "other-name");
+      // Where many end together, only the first is named; the choice above has all.
+      const isFree = name && names.every((other) => Math.abs(place(other, "y") - place(name, "y")) > 17 || Math.abs(place(other, "x") - place(name, "x")) > 160);
+      if (isFree) names.push(name);
+    }
+    return s("g", {}, others.map((curve) => s("path", { class: "other", d: this.path(curve.points) }, s("title", {}, curve.name))), names);
   }
 
   /** The name of a curve: of the chosen one under its line at the right, of another over its end. @param {Answer["curves"][0]} curve @param {string} look */
@@ -178,9 +193,16 @@ class Picture {
       ? [`now: ${rate(now.iops)} I/Os a second`, limit && limit > now.iops ? `the limit is ${times(limit / now.iops)} that` : "at the limit"]
       : [`now: ${time(now.latency_ns)} at ${rate(now.outstanding)} outstanding`, expected_ns ? `expected here: ${time(expected_ns)}` : "nothing to compare with"];
     const size = this.narrow ? 7.9 : 9.1;
-    this.place = freePlace({ x: at, y: height }, size * Math.max(...lines.map(({ length }) => length)), this.frame, this.obstacles(), this.place);
+    this.place = freePlace({ x: at, y: height }, size * Math.max(...lines.map(({ length }) => length)), this.frame, [...this.obstacles(), ...upright(at, height, this.end(now, expected_ns))], this.place);
     const { x, y } = this.place;
     return s("g", { class: "now-text" }, s("text", { class: "now-label", x, y: y + 15 }, lines[0]), s("text", { class: "now-note", x, y: y + 34 }, lines[1]));
+  }
+
+  /** Where the line from the demand ends: at what is expected, or at the limit. @param {Point} now @param {number | null} expected_ns */
+  end(now, expected_ns) {
+    const limit = this.curve.limit_iops;
+    if (this.what === "iops") return this.frame.y(limit && limit > now.iops ? limit : now.iops);
+    return this.frame.y(expected_ns ?? now.latency_ns);
   }
 
   /** What a label must not cover: the lines of the curves and the other labels, as points. */

@@ -98,11 +98,11 @@ function summary(volumes) {
   if (!volumes.length) return "No database is watched yet";
   const bad = volumes.filter(({ verdict, gap }) => !gap && isBad(verdict)).length;
   const unknown = volumes.filter(({ verdict, gap }) => gap || verdict === "cannot-say").length;
-  const all = volumes.length === 1 ? "The volume" : `All ${volumes.length} volumes`;
-  if (bad) return `${bad} of ${volumes.length} volume${volumes.length === 1 ? "" : "s"} need${bad === 1 ? "s" : ""} attention`;
+  const isOne = volumes.length === 1;
+  if (bad) return isOne ? "The volume needs attention" : `${bad} of ${volumes.length} volumes need${bad === 1 ? "s" : ""} attention`;
   if (unknown === volumes.length) return "Nothing can be said yet";
   if (unknown) return `No volume needs attention; nothing is known of ${unknown}`;
-  return `${all} ${volumes.length === 1 ? "has" : "have"} headroom`;
+  return isOne ? "The volume has headroom" : `All ${volumes.length} volumes have headroom`;
 }
 
 /** The list of cards. @param {HTMLElement} list @param {HTMLElement} title */

@@ -15,7 +15,7 @@ function hours(from, to) {
     const mark = h("span", {}, clock(hour, false));
     mark.style.left = `${(hour - from) / (to - from) * 100}%`;
     const edge = (hour - from) / (to - from);
-    if (edge > 0.05 && edge < 0.95) marks.push(mark);
+    if (edge > 0.1 && edge < 0.92) marks.push(mark);
   }
   return marks;
 }
