@@ -1,3 +1,4 @@
+use crate::about::{About, measure_command};
 use crate::answer::{Answer, Refused, short};
 use crate::devices::Devices;
 use crate::live::{Live, VolumeNow};
@@ -11,23 +12,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use timeline::{POINTS_MAX, Span};
-
-/// Whose page it is.
-#[derive(Clone, Debug)]
-pub struct About {
-    /// The host's name.
-    pub host: String,
-    /// Version of Headroom.
-    pub version: String,
-    /// When the agent was started, nanoseconds since 1970.
-    pub started_unix_ns: u64,
-    /// What is judged: the newest moments, so long.
-    pub window_ns: u64,
-    /// Between two judgements.
-    pub every_ns: u64,
-    /// An agent; else a history that nothing is added to.
-    pub live: bool,
-}
 
 /// Answers the page's requests.
 #[derive(Debug)]
@@ -151,7 +135,7 @@ impl Api {
             let capability = volume.judged.as_ref().and_then(|judged| judged.capability.as_ref());
             let capability = capability.ok_or_else(|| {
                 let error = format!("it was never measured what {} can give", subject.mount);
-                Refused::not_found(error, state::measure_command(&subject.mount))
+                Refused::not_found(error, measure_command(&subject.mount))
             })?;
             Ok(curve::curve(volume, capability, self.now_ns()))
         })

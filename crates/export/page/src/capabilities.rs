@@ -1,7 +1,8 @@
 //! `/api/v1/capabilities`: what was measured of each storage, and how old it is.
 
+use crate::about::measure_command;
 use crate::answer::Refused;
-use crate::state::measure_command;
+
 use capability::{Capability, Curve};
 use history::History;
 use serde_json::{Value, json};

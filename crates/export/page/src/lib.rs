@@ -15,6 +15,7 @@
 //!
 //! It asks no source and writes nothing. An unknown figure is `null`, never 0.
 
+mod about;
 mod answer;
 mod api;
 mod capabilities;
@@ -30,8 +31,9 @@ mod series;
 mod state;
 mod verdicts;
 
+pub use about::About;
 pub use answer::Answer;
-pub use api::{About, Api};
+pub use api::Api;
 pub use details::Details;
 pub use instant::Instant;
 pub use live::{Database, Judged, Live};

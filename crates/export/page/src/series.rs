@@ -111,7 +111,7 @@ fn marks(
     let kept = remembered.marks.iter().filter(|mark| is_within(mark.at_unix_ns));
     let mut marks: Vec<(u64, Value)> = kept.map(|mark| (mark.at_unix_ns, mark_json(mark))).collect();
     let incidents = match history {
-        Some(history) => history.incidents(INCIDENTS_MAX)?,
+        Some(history) => history.incidents_between(span.from_ns, span.to_ns, INCIDENTS_MAX)?,
         None => Vec::new(),
     };
     for (id, incident) in incidents {

@@ -1,6 +1,6 @@
 //! `/api/v1/state`: each database on each volume, in one look.
 
-use crate::api::About;
+use crate::about::{About, measure_command};
 use crate::live::{Database, Known, SourceNow, VolumeNow};
 use incidents::Subject;
 use serde_json::{Value, json};
@@ -81,15 +81,6 @@ fn one(known: &Known, about: &About, subject: &Subject, volume: &VolumeNow) -> V
     })
 }
 
-/// The command that measures what lies at a mount point, for a shell.
-pub(crate) fn measure_command(mount: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%".contains(character);
-    if !mount.is_empty() && mount.chars().all(is_plain) && !mount.starts_with('-') {
-        return format!("headroom measure {mount}");
-    }
-    format!("headroom measure -- '{}'", mount.replace('\'', r"'\''"))
-}
-
 fn gap(source: Option<&SourceNow>, volume: &VolumeNow) -> Option<String> {
     let failing = source.and_then(|source| source.failing.as_deref()).or(volume.ring.failing());
     failing.map(str::to_owned)
@@ -157,15 +148,4 @@ fn databases(known: &Known) -> Vec<Value> {
         })
     };
     known.databases.iter().map(one).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mount_point_is_quoted_where_a_shell_would_read_it_otherwise() {
-        assert_eq!(measure_command("/var/lib/postgresql"), "headroom measure /var/lib/postgresql");
-        assert_eq!(measure_command("/data/it's $x"), r"headroom measure -- '/data/it'\''s $x'");
-    }
 }

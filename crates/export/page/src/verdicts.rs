@@ -29,7 +29,7 @@ pub(crate) fn verdicts(
         Span { from_ns: to_ns.saturating_sub(MINUTE_NS), to_ns }
     });
     let watched = joined(minutes.chain(watched.iter().copied()).collect(), APART_MAX_NS);
-    let incidents = history.incidents(INCIDENTS_MAX)?;
+    let incidents = history.incidents_between(span.from_ns, span.to_ns, INCIDENTS_MAX)?;
     let incident_of = |stretch: &Stretch<VerdictKind>| {
         let is_bad = stretch.kind.is_some_and(VerdictKind::is_bad_news);
         let of_it = incidents.iter().filter(|(_, incident)| {

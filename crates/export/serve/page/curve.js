@@ -152,8 +152,8 @@ class Picture {
     return s("g", {}, s("path", { class: "curve", d: this.path(this.curve.points) }), dots, this.name(this.curve, "curve-name"));
   }
 
-  /** The demand, its trail and what the curve expects. @param {(Point & {unix_ns: number})[]} trail @param {Point | null} now @param {number | null} expected_ns */
-  move(trail, now, expected_ns) {
+  /** The demand, its trail and what the curve expects. @param {(Point & {unix_ns: number})[]} trail @param {Point | null} now @param {number | null} expected_ns @param {string} why it is unknown */
+  move(trail, now, expected_ns, why) {
     const { x, y, top } = this.frame;
     const parts = this.fade(trail);
     if (isKnown(now)) {
@@ -167,7 +167,7 @@ class Picture {
       }
       parts.push(s("circle", { class: "halo", cx: at, cy: height, r: 15 }), s("circle", { class: "now", cx: at, cy: height, r: 7 }), this.label(now, at, height, expected_ns, limit));
     } else {
-      parts.push(s("text", { class: "now-label", x: this.frame.right - 8, y: top + 16, "text-anchor": "end" }, "the demand is not known now"));
+      parts.push(s("text", { class: "now-label", x: this.frame.right - 8, y: top + 16, "text-anchor": "end" }, why));
     }
     this.moving.replaceChildren(...parts.filter(Boolean).map((part) => /** @type {Node} */ (part)));
   }
@@ -242,6 +242,7 @@ export function curvePanel(root, choose) {
   /** @type {(Point & {unix_ns: number, expected: number | null}) | null} */
   let now = null;
   let asked = -1;
+  let why = "the demand is not known now";
   let width = 0;
 
   function draw() {
@@ -264,7 +265,7 @@ export function curvePanel(root, choose) {
   }
 
   function move() {
-    for (const picture of pictures) picture.move(trail, now, now?.expected ?? null);
+    for (const picture of pictures) picture.move(trail, now, now?.expected ?? null, why);
   }
 
   new ResizeObserver(() => {
@@ -293,7 +294,10 @@ export function curvePanel(root, choose) {
     /** A moment of the stream. @param {any} moment */
     moment(moment) {
       if (!answer) return;
-      now = moment.gap ? null : { unix_ns: moment.unix_ns, outstanding: moment.outstanding, iops: moment.iops, latency_ns: moment.latency_ns, expected: moment.expected_latency_ns };
+      // The place is that of the kind of I/O that the curve was measured with; without one there was too little of it.
+      const at = moment.place === undefined ? moment : moment.place;
+      why = moment.gap ? "the demand is not known now" : "too little I/O now";
+      now = moment.gap || !at ? null : { unix_ns: moment.unix_ns, outstanding: at.outstanding, iops: at.iops, latency_ns: at.latency_ns, expected: at.expected_latency_ns };
       if (isKnown(now)) trail = [...trail, now].filter(({ unix_ns }) => unix_ns > moment.unix_ns - TRAIL_S * 1e9);
       const [left, right] = pictures[0] ? [pictures[0].frame.left, pictures[0].frame.right] : [0, 0];
       const out = isKnown(now) && pictures.some((picture) => picture.frame.x(now?.outstanding ?? 1) < left || pictures[0].frame.x(now?.outstanding ?? 1) > right || picture.frame.y(/** @type {Point} */ (now)[picture.what]) < picture.frame.top);

@@ -72,7 +72,7 @@ export function filesPanel(root) {
     const column = COLUMNS.find((column) => column.key === key) ?? COLUMNS[1];
     const side = sort.startsWith("-") ? -1 : 1;
     const parts = wanted.toLowerCase().split(/\s+/).filter(Boolean);
-    rows = parts.length ? all.filter(({ path, database }) => parts.every((part) => `${path} ${database ?? ""}`.toLowerCase().includes(part))) : [...all];
+    rows = parts.length ? all.filter(({ path, database, object }) => parts.every((part) => `${path} ${database ?? ""} ${object ?? ""}`.toLowerCase().includes(part))) : [...all];
     rows.sort((a, b) => {
       const [x, y] = [column.value(a) ?? null, column.value(b) ?? null];
       // What is unknown comes last in both directions.

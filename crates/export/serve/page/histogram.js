@@ -31,7 +31,7 @@ function bars(bands) {
 export function histogram(file, close) {
   const facts = [
     ["waited on, mean outstanding I/Os", rate(file.waited_share)], ["reads", `${rate(file.reads_per_second)}/s, ${throughput(file.read_bytes_per_second)}, ${time(file.read_latency_ns)} each`],
-    ["writes", `${rate(file.writes_per_second)}/s, ${throughput(file.written_bytes_per_second)}, ${time(file.write_latency_ns)} each`], ["database", file.database ?? "-"],
+    ["writes", `${rate(file.writes_per_second)}/s, ${throughput(file.written_bytes_per_second)}, ${time(file.write_latency_ns)} each`], ["database", file.database ?? "-"], ["object", file.object ?? "-"],
   ];
   return h("section", { class: "opened", "aria-label": "the opened file" },
     h("div", { class: "opened-head" }, h("h3", {}, h("bdi", {}, file.path)), h("button", { type: "button", "data-key": "close-file", click: close }, "close")),

@@ -14,6 +14,8 @@ const POINTS = 900;
 /** A range that is moved is asked for when it rests. */
 const REST_MS = 160;
 const SPANS = [[300, "5 min"], [900, "15 min"], [3600, "1 h"], [21_600, "6 h"], [86_400, "1 day"], [604_800, "7 days"]];
+/** Of these the history keeps nothing. */
+const SECONDS_ONLY = new Set(["iops", "read_bytes_per_second", "written_bytes_per_second"]);
 const SHORTEST_S = 20;
 const LONGEST_S = 400 * 86_400;
 
@@ -153,7 +155,10 @@ export function timePanel(root) {
   /** @param {import("./charts.js").Chart} chart @param {import("./charts.js").Line} line @param {number} at */
   function written(chart, line, at) {
     const { min, mean, max } = shown.data.series[line.key];
-    if ((mean[at] ?? null) === null) return line.words ? `${line.words}: unknown` : "unknown";
+    if ((mean[at] ?? null) === null) {
+      const why = SECONDS_ONLY.has(line.key) && (shown.data.series.outstanding.mean[at] ?? null) !== null ? "kept for 15 minutes only" : "unknown";
+      return line.words ? `${line.words}: ${why}` : why;
+    }
     const between = chart.write(min[at]) === chart.write(max[at]) ? "" : ` (${chart.write(min[at])} to ${chart.write(max[at])})`;
     return `${line.words ? `${line.words} ` : ""}${chart.write(mean[at])}${between}`;
   }

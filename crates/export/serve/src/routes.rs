@@ -1,7 +1,7 @@
 //! What is answered at which path.
 
 use crate::files::{self, File};
-use crate::stream::{self, Events};
+use crate::stream::{self, Sent};
 use http_body_util::{Either, Full};
 use hyper::body::Bytes;
 use hyper::header::{
@@ -20,9 +20,6 @@ pub(crate) struct Site<T> {
     /// The page and its data; `None` where there is no page.
     pub api: Option<Arc<Api>>,
 }
-
-/// The body of an answer.
-pub(crate) type Sent = Either<Full<Bytes>, Events>;
 
 /// On all answers: a page loads and runs only what this server sends, and asks whether it is still the newest.
 const HEADERS: [(HeaderName, &str); 3] = [

@@ -16,7 +16,6 @@
 //! slow client gets fewer of them and keeps nothing waiting.
 
 use crate::PATIENCE;
-use crate::routes::Sent;
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Bytes, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -46,6 +45,9 @@ const RETRY: &str = "retry: 2000\n\n";
 
 /// Streams that are open.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// The body of any answer.
+pub(crate) type Sent = Either<Full<Bytes>, Events>;
 
 /// Marks the answer that is a stream, and says when its client takes nothing any more.
 #[derive(Clone, Default)]

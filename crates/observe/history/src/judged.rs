@@ -69,6 +69,22 @@ impl History {
         self.rows("list incidents", query, [limit as i64], numbered)
     }
 
+    /// The incidents of a stretch of time, the newest first: those that began before its end and were not over before it began.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn incidents_between(
+        &self,
+        from_unix_ns: u64,
+        until_unix_ns: u64,
+        limit: usize,
+    ) -> Result<Vec<(IncidentId, Incident)>, Error> {
+        let query = "SELECT id, json FROM incidents WHERE started_unix_ns < ? \
+             AND (ended_unix_ns IS NULL OR ended_unix_ns >= ?) ORDER BY started_unix_ns DESC, id DESC LIMIT ?";
+        let values = (Exact(until_unix_ns), Exact(from_unix_ns), limit as i64);
+        self.rows("list the incidents of a time", query, values, numbered)
+    }
+
     /// The incidents that are open.
     ///
     /// # Errors
