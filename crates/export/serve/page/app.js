@@ -15,7 +15,7 @@ import { overview } from "./overview.js";
 import { timePanel } from "./overtime.js";
 import { savePage, savePicture } from "./save.js";
 import { sourcesPanel } from "./sources.js";
-import { clock, moment as instant, span } from "./units.js";
+import { clock, databaseName, moment as instant, span } from "./units.js";
 import { words } from "./verdicts.js";
 
 /** Lists are asked for again after so long at the earliest, and only while they are in view. */
@@ -86,7 +86,7 @@ async function loadCurve(id) {
   }
   try {
     const next = await get(`curve?${byVolume(id)}`);
-    if (volume?.id === id) curve.show(next, address.state().curve);
+    if (volume?.id === id) curve.show(next, address.state().curve, latest.live);
   } catch (problem) {
     if (volume?.id === id) curve.fail(trouble(problem));
   }
@@ -97,8 +97,14 @@ function lists(anyhow) {
   const age_ms = performance.now() - loaded_at;
   if (!volume || (!anyhow && age_ms < Math.max(LISTS_MS, files.every_ms()))) return;
   loaded_at = performance.now();
-  if (anyhow || inView("files")) files.load(volume);
-  if (anyhow || inView("waits") || inView("devices")) below.load(volume);
+  if (anyhow || inView("files")) files.load(volume.id, missing());
+  if (anyhow || inView("waits") || inView("devices")) below.load(volume.id, missing());
+}
+
+/** Why a list may be empty that is not: null where it is all that there is. */
+function missing() {
+  if (!latest.live) return "A stored history does not keep this; a live agent shows it.";
+  return volume.gap ? `Not known now: ${volume.gap}.` : null;
 }
 
 /** @param {string} id */
@@ -129,11 +135,11 @@ function header() {
   const { host, version, live: isLive, started_unix_ns } = latest;
   setText(byId("host"), host);
   const bad = answer.chosen(latest);
-  document.title = bad ? `${words(bad.gap ? "cannot-say" : bad.verdict)}: ${bad.database} on ${host}` : `Headroom on ${host}`;
+  document.title = bad ? `${words(bad.gap ? "cannot-say" : bad.verdict)}: ${databaseName(bad.database)} on ${host}` : `Headroom on ${host}`;
   if (saved) setText(byId("link"), `saved ${instant(saved.saved_unix_s)} UTC`);
   else if (!isLive) setText(byId("link"), "a stored history");
   else if (!volume) setText(byId("link"), `live, ${clock(heard_s)} UTC`);
-  setText(byId("footer"), `Headroom ${version}, watching ${host} since ${instant(started_unix_ns / 1e9)} UTC. A verdict is judged on the last ${span(latest.window_ns / 1e9)}, sampled every ${span(latest.every_ns / 1e9)}.`);
+  setText(byId("footer"), `Headroom ${version}, ${isLive ? `watching ${host} since` : `a history of ${host} from`} ${instant(started_unix_ns / 1e9)} UTC. ${isLive ? `A verdict is judged every ${span(latest.every_ns / 1e9)}, of the last ${span(latest.window_ns / 1e9)}.` : ""}`);
 }
 
 /** The agent is away, or back. @param {string | null} reason */

@@ -14,9 +14,9 @@ function bar(text, part) {
   return [h("span", { class: "number" }, text), h("span", { class: "bar" }, fill)];
 }
 
-/** @param {any[]} waits @param {string | null} gap */
-function waitsTable(waits, gap) {
-  if (!waits.length) return h("p", { class: "small" }, gap ? `Not known now: ${gap}.` : "No session waits for I/O, a log or a lock.");
+/** @param {any[]} waits @param {string | null} missing */
+function waitsTable(waits, missing) {
+  if (!waits.length) return h("p", { class: "small" }, missing ?? "No session waits for I/O, a log or a lock.");
   const highest = Math.max(1e-9, ...waits.map(({ sessions }) => sessions ?? 0));
   return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "wait"), h("th", { scope: "col", class: "n" }, "sessions"))),
     h("tbody", {}, waits.map(({ name, class: kind, sessions, what }) => h("tr", {}, h("th", { scope: "row" }, name, h("small", {}, [kind, what].filter(Boolean).join(": "))), h("td", { class: "n" }, bar(rate(sessions), sessions / highest)))))));
@@ -39,9 +39,9 @@ function tree(devices) {
   return rows;
 }
 
-/** @param {any[]} devices */
-function devicesTable(devices) {
-  if (!devices.length) return h("p", { class: "small" }, "No device is known below this volume.");
+/** @param {any[]} devices @param {string | null} missing */
+function devicesTable(devices, missing) {
+  if (!devices.length) return h("p", { class: "small" }, missing ?? "No device is known below this volume.");
   const sum = (/** @type {number | null} */ a, /** @type {number | null} */ b) => a === null || b === null ? null : a + b;
   const head = [["device", ""], ["busy", "n"], ["outstanding", "n"], ["latency", "n"], ["I/Os a second", "n wide"], ["throughput", "n wide"]];
   return h("div", { class: "scroll" }, h("table", { "aria-label": "devices, those below indented" }, h("thead", {}, h("tr", {}, head.map(([words, kind]) => h("th", { scope: "col", class: kind }, words)))),
@@ -53,9 +53,9 @@ function devicesTable(devices) {
     }))));
 }
 
-/** @param {any[]} users */
-function usersTable(users) {
-  if (!users.length) return h("p", { class: "small" }, "No program is known to use this device.");
+/** @param {any[]} users @param {string | null} missing */
+function usersTable(users, missing) {
+  if (!users.length) return h("p", { class: "small" }, missing ?? "No other program uses this device.");
   return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "program"), h("th", { scope: "col", class: "n" }, "share of the I/Os"), h("th", { scope: "col", class: "n" }, "I/Os a second"))),
     h("tbody", {}, users.map(({ program, pid, ios_per_second, share: part }) => h("tr", {}, h("th", { scope: "row" }, program, pid === null ? null : h("small", {}, `process ${pid}`)), h("td", { class: "n" }, bar(share(part), part)), h("td", { class: "n" }, rate(ios_per_second)))))));
 }
@@ -64,14 +64,14 @@ function usersTable(users) {
 export function belowPanel(roots) {
   let volume = "";
   return {
-    /** @param {any} of */
-    async load({ id, gap }) {
+    /** @param {string} id @param {string | null} missing why there may be nothing */
+    async load(id, missing) {
       volume = id;
       const [waits, devices] = await Promise.allSettled([get(`waits?${byVolume(id)}`), get(`devices?${byVolume(id)}`)]);
       if (volume !== id) return;
-      refill(roots.waits, waits.status === "fulfilled" ? waitsTable(waits.value.waits, gap) : trouble(waits.reason));
-      refill(roots.devices, devices.status === "fulfilled" ? devicesTable(devices.value.devices) : trouble(devices.reason));
-      refill(roots.users, devices.status === "fulfilled" ? usersTable(devices.value.users) : trouble(devices.reason));
+      refill(roots.waits, waits.status === "fulfilled" ? waitsTable(waits.value.waits, missing) : trouble(waits.reason));
+      refill(roots.devices, devices.status === "fulfilled" ? devicesTable(devices.value.devices, missing) : trouble(devices.reason));
+      refill(roots.users, devices.status === "fulfilled" ? usersTable(devices.value.users, missing) : trouble(devices.reason));
     },
   };
 }

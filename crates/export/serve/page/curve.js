@@ -1,7 +1,7 @@
 // The measured curve with the demand moving on it: latency and throughput against outstanding I/Os.
 import { h, refill, s } from "./dom.js";
 import { bend, freePlace, linear, logarithmic } from "./scales.js";
-import { rate, tick, tickTime, time, times } from "./units.js";
+import { rate, share, tick, tickTime, time } from "./units.js";
 
 /** So much of the trail is kept. */
 const TRAIL_S = 300;
@@ -19,6 +19,15 @@ const FADES = 8;
 
 /** @param {Point | null | undefined} at @returns {at is Point} */
 const isKnown = (at) => Boolean(at && at.outstanding > 0 && at.iops !== null && at.latency_ns > 0);
+
+/**
+ * Nine tenths of some values, as their ends: single moments far off must not make the picture of the curve small.
+ * @param {number[]} values
+ */
+function middle(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted.length ? [sorted[Math.floor(sorted.length * 0.05)], sorted[Math.ceil(sorted.length * 0.95) - 1]] : [];
+}
 
 /** An upright line as points that a label must not cover. @param {number} x @param {number} from @param {number} to */
 const upright = (x, from, to) => Array.from({ length: Math.ceil(Math.abs(to - from) / 10) }, (_, at) => [x, Math.min(from, to) + at * 10, 2]);
@@ -47,15 +56,23 @@ class Picture {
   /** The frame and its scales. @param {number} width @param {number} height @returns {Frame} */
   measure(width, height) {
     const frame = { left: this.narrow ? 55 : 58, right: width - 14, top: 28 + ZONE, bottom: height - 44 };
-    const points = [...this.answer.curves.flatMap(({ points }) => points), ...this.answer.trail, this.answer.demand].filter(isKnown);
-    const ns = points.map(({ outstanding }) => outstanding);
+    const points = [...this.answer.curves.flatMap(({ points }) => points), this.answer.demand].filter(isKnown);
+    const most = (/** @type {"outstanding" | "iops" | "latency_ns"} */ figure) => middle(this.answer.trail.filter(isKnown).map((point) => point[figure]));
+    const ns = [...points.map(({ outstanding }) => outstanding), ...most("outstanding")];
     const x = logarithmic([Math.min(...ns) * 0.9, Math.max(...ns) * 1.1], [frame.left, frame.right], 2);
-    const values = points.map((point) => point[this.what]);
+    const values = [...points.map((point) => point[this.what]), ...most(this.what)];
     const level = this.answer.service_level_ns ?? 0;
     const y = this.what === "iops"
       ? linear([0, 1.18 * Math.max(...values, this.curve.limit_iops ?? 0)], [frame.bottom, frame.top])
       : logarithmic([Math.min(...values) * 0.62, Math.max(...values, level <= 10 * Math.max(...values) ? level : 0) * 1.8], [frame.bottom, frame.top], 10);
     return { ...frame, x: x.at, y: y.at, xs: x.ticks, ys: y.ticks };
+  }
+
+  /** Whether a point lies within the frame. @param {Point} point */
+  holds(point) {
+    const { x, y, left, right, top, bottom } = this.frame;
+    const [at, height] = [x(point.outstanding), y(point[this.what])];
+    return at >= left && at <= right && height >= top && height <= bottom;
   }
 
   /** Left and right of the knee, in words over the frame. */
@@ -67,7 +84,7 @@ class Picture {
     const words = this.what === "iops"
       ? [["more load gives more I/Os", "more I/Os"], ["more load gives no more", "no more I/Os"]] : [["more load costs little time", "little wait"], ["more load only waits longer", "only longer waits"]];
     const zone = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ to, /** @type {string[]} */ choice) => {
-      const fitting = choice.find(({ length }) => 7.4 * length < to - from);
+      const fitting = choice.find(({ length }) => 7.8 * length < to - from);
       return s("g", {}, s("rect", { class: `zone-fill ${name}`, x: from, y: top, width: to - from, height: bottom - top }), s("rect", { class: `zone-head ${name}`, x: from, y: top - ZONE, width: to - from, height: ZONE }),
         fitting ? s("text", { class: `zone ${name}`, x: (from + to) / 2, y: top - 7, "text-anchor": "middle" }, fitting) : null);
     };
@@ -175,7 +192,7 @@ class Picture {
   /** Dots that fade with their age, joined by a thin line. @param {(Point & {unix_ns: number})[]} trail @returns {(Node | null)[]} */
   fade(trail) {
     const { x, y } = this.frame;
-    const known = trail.filter(isKnown);
+    const known = trail.filter((point) => isKnown(point) && this.holds(point));
     const size = Math.ceil(known.length / FADES) || 1;
     const groups = [];
     for (let at = 0; at < known.length; at += size) {
@@ -190,7 +207,7 @@ class Picture {
   /** @param {Point} now @param {number} at @param {number} height @param {number | null} expected_ns @param {number | null} limit */
   label(now, at, height, expected_ns, limit) {
     const lines = this.what === "iops"
-      ? [`now: ${rate(now.iops)} I/Os a second`, limit && limit > now.iops ? `the limit is ${times(limit / now.iops)} that` : "at the limit"]
+      ? [`now: ${rate(now.iops)} I/Os a second`, limit ? `${share(now.iops / limit)} of this limit` : "the limit was not reached"]
       : [`now: ${time(now.latency_ns)} at ${rate(now.outstanding)} outstanding`, expected_ns ? `expected here: ${time(expected_ns)}` : "nothing to compare with"];
     const size = this.narrow ? 7.9 : 9.1;
     this.place = freePlace({ x: at, y: height }, size * Math.max(...lines.map(({ length }) => length)), this.frame, [...this.obstacles(), ...upright(at, height, this.end(now, expected_ns))], this.place);
@@ -276,8 +293,9 @@ export function curvePanel(root, choose) {
   }).observe(root);
 
   return {
-    /** @param {Answer} next @param {number} curve */
-    show(next, curve) {
+    /** @param {Answer} next @param {number} curve @param {boolean} isLive */
+    show(next, curve, isLive) {
+      why = isLive ? "the demand is not known now" : "";
       answer = next;
       asked = curve;
       trail = next.trail;
@@ -299,10 +317,9 @@ export function curvePanel(root, choose) {
       why = moment.gap ? "the demand is not known now" : "too little I/O now";
       now = moment.gap || !at ? null : { unix_ns: moment.unix_ns, outstanding: at.outstanding, iops: at.iops, latency_ns: at.latency_ns, expected: at.expected_latency_ns };
       if (isKnown(now)) trail = [...trail, now].filter(({ unix_ns }) => unix_ns > moment.unix_ns - TRAIL_S * 1e9);
-      const [left, right] = pictures[0] ? [pictures[0].frame.left, pictures[0].frame.right] : [0, 0];
-      const out = isKnown(now) && pictures.some((picture) => picture.frame.x(now?.outstanding ?? 1) < left || pictures[0].frame.x(now?.outstanding ?? 1) > right || picture.frame.y(/** @type {Point} */ (now)[picture.what]) < picture.frame.top);
+      const out = isKnown(now) && pictures.some((picture) => !picture.holds(/** @type {Point} */ (now)));
       if (out) {
-        answer = { ...answer, trail };
+        answer = { ...answer, trail, demand: { curve: answer.demand?.curve ?? 0, .../** @type {Point} */ (now) } };
         draw();
       } else move();
     },

@@ -202,11 +202,11 @@ export function filesPanel(root) {
     search,
     /** Long lists are asked for less often. */
     every_ms: () => Math.min(60_000, all.length * 70),
-    /** Another volume, or its figures of now. @param {any} of */
-    async load({ id, gap }) {
+    /** Another volume, or its figures of now. @param {string} id @param {string | null} missing why there may be none */
+    async load(id, missing) {
       if (volume !== id) view.scrollTop = 0;
       volume = id;
-      unknown = gap ? `Not known now: ${gap}.` : "";
+      unknown = missing ?? "";
       try {
         const answer = await get(`files?${byVolume(id)}`);
         if (volume !== id) return;

@@ -2,7 +2,7 @@
 import * as address from "./address.js";
 import { get } from "./api.js";
 import { h, refill, trouble } from "./dom.js";
-import { moment, rate, share, span, time } from "./units.js";
+import { databaseName, moment, rate, share, span, time } from "./units.js";
 import { shape, words } from "./verdicts.js";
 
 /** @param {any} incident */
@@ -20,7 +20,7 @@ function opened(incident) {
     h("dl", { class: "facts" },
       h("dt", {}, "held"), h("dd", {}, `${span(incident.held_ns / 1e9)}${incident.occurrences > 1 ? `, ${incident.occurrences} times` : ""}${incident.period_ns ? `, every ${span(incident.period_ns / 1e9)}` : ""}`),
       h("dt", {}, "utilisation"), h("dd", {}, `${share(incident.utilisation_mean)} on average, ${share(incident.utilisation_max)} at most`),
-      incident.also?.length ? [h("dt", {}, "also affected"), h("dd", {}, incident.also.join(", "))] : null,
+      incident.also?.length ? [h("dt", {}, "also affected"), h("dd", {}, incident.also.map(databaseName).join(", "))] : null,
       worst ? [
         h("dt", {}, "worst moment"), h("dd", {}, `${moment(worst.at_unix_ns / 1e9, true)} UTC: latency ${time(worst.latency_ns)}, expected ${time(worst.expected_ns)}, ${rate(worst.outstanding)} outstanding`),
         list("evidence", worst.evidence), list("files", (worst.files ?? []).map((/** @type {any} */ file) => `${file.path}: ${rate(file.operations_per_s)} I/Os a second, ${rate(file.outstanding)} outstanding`)),
@@ -43,7 +43,7 @@ function item(incident, isOpen) {
   const title = h("button", {
     type: "button", class: "incident-title", "data-key": `incident-${incident.id}`, "aria-expanded": String(isOpen),
     click: () => address.set({ incident: isOpen ? 0 : incident.id }),
-  }, shape(incident.verdict, 18), h("b", {}, words(incident.verdict)), h("span", { class: "what" }, `${incident.database ?? ""} on ${incident.mount}`), h("span", { class: "when" }, range(incident)));
+  }, shape(incident.verdict, 18), h("b", {}, words(incident.verdict)), h("span", { class: "what" }, `${databaseName(incident.database)} on ${incident.mount}`), h("span", { class: "when" }, range(incident)));
   return h("li", { class: `incident${incident.ended_unix_ns === null ? " ongoing" : ""}`, "data-incident": incident.id }, h("h3", {}, title), h("p", { class: "summary" }, incident.summary), isOpen ? opened(incident) : null);
 }
 

@@ -16,6 +16,8 @@ const REST_MS = 160;
 const SPANS = [[300, "5 min"], [900, "15 min"], [3600, "1 h"], [21_600, "6 h"], [86_400, "1 day"], [604_800, "7 days"]];
 /** Of these the history keeps nothing. */
 const SECONDS_ONLY = new Set(["iops", "read_bytes_per_second", "written_bytes_per_second"]);
+/** One or two points may lack a moment that came late. */
+const HOLE_POINTS = 3;
 const SHORTEST_S = 20;
 const LONGEST_S = 400 * 86_400;
 
@@ -75,7 +77,7 @@ export function timePanel(root) {
       stack.hidden = false;
       step_s = answer.step_ns / 1e9;
       shown.data = { times: answer.times_unix_s, series: answer.series };
-      shown.gaps = answer.gaps;
+      shown.gaps = [...answer.gaps, ...holes(answer)];
       shown.marks = answer.marks;
       if (follows()) now_s = answer.to_unix_ns / 1e9;
       appended = Math.floor(answer.to_unix_ns / 1e9);
@@ -294,6 +296,26 @@ export function timePanel(root) {
     if (open && open.reason === moment.gap && second - open.to_unix_ns / 1e9 < 2) open.to_unix_ns = (second + 1) * 1e9;
     else shown.gaps.push({ from_unix_ns: second * 1e9, to_unix_ns: (second + 1) * 1e9, reason: moment.gap });
   }
+}
+
+/**
+ * Stretches of several points without a figure that are in no gap of the answer: between two starts of an agent. They are
+ * grey as well.
+ * @param {any} answer
+ */
+function holes({ times_unix_s: times, step_ns, series, gaps }) {
+  const found = [];
+  const isCovered = (/** @type {number} */ at) => gaps.some((/** @type {any} */ gap) => at * 1e9 + step_ns > gap.from_unix_ns && at * 1e9 < gap.to_unix_ns);
+  let from = -1;
+  times.forEach((/** @type {number} */ at, /** @type {number} */ index) => {
+    const isHole = series.outstanding.mean[index] === null && !isCovered(at);
+    if (isHole && from < 0) from = index;
+    if (from >= 0 && !isHole) {
+      if (index - from >= HOLE_POINTS) found.push({ from_unix_ns: times[from] * 1e9, to_unix_ns: at * 1e9, reason: "nothing was kept of this time" });
+      from = -1;
+    }
+  });
+  return found;
 }
 
 /** The lines of a chart of several, in words. @param {import("./charts.js").Chart} chart */

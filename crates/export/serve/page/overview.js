@@ -2,7 +2,7 @@
 import * as address from "./address.js";
 import { h, refill, setText } from "./dom.js";
 import { strip } from "./strip.js";
-import { moment, rate, share, span, time, times } from "./units.js";
+import { databaseName, moment, rate, share, span, time, times } from "./units.js";
 import { isBad, rank, shape, tone, words } from "./verdicts.js";
 
 /** A capability older than this is shown with the command that measures again. */
@@ -52,7 +52,8 @@ class Card {
     }
     this.root.className = `volume card ${tone(kind)}${chosen ? " chosen" : ""}`;
     setText(this.verdict, words(kind));
-    setText(this.name, `${volume.database} on ${volume.mount}`);
+    setText(this.name, `${databaseName(volume.database)} on ${volume.mount}`);
+    this.name.title = volume.source ?? "";
     this.name.setAttribute("aria-pressed", String(chosen));
     const since = volume.since_unix_ns ? `since ${moment(volume.since_unix_ns / 1e9)} UTC (${span(now_s - volume.since_unix_ns / 1e9)})` : null;
     setText(this.where, [volume.engine, volume.device, since].filter(Boolean).join(" · "));
@@ -102,7 +103,7 @@ function summary(volumes) {
   if (bad) return isOne ? "The volume needs attention" : `${bad} of ${volumes.length} volumes need${bad === 1 ? "s" : ""} attention`;
   if (unknown === volumes.length) return "Nothing can be said yet";
   if (unknown) return `No volume needs attention; nothing is known of ${unknown}`;
-  return isOne ? "The volume has headroom" : `All ${volumes.length} volumes have headroom`;
+  return isOne ? "The volume has headroom" : `${volumes.length === 2 ? "Both" : `All ${volumes.length}`} volumes have headroom`;
 }
 
 /** The list of cards. @param {HTMLElement} list @param {HTMLElement} title */

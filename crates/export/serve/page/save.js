@@ -92,7 +92,7 @@ async function answers(state, volume) {
     paths.push(`series?${byVolume(volume.id)}&${byId("time-body").dataset.asked}`);
   }
   /** @type {Record<string, any>} */
-  const kept = { state: { ...state, live: false } };
+  const kept = { state };
   await Promise.all(paths.map(async (path) => {
     try {
       kept[savedKey(path)] = await get(path);

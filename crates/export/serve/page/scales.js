@@ -82,7 +82,7 @@ export function freePlace(point, width, frame, obstacles, before) {
       const covers = obstacles.reduce((sum, [left, top, weight]) => sum + (left > x - 6 && left < x + width + 4 && top > y - 4 && top < y + LABEL + 2 ? weight : 0), 0);
       const isOnPoint = point.x > x - 14 && point.x < x + width + 14 && point.y > y - 12 && point.y < y + LABEL + 12;
       const name = `${side} ${lift}`;
-      places.push({ x, y, side: name, cost: covers + (isOnPoint ? 40 : 0) + Math.abs(lift + 20) / 25 - (before?.side === name ? 2 : 0) });
+      places.push({ x, y, side: name, cost: covers + (isOnPoint ? 40 : 0) + Math.abs(lift + 20) / 12 - (before?.side === name ? 2 : 0) });
     }
   }
   return places.reduce((best, place) => place.cost < best.cost ? place : best);

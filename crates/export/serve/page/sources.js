@@ -1,7 +1,7 @@
 // The databases of the host with what each lacks, and the measured capabilities with the command that measures again.
 import { get } from "./api.js";
 import { h, refill, s, trouble } from "./dom.js";
-import { day, rate, span, throughput, time } from "./units.js";
+import { databaseName, day, rate, span, throughput, time } from "./units.js";
 
 const OLD_NS = 30 * 86_400e9;
 
@@ -15,7 +15,7 @@ function sign(kind) {
 function databaseItem({ name, engine, pid, source, watched, lacks }) {
   const kind = !watched ? "neutral" : lacks.length ? "warning" : "good";
   const words = !watched ? "not watched" : lacks.length ? "watched, incomplete" : "watched";
-  return h("li", { class: "database" }, h("p", {}, sign(kind), h("b", {}, name), ` ${engine ?? ""} `, h("span", { class: `tag ${kind}` }, words)),
+  return h("li", { class: "database" }, h("p", {}, sign(kind), h("b", {}, databaseName(name)), ` ${engine ?? ""} `, h("span", { class: `tag ${kind}` }, words)),
     h("p", { class: "small" }, [source, pid === null ? null : `process ${pid}`].filter(Boolean).join(" · ")),
     lacks.length ? h("div", { class: "lacks" }, h("span", {}, watched ? "To see all of it:" : "To watch it:"), lacks.map((/** @type {string} */ line) => h("code", { class: "line" }, line))) : null);
 }

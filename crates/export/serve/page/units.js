@@ -66,6 +66,18 @@ export const span = (seconds) => known(seconds, (seconds) => {
   return `${Math.round(hours / 24)} days`;
 });
 
+/**
+ * What a database is called on the page: its name where a source is named by its connection, "shop, port 55433".
+ * @param {string | null | undefined} source
+ */
+export function databaseName(source) {
+  if (!source) return "";
+  const facts = Object.fromEntries([...source.matchAll(/(\w+)=('[^']*'|\S+)/g)].map(([, key, value]) => [key, value.replace(/^'|'$/g, "")]));
+  if (!facts.dbname) return source;
+  const host = facts.host && !facts.host.startsWith("/") ? ` at ${facts.host}` : "";
+  return `${facts.dbname}${host}${facts.port && facts.port !== "5432" ? `, port ${facts.port}` : ""}`;
+}
+
 /** @param {number} value */
 const two = (value) => String(value).padStart(2, "0");
 
