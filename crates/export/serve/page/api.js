@@ -38,7 +38,7 @@ export async function get(path) {
   }
   let response;
   try {
-    response = await fetch(`/api/v1/${path}`, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    response = await fetch(`api/v1/${path}`, { signal: AbortSignal.timeout(PATIENCE_MS) });
   } catch {
     throw new Problem("the agent does not answer", null, 0);
   }

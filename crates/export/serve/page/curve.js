@@ -182,7 +182,7 @@ class Picture {
       if (this.what === "iops" && limit && limit > now.iops * 1.04) {
         parts.push(s("path", { class: "room", d: `M${at} ${height - 10}V${y(limit) + 3}m-4 7l4-7l4 7` }));
       }
-      parts.push(s("circle", { class: "halo", cx: at, cy: height, r: 15 }), s("circle", { class: "now", cx: at, cy: height, r: 7 }), this.label(now, at, height, expected_ns, limit));
+      parts.push(s("circle", { class: "halo", cx: at, cy: height, r: 15 }), s("circle", { class: "now", cx: at, cy: height, r: 7 }), this.label(now, trail, expected_ns, limit));
     } else {
       parts.push(s("text", { class: "now-label", x: this.frame.right - 8, y: top + 16, "text-anchor": "end" }, why));
     }
@@ -204,13 +204,15 @@ class Picture {
     return groups;
   }
 
-  /** @param {Point} now @param {number} at @param {number} height @param {number | null} expected_ns @param {number | null} limit */
-  label(now, at, height, expected_ns, limit) {
+  /** @param {Point} now @param {Point[]} trail @param {number | null} expected_ns @param {number | null} limit */
+  label(now, trail, expected_ns, limit) {
+    const [at, height] = [this.frame.x(now.outstanding), this.frame.y(now[this.what])];
+    const dots = trail.filter((point, index) => index % 3 === 0 && isKnown(point)).map((point) => [this.frame.x(point.outstanding), this.frame.y(point[this.what]), 0.4]);
     const lines = this.what === "iops"
       ? [`now: ${rate(now.iops)} I/Os a second`, limit ? `${share(now.iops / limit)} of this limit` : "the limit was not reached"]
       : [`now: ${time(now.latency_ns)} at ${rate(now.outstanding)} outstanding`, expected_ns ? `expected here: ${time(expected_ns)}` : "nothing to compare with"];
     const size = this.narrow ? 7.9 : 9.1;
-    this.place = freePlace({ x: at, y: height }, size * Math.max(...lines.map(({ length }) => length)), this.frame, [...this.obstacles(), ...upright(at, height, this.end(now, expected_ns))], this.place);
+    this.place = freePlace({ x: at, y: height }, size * Math.max(...lines.map(({ length }) => length)), this.frame, [...this.obstacles(), ...dots, ...upright(at, height, this.end(now, expected_ns))], this.place);
     const { x, y } = this.place;
     return s("g", { class: "now-text" }, s("text", { class: "now-label", x, y: y + 15 }, lines[0]), s("text", { class: "now-note", x, y: y + 34 }, lines[1]));
   }

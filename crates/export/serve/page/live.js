@@ -53,7 +53,7 @@ export class Live {
     this.begun = true;
     this.heard = performance.now();
     if (!this.changes) return;
-    const source = new EventSource(`/api/v1/stream${this.volume ? `?volume=${encodeURIComponent(this.volume)}` : ""}`);
+    const source = new EventSource(`api/v1/stream${this.volume ? `?volume=${encodeURIComponent(this.volume)}` : ""}`);
     this.source = source;
     source.onopen = () => this.hear();
     source.onerror = () => {
@@ -98,7 +98,7 @@ export class Live {
     if (!this.begun || (this.changes && !this.source) || document.hidden || this.asking || performance.now() - this.heard < SILENCE_MS) return;
     this.asking = true;
     try {
-      const response = await fetch("/healthz", { signal: AbortSignal.timeout(ANSWER_MS), cache: "no-store" });
+      const response = await fetch("healthz", { signal: AbortSignal.timeout(ANSWER_MS), cache: "no-store" });
       if (response.ok) this.hear();
       else this.lose(`it answers with status ${response.status}`);
     } catch {

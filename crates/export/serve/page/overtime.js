@@ -304,6 +304,7 @@ export function timePanel(root) {
  * @param {any} answer
  */
 function holes({ times_unix_s: times, step_ns, series, gaps }) {
+  /** @type {any[]} */
   const found = [];
   const isCovered = (/** @type {number} */ at) => gaps.some((/** @type {any} */ gap) => at * 1e9 + step_ns > gap.from_unix_ns && at * 1e9 < gap.to_unix_ns);
   let from = -1;

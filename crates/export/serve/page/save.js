@@ -74,7 +74,7 @@ async function modules() {
   const wanted = ["app.js"];
   for (let name = wanted.pop(); name; name = wanted.pop()) {
     if (found.has(name)) continue;
-    const source = await text(`/${name}`);
+    const source = await text(name);
     // In a file modules have no address to be relative to: they are named by the import map.
     found.set(name, source.replace(/from "\.\/([a-z]+\.js)"/g, (_, other) => {
       wanted.push(other);
@@ -109,11 +109,11 @@ export async function savePage(state, volume) {
   const button = byId("save");
   setText(button, "Saving");
   try {
-    const [page, styles, chartStyles, charts, icon, sources, kept] = await Promise.all([text("/"), text("/style.css"), text("/uplot.css"), text("/uplot.js"), text("/favicon.svg"), modules(), answers(state, volume)]);
+    const [page, styles, chartStyles, charts, icon, sources, kept] = await Promise.all([text("./"), text("style.css"), text("uplot.css"), text("uplot.js"), text("favicon.svg"), modules(), answers(state, volume)]);
     const imports = Object.fromEntries([...sources].map(([name, source]) => [`headroom/${name}`, dataUrl("text/javascript", source)]));
     const inert = (/** @type {any} */ value) => JSON.stringify(value).replace(/</g, "\\u003c");
     // As text: a document that is made here would apply this page's content security policy to its inline styles.
-    const body = page.slice(page.indexOf("<body>"), page.indexOf("</body>")).replaceAll("/favicon.svg", dataUrl("image/svg+xml", icon));
+    const body = page.slice(page.indexOf("<body>"), page.indexOf("</body>")).replaceAll("favicon.svg", dataUrl("image/svg+xml", icon));
     const whole = [
       "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">', '<meta name="viewport" content="width=device-width, initial-scale=1">', '<meta name="color-scheme" content="light dark">',
       "<title>Headroom</title>", `<style>${chartStyles}${styles}</style>`,
