@@ -1,0 +1,110 @@
+// The stream of the agent: one for the tab, closed while the tab is hidden, and noticed within three seconds when it ends.
+import { saved } from "./api.js";
+
+/** Without an event for so long, the agent is asked whether it is there. */
+const SILENCE_MS = 1_600;
+/** So long may it take to say so. */
+const ANSWER_MS = 900;
+const RETRY_MS = 1_000;
+
+export class Live {
+  /**
+   * @param {object} on
+   * @param {(state: any) => void} on.state
+   * @param {(moment: any) => void} on.moment
+   * @param {(reason: string | null) => void} on.link null: connected; else why not
+   * @param {() => void} on.again connected after it was not
+   */
+  constructor(on) {
+    this.on = on;
+    this.volume = "";
+    /** @type {EventSource | null} */
+    this.source = null;
+    this.heard = 0;
+    this.down = false;
+    this.asking = false;
+    this.retry = 0;
+    this.changes = true;
+    this.begun = false;
+    if (saved) return;
+    document.addEventListener("visibilitychange", () => document.hidden ? this.close() : this.resume());
+    addEventListener("pagehide", () => this.close());
+    addEventListener("pageshow", (event) => event.persisted && this.resume());
+    setInterval(() => this.watch(), 400);
+  }
+
+  /** @param {string} volume @param {boolean} changes a stored history has no stream */
+  follow(volume, changes) {
+    if (saved || (this.volume === volume && (this.source || !changes))) return;
+    this.volume = volume;
+    this.changes = changes;
+    this.open();
+  }
+
+  close() {
+    clearTimeout(this.retry);
+    this.source?.close();
+    this.source = null;
+  }
+
+  open() {
+    this.close();
+    if (document.hidden) return;
+    this.begun = true;
+    this.heard = performance.now();
+    if (!this.changes) return;
+    const source = new EventSource(`api/v1/stream${this.volume ? `?volume=${encodeURIComponent(this.volume)}` : ""}`);
+    this.source = source;
+    source.onopen = () => this.hear();
+    source.onerror = () => {
+      this.lose("its connection was closed");
+      this.close();
+      this.retry = setTimeout(() => this.open(), RETRY_MS);
+    };
+    source.addEventListener("state", (event) => {
+      this.hear();
+      this.on.state(JSON.parse(event.data));
+    });
+    source.addEventListener("moment", (event) => {
+      this.hear();
+      this.on.moment(JSON.parse(event.data));
+    });
+  }
+
+  /** The tab is seen again: what was missed is asked for. */
+  resume() {
+    if (!this.begun) return;
+    this.open();
+    this.on.again();
+  }
+
+  hear() {
+    this.heard = performance.now();
+    if (!this.down) return;
+    this.down = false;
+    this.on.link(null);
+    this.on.again();
+  }
+
+  /** @param {string} reason */
+  lose(reason) {
+    if (this.down) return;
+    this.down = true;
+    this.on.link(reason);
+  }
+
+  /** A connection that stays open says nothing about a process that was stopped or a network that was cut. */
+  async watch() {
+    if (!this.begun || (this.changes && !this.source) || document.hidden || this.asking || performance.now() - this.heard < SILENCE_MS) return;
+    this.asking = true;
+    try {
+      const response = await fetch("healthz", { signal: AbortSignal.timeout(ANSWER_MS), cache: "no-store" });
+      if (response.ok) this.hear();
+      else this.lose(`it answers with status ${response.status}`);
+    } catch {
+      this.lose("it does not answer");
+    } finally {
+      this.asking = false;
+    }
+  }
+}
