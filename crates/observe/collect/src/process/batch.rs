@@ -2,38 +2,17 @@
 
 use super::program::{Counted, Programs};
 use super::refused::{no_table, table_error};
+use super::table_calls::read_batch;
 use super::tables::{Counts, CpuCounts, FileId, Key};
 use crate::error::SourceError;
 use aya::maps::{MapData, MapError, PerCpuHashMap};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsFd;
 
-/// BPF_MAP_LOOKUP_BATCH of linux/bpf.h.
-const LOOKUP_BATCH: libc::c_long = 24;
 /// Keys that are read at once. The kernel needs space for all keys of one of its buckets, which are as many as keys.
 const BATCH: usize = 512;
 /// The kernel's error for an operation that this kind of table lacks (before Linux 5.6); libc has no name for it.
 const ENOTSUPP: i32 = 524;
-
-/// The part of union bpf_attr that [`LOOKUP_BATCH`] uses.
-#[repr(C)]
-struct BatchAttributes {
-    in_batch: u64,
-    out_batch: u64,
-    keys: u64,
-    values: u64,
-    count: u32,
-    map: u32,
-    element_flags: u64,
-    flags: u64,
-}
-
-/// What one call read.
-struct Batch {
-    count: usize,
-    /// There is more.
-    more: bool,
-}
 
 impl Programs {
     /// The counters of all files and processes.
@@ -47,7 +26,7 @@ impl Programs {
         let mut position: Option<u32> = None;
         // Each call reads at least one key; the table cannot grow beyond its bound.
         for _ in 0..=self.counters_max {
-            let batch = match lookup(data.fd().as_fd(), &mut position, &mut keys, &mut parts, self.cpus) {
+            let batch = match read_batch(data.fd().as_fd(), &mut position, &mut keys, &mut parts, self.cpus) {
                 Ok(batch) => batch,
                 Err(error) if is_unsupported(&error) => return self.counted_one_by_one(),
                 Err(error) => return Err(table_error(MapError::IoError(error))),
@@ -76,43 +55,6 @@ impl Programs {
 fn is_unsupported(error: &io::Error) -> bool {
     // ENOSPC: more keys fell into one of the kernel's buckets than are read at once.
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSPC | libc::ENOTSUP | ENOTSUPP))
-}
-
-/// Reads the keys after `position`, and moves it.
-fn lookup(
-    map: BorrowedFd<'_>,
-    position: &mut Option<u32>,
-    keys: &mut [Key],
-    parts: &mut [CpuCounts],
-    cpus: usize,
-) -> io::Result<Batch> {
-    assert!(parts.len() == keys.len() * cpus, "a part for each possible CPU");
-    let mut next = 0_u32;
-    let mut attributes = BatchAttributes {
-        in_batch: position.as_ref().map_or(0, |position| std::ptr::from_ref(position) as u64),
-        out_batch: &raw mut next as u64,
-        keys: keys.as_mut_ptr() as u64,
-        values: parts.as_mut_ptr() as u64,
-        count: keys.len() as u32,
-        map: map.as_raw_fd() as u32,
-        element_flags: 0,
-        flags: 0,
-    };
-    // SAFETY: the positions are u32, as those of hash tables; keys and values are of the table's layout, `count` is the number
-    // of keys, and each has a part for each possible CPU by the assertion.
-    let result = unsafe {
-        libc::syscall(libc::SYS_bpf, LOOKUP_BATCH, &raw mut attributes, size_of::<BatchAttributes>())
-    };
-    let error = (result != 0).then(io::Error::last_os_error);
-    let count = (attributes.count as usize).min(keys.len());
-    match error {
-        None => {
-            *position = Some(next);
-            Ok(Batch { count, more: true })
-        }
-        Some(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Batch { count, more: false }),
-        Some(error) => Err(error),
-    }
 }
 
 #[cfg(test)]

@@ -4,26 +4,13 @@
 use super::places::Places;
 use super::program::Programs;
 use super::refused::{no_table, table_error};
+use super::table_calls;
 use super::tables::{Aio, AioKey, Counts, CpuCounts, FileId, Key, Name, Pending};
 use crate::error::SourceError;
 use aya::Pod;
 use aya::maps::{HashMap as KernelMap, MapData, MapError};
 use std::collections::HashMap;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-
-/// BPF_MAP_LOOKUP_AND_DELETE_ELEM of linux/bpf.h.
-const LOOKUP_AND_DELETE: libc::c_long = 21;
-
-/// The part of union bpf_attr that [`LOOKUP_AND_DELETE`] uses.
-#[repr(C)]
-struct ElementAttributes {
-    map: u32,
-    zero: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
-}
+use std::os::fd::AsFd;
 
 impl Programs {
     /// Takes a key's counters out of the kernel; `None` where it has none.
@@ -31,7 +18,7 @@ impl Programs {
         let map = self.ebpf.map("files").ok_or_else(|| no_table("files"))?;
         let aya::maps::Map::PerCpuHashMap(data) = map else { return Err(no_table("files")) };
         let mut parts = vec![CpuCounts::ZERO; self.cpus];
-        match lookup_and_delete(data.fd().as_fd(), key, &mut parts) {
+        match table_calls::take(data.fd().as_fd(), key, &mut parts, self.cpus) {
             Ok(()) => Ok(Some(Counts::sum(&parts))),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
             Err(error) => Err(table_error(MapError::IoError(error))),
@@ -146,20 +133,4 @@ fn found<T>(result: Result<T, MapError>) -> Result<Option<T>, SourceError> {
         Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
         Err(error) => Err(table_error(error)),
     }
-}
-
-/// Looks up and deletes in one step, so that no addition in between is lost.
-fn lookup_and_delete(map: BorrowedFd<'_>, key: &Key, parts: &mut [CpuCounts]) -> io::Result<()> {
-    let attributes = ElementAttributes {
-        map: map.as_raw_fd() as u32,
-        zero: 0,
-        key: std::ptr::from_ref(key) as u64,
-        value: parts.as_mut_ptr() as u64,
-        flags: 0,
-    };
-    // SAFETY: key and value are of the table's layout, and the value has a part for each possible CPU.
-    let result = unsafe {
-        libc::syscall(libc::SYS_bpf, LOOKUP_AND_DELETE, &raw const attributes, size_of::<ElementAttributes>())
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -61,6 +61,7 @@ mod samples;
 mod selection;
 mod shared;
 mod symbols;
+mod table_calls;
 mod tables;
 mod target;
 pub mod trace;

@@ -35,13 +35,13 @@ impl Roots {
     }
 
     /// All roots that a process with this root belongs to.
-    pub fn of(&self, root: u32) -> impl Iterator<Item = u32> {
+    pub fn lineage(&self, root: u32) -> impl Iterator<Item = u32> {
         std::iter::successors(self.contains(root).then_some(root), |root| *self.outer.get(root)?)
     }
 
     /// Whether a process with this root belongs to one of `wanted`.
     pub fn belongs(&self, root: u32, wanted: &BTreeSet<u32>) -> bool {
-        self.of(root).any(|root| wanted.contains(&root))
+        self.lineage(root).any(|root| wanted.contains(&root))
     }
 }
 
@@ -77,6 +77,6 @@ mod tests {
         roots.add(1, None, &BTreeSet::from([1, 2, 3]));
         roots.add(3, Some(1), &BTreeSet::from([3]));
         roots.add(2, Some(1), &BTreeSet::from([2, 3]));
-        assert_eq!(roots.of(3).collect::<Vec<_>>(), [3, 2, 1]);
+        assert_eq!(roots.lineage(3).collect::<Vec<_>>(), [3, 2, 1]);
     }
 }
