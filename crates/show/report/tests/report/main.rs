@@ -4,6 +4,7 @@ mod analysis;
 mod analysis_sample;
 mod html;
 mod json;
+mod known;
 mod matrix;
 mod never_panics;
 #[path = "../../../charts/tests/charts/odd_runs.rs"]
