@@ -245,9 +245,10 @@ fn plateau(samples: &[Sample], rate: fn(&Sample) -> f64) -> Option<Plateau> {
 fn growth_needed(samples: &[Sample]) -> Option<f64> {
     let held_back = samples.iter().filter(|sample| sample.is_held_back).count();
     let busy = samples.iter().map(|sample| sample.busy).collect::<Option<Vec<f64>>>();
+    let is_most = |count: usize| count * 2 >= samples.len();
     match busy {
-        Some(busy) if busy.iter().all(|share| *share >= BUSY) => Some(OUTSTANDING_GROWS),
-        Some(_) if held_back * 2 < samples.len() => None,
+        Some(busy) if is_most(busy.iter().filter(|share| **share >= BUSY).count()) => Some(OUTSTANDING_GROWS),
+        Some(_) if !is_most(held_back) => None,
         _ => Some(OUTSTANDING_GROWS_UNKNOWN),
     }
 }

@@ -36,7 +36,7 @@ fn full() -> Load {
 fn wandered() -> Seen {
     let over = |outstanding: u64| Load { read_ns: outstanding * MS / 4, ..full() };
     let rising = [500, 1_000, 2_000, 2_600].map(|rate| (reads(rate), 60));
-    let loads = rising.into_iter().chain([17, 24, 34, 48].map(|outstanding| (over(outstanding), 60)));
+    let loads = rising.into_iter().chain([17, 24, 34, 48, 70, 96].map(|outstanding| (over(outstanding), 60)));
     learned(&loads.collect::<Vec<_>>())
 }
 

@@ -1,5 +1,6 @@
 //! docs/json.md and the JSON say the same.
 
+use crate::known::known_storage;
 use crate::sample;
 use experiments::{
     CommitResult, CommitStudy, Durability, EmulatedDisk, Footprint, IoFigures, LeftOut, ObjectFootprint,
@@ -287,7 +288,7 @@ fn each_key_of_a_capability_is_documented_and_each_documented_key_is_there() {
 
 #[test]
 fn each_key_of_a_known_storage_is_documented_and_each_documented_key_is_there() {
-    let known = sample::known_storage();
+    let known = known_storage();
     let mut keys = BTreeSet::new();
     paths(&json::known_storage(&known), "", &mut keys);
     assert_eq!(keys, documented("known storage"));

@@ -5,6 +5,7 @@ mod analysis_sample;
 mod fleet;
 mod html;
 mod json;
+mod known;
 mod matrix;
 mod never_panics;
 #[path = "../../../charts/tests/charts/odd_runs.rs"]

@@ -400,24 +400,3 @@ fn judged_again(check: Check) -> Check {
 pub fn restarted() -> Check {
     check(&[None, None, None], Some(capability()), Vec::new())
 }
-
-/// A storage that was measured, and of which more than that was seen.
-pub fn known_storage() -> report::KnownStorage {
-    let mut learner = seen::Learner::default();
-    let side = |ios: f64| seen::Side { ios, bytes: ios * 8192.0, served_s: ios / 1e4, waited_s: 0.0 };
-    for at in 0..60 {
-        learner.observe(&seen::Second {
-            ended_unix_ns: BEGIN_NS + at * 1_000_000_000,
-            elapsed_s: 1.0,
-            reads: side(if at < 30 { 9_000.0 } else { 20_000.0 }),
-            writes: side(500.0),
-            busy_s: None,
-        });
-    }
-    report::KnownStorage {
-        target: "/data".into(),
-        now_unix_ns: BEGIN_NS + 3_600_000_000_000,
-        capabilities: vec![capability()],
-        seen: Some(learner.seen().clone()),
-    }
-}

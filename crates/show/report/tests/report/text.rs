@@ -1,5 +1,6 @@
 //! What users see in the terminal.
 
+use crate::known::known_storage;
 use crate::sample;
 use filestats::{
     Counters, Epoch, Figure, FileKind, Meaning, Ops, Reason, Rules, Sample, Snapshot, intervals,
@@ -145,5 +146,5 @@ fn cumulative_figures_stand_beside_those_of_the_interval() {
 
 #[test]
 fn what_is_known_of_a_storage_is_a_table_with_origins() {
-    insta::assert_snapshot!(text::known_storage(&sample::known_storage(), &STYLE));
+    insta::assert_snapshot!(text::known_storage(&known_storage(), &STYLE));
 }
