@@ -45,7 +45,7 @@ pub fn dashboards() -> Vec<Dashboard> {
 }
 
 /// A family's series of the chosen hosts; `further` conditions begin with a comma.
-fn of(name: &str, further: &str) -> String {
+fn series(name: &str, further: &str) -> String {
     format!("{name}{{cluster=~\"$cluster\",job=~\"$job\",instance=~\"$instance\"{further}}}")
 }
 
@@ -74,21 +74,21 @@ const BAD: &str = ",verdict!~\"healthy|nobody-waits|cannot-say\"";
 fn fleet() -> Dashboard {
     let never = format!(
         "count(max without (verdict) ({}) unless on (cluster, job, instance, mount) {}) or vector(0)",
-        of("headroom_verdict", ""),
-        of("headroom_capability_measured_timestamp_seconds", "")
+        series("headroom_verdict", ""),
+        series("headroom_capability_measured_timestamp_seconds", "")
     );
     let panels = [
         number(
             "Volumes that need action",
             "Verdicts that are bad news now.",
             "none",
-            format!("count({} == 1) or vector(0)", of("headroom_verdict", BAD)),
+            format!("count({} == 1) or vector(0)", series("headroom_verdict", BAD)),
         ),
         number(
             "Open incidents",
             "Incidents that the agents hold open.",
             "none",
-            format!("sum({})", of("headroom_incident_open", "")),
+            format!("sum({})", series("headroom_incident_open", "")),
         ),
         number(
             "Never measured",
@@ -100,31 +100,31 @@ fn fleet() -> Dashboard {
             "Sources that give nothing",
             "Databases whose counters the agents cannot read.",
             "none",
-            format!("count({} == 0) or vector(0)", of("headroom_source_up", "")),
+            format!("count({} == 0) or vector(0)", series("headroom_source_up", "")),
         ),
         table(
             "Least headroom",
             "How many times today's demand can be carried: the 20 volumes with the least.",
             "none",
-            format!("bottomk(20, {})", of("headroom_headroom_ratio", "")),
+            format!("bottomk(20, {})", series("headroom_headroom_ratio", "")),
         ),
         graph(
             "Highest utilisation",
             "Share of the storage in use, of what runs out first; 100 % is the knee.",
             RATIO,
-            vec![(format!("topk(10, {})", of("headroom_utilisation_ratio", "")), DATABASE)],
+            vec![(format!("topk(10, {})", series("headroom_utilisation_ratio", "")), DATABASE)],
         ),
         graph(
             "Verdicts",
             "How many databases and volumes have each verdict.",
             "none",
-            vec![(format!("sum by (verdict) ({})", of("headroom_verdict", "")), "{{verdict}}")],
+            vec![(format!("sum by (verdict) ({})", series("headroom_verdict", "")), "{{verdict}}")],
         ),
         graph(
             "Daily 95th percentile of utilisation",
             "What a trend is computed from; recorded by headroom fleet rules.",
             RATIO,
-            vec![(format!("topk(10, last_over_time({}[15m]))", of(P95_1D, "")), DATABASE)],
+            vec![(format!("topk(10, last_over_time({}[15m]))", series(P95_1D, "")), DATABASE)],
         ),
         graph(
             "Arrays that hosts share",
@@ -138,10 +138,10 @@ fn fleet() -> Dashboard {
             "s",
             format!(
                 "topk(20, time() - max without (curve) ({}))",
-                of("headroom_capability_measured_timestamp_seconds", "")
+                series("headroom_capability_measured_timestamp_seconds", "")
             ),
         ),
-        table("Agents", "Hosts and the version of their agent.", "none", of("headroom_build_info", "")),
+        table("Agents", "Hosts and the version of their agent.", "none", series("headroom_build_info", "")),
     ];
     dashboard("headroom-fleet", "Headroom / Fleet", &[], &panels)
 }
@@ -152,13 +152,13 @@ fn host() -> Dashboard {
             "Utilisation",
             "Share of the storage in use; 100 % is the knee.",
             RATIO,
-            vec![(of("headroom_utilisation_ratio", ""), DATABASE)],
+            vec![(series("headroom_utilisation_ratio", ""), DATABASE)],
         ),
         graph(
             "Headroom",
             "How many times today's demand can be carried.",
             "none",
-            vec![(of("headroom_headroom_ratio", ""), DATABASE)],
+            vec![(series("headroom_headroom_ratio", ""), DATABASE)],
         ),
         graph(
             "Latency over expected",
@@ -170,7 +170,7 @@ fn host() -> Dashboard {
             "Outstanding I/Os of databases",
             "Mean I/Os that each database waits for.",
             "none",
-            vec![(of("headroom_demand_outstanding", ""), DATABASE)],
+            vec![(series("headroom_demand_outstanding", ""), DATABASE)],
         ),
         device_operations(""),
         device_bytes(""),
@@ -187,13 +187,13 @@ const LATENCY_TIMES: &str = "Above 1 the storage is slower than its measured cur
 fn latency_times(further: &str) -> String {
     format!(
         "{} / {}",
-        of("headroom_latency_seconds", further),
-        of("headroom_expected_latency_seconds", further)
+        series("headroom_latency_seconds", further),
+        series("headroom_expected_latency_seconds", further)
     )
 }
 
 fn rate(name: &str, further: &str) -> String {
-    format!("rate({}[$__rate_interval])", of(name, further))
+    format!("rate({}[$__rate_interval])", series(name, further))
 }
 
 fn device_operations(further: &str) -> Panel {
@@ -256,8 +256,8 @@ fn volume() -> Dashboard {
              limits count or load comes in bursts.",
             RATIO,
             vec![
-                (of("headroom_utilisation_ratio", MOUNT), "{{mount}} {{source}}: agent"),
-                (of(UTILISATION, MOUNT), "{{mount}}: counters"),
+                (series("headroom_utilisation_ratio", MOUNT), "{{mount}} {{source}}: agent"),
+                (series(UTILISATION, MOUNT), "{{mount}}: counters"),
             ],
         ),
         graph(
@@ -265,52 +265,52 @@ fn volume() -> Dashboard {
             "How many times today's demand can be carried: the figure to plan with, and both ends.",
             "none",
             vec![
-                (of("headroom_headroom_ratio", MOUNT), "{{mount}} {{source}}"),
-                (of("headroom_headroom_low_ratio", MOUNT), "{{mount}} {{source}} low"),
-                (of("headroom_headroom_high_ratio", MOUNT), "{{mount}} {{source}} high"),
+                (series("headroom_headroom_ratio", MOUNT), "{{mount}} {{source}}"),
+                (series("headroom_headroom_low_ratio", MOUNT), "{{mount}} {{source}} low"),
+                (series("headroom_headroom_high_ratio", MOUNT), "{{mount}} {{source}} high"),
             ],
         ),
         table(
             "Measured curves: latency",
             "Mean latency that was measured with so many outstanding I/Os.",
             "s",
-            of("headroom_curve_latency_seconds", MOUNT),
+            series("headroom_curve_latency_seconds", MOUNT),
         ),
         table(
             "Measured curves: I/Os a second",
             "What was measured with so many outstanding I/Os.",
             "iops",
-            of("headroom_curve_operations_per_second", MOUNT),
+            series("headroom_curve_operations_per_second", MOUNT),
         ),
         table(
             "Knees",
             "Outstanding I/Os at which latency begins to pay for throughput.",
             "none",
-            of("headroom_capability_knee_outstanding", MOUNT),
+            series("headroom_capability_knee_outstanding", MOUNT),
         ),
         table(
             "Highest rates",
             "I/Os a second of each curve.",
             "iops",
-            of("headroom_capability_operations_per_second", MOUNT),
+            series("headroom_capability_operations_per_second", MOUNT),
         ),
         table(
             "Cost of an I/O",
             "Time of the storage that each I/O takes, beside its bytes.",
             "s",
-            of("headroom_capability_cost_seconds", MOUNT),
+            series("headroom_capability_cost_seconds", MOUNT),
         ),
         table(
             "Cost of a MiB",
             "Time of the storage that the bytes take.",
             "s",
-            format!("1048576 * {}", of("headroom_capability_cost_seconds_per_byte", MOUNT)),
+            format!("1048576 * {}", series("headroom_capability_cost_seconds_per_byte", MOUNT)),
         ),
         table(
             "Shared part of the cost",
             "What reads and writes take from each other.",
             RATIO,
-            of("headroom_capability_sharing_ratio", MOUNT),
+            series("headroom_capability_sharing_ratio", MOUNT),
         ),
         device_operations(MOUNT),
         device_bytes(MOUNT),
@@ -333,21 +333,21 @@ fn database() -> Dashboard {
             "Verdict",
             "1 for the verdict that holds.",
             "none",
-            vec![(format!("{} == 1", of("headroom_verdict", SOURCE)), "{{mount}} {{verdict}}")],
+            vec![(format!("{} == 1", series("headroom_verdict", SOURCE)), "{{mount}} {{verdict}}")],
         ),
         graph(
             "Utilisation",
             "Of the volumes that its files lie on.",
             RATIO,
-            vec![(of("headroom_utilisation_ratio", SOURCE), "{{mount}}")],
+            vec![(series("headroom_utilisation_ratio", SOURCE), "{{mount}}")],
         ),
         graph(
             "Latency",
             "Reads from the storage and commits, and what the measured curves expect.",
             "s",
             vec![
-                (of("headroom_latency_seconds", SOURCE), "{{mount}} {{op}}"),
-                (of("headroom_expected_latency_seconds", SOURCE), "{{mount}} {{op}} expected"),
+                (series("headroom_latency_seconds", SOURCE), "{{mount}} {{op}}"),
+                (series("headroom_expected_latency_seconds", SOURCE), "{{mount}} {{op}} expected"),
             ],
         ),
         graph(
@@ -360,13 +360,13 @@ fn database() -> Dashboard {
             "Outstanding I/Os",
             "Mean I/Os that it waits for.",
             "none",
-            vec![(of("headroom_demand_outstanding", SOURCE), "{{mount}}")],
+            vec![(series("headroom_demand_outstanding", SOURCE), "{{mount}}")],
         ),
         graph(
             "Source",
             "1: the last sample gave counters.",
             "none",
-            vec![(of("headroom_source_up", SOURCE), "{{source}}")],
+            vec![(series("headroom_source_up", SOURCE), "{{source}}")],
         ),
         graph(
             "Samples that gave nothing",
@@ -378,14 +378,14 @@ fn database() -> Dashboard {
             "Time of a sample",
             "How long reading the counters took.",
             "s",
-            vec![(of("headroom_source_collection_duration_seconds", SOURCE), "{{source}}")],
+            vec![(series("headroom_source_collection_duration_seconds", SOURCE), "{{source}}")],
         ),
         graph(
             "Age of the counters",
             "Time since counters were last read.",
             "s",
             vec![(
-                format!("time() - {}", of("headroom_source_last_success_timestamp_seconds", SOURCE)),
+                format!("time() - {}", series("headroom_source_last_success_timestamp_seconds", SOURCE)),
                 "{{source}}",
             )],
         ),
@@ -399,25 +399,25 @@ fn incident() -> Dashboard {
             "Open incidents",
             "1 while one is open.",
             "none",
-            vec![(of("headroom_incident_open", ""), DATABASE)],
+            vec![(series("headroom_incident_open", ""), DATABASE)],
         ),
         graph(
             "Verdicts that are bad news",
             "1 while the verdict holds.",
             "none",
-            vec![(of("headroom_verdict", BAD), "{{instance}} {{mount}} {{verdict}}")],
+            vec![(series("headroom_verdict", BAD), "{{instance}} {{mount}} {{verdict}}")],
         ),
         table(
             "Time since the verdict changed",
             "How long each verdict has held.",
             "s",
-            format!("time() - {}", of("headroom_verdict_since_timestamp_seconds", "")),
+            format!("time() - {}", series("headroom_verdict_since_timestamp_seconds", "")),
         ),
         graph(
             "Utilisation",
             "100 % is the knee.",
             RATIO,
-            vec![(of("headroom_utilisation_ratio", ""), DATABASE)],
+            vec![(series("headroom_utilisation_ratio", ""), DATABASE)],
         ),
         graph(
             "Latency over expected",
@@ -425,13 +425,13 @@ fn incident() -> Dashboard {
             "none",
             vec![(latency_times(""), "{{instance}} {{mount}} {{op}}")],
         ),
-        table("What runs out first", "The resource that binds.", "none", of("headroom_binding", "")),
-        table("Confidence", "1 low, 2 medium, 3 high.", "none", of("headroom_verdict_confidence", "")),
+        table("What runs out first", "The resource that binds.", "none", series("headroom_binding", "")),
+        table("Confidence", "1 low, 2 medium, 3 high.", "none", series("headroom_verdict_confidence", "")),
         graph(
             "Age of verdicts",
             "Time since each was reached; an agent judges every few seconds.",
             "s",
-            vec![(format!("time() - {}", of("headroom_verdict_timestamp_seconds", "")), VOLUME)],
+            vec![(format!("time() - {}", series("headroom_verdict_timestamp_seconds", "")), VOLUME)],
         ),
     ];
     dashboard("headroom-incident", "Headroom / Incident", &[], &panels)
@@ -448,7 +448,7 @@ fn dashboard(name: &'static str, title: &str, variables: &[Variable], panels: &[
         ("instance", "headroom_build_info{cluster=~\"$cluster\",job=~\"$job\"}", ".+"),
     ];
     list.extend(hosts.map(|(label, metric, all)| variable(label, metric, all)));
-    list.extend(variables.iter().map(|(label, metric)| variable(label, &of(metric, ""), ".+")));
+    list.extend(variables.iter().map(|(label, metric)| variable(label, &series(metric, ""), ".+")));
     let mut place = Placement::default();
     let panels: Vec<Value> =
         panels.iter().enumerate().map(|(at, panel)| panel.json(at + 1, &mut place)).collect();

@@ -9,7 +9,7 @@ fn sample(labels: &[(&str, &str)], value: f64) -> Sample {
     Sample { labels, points: vec![(NOW, value)] }
 }
 
-fn of<'a>(instance: &'a str, further: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+fn labels_of<'a>(instance: &'a str, further: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let mut labels = vec![("instance", instance), ("job", "headroom"), ("mount", "/data"), ("source", "pg:")];
     labels.extend(further);
     labels
@@ -19,9 +19,9 @@ fn of<'a>(instance: &'a str, further: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'
 fn answers(hosts: &[(&str, &str, Option<f64>)]) -> Answers {
     let mut answers = Answers::default();
     for (instance, verdict, headroom) in hosts {
-        answers.seen.push(sample(&of(instance, &[]), NOW - 5.0));
-        answers.verdicts.push(sample(&of(instance, &[("verdict", verdict)]), 1.0));
-        let named = of(instance, &[("__name__", "headroom_headroom_ratio")]);
+        answers.seen.push(sample(&labels_of(instance, &[]), NOW - 5.0));
+        answers.verdicts.push(sample(&labels_of(instance, &[("verdict", verdict)]), 1.0));
+        let named = labels_of(instance, &[("__name__", "headroom_headroom_ratio")]);
         answers.figures.extend(headroom.map(|headroom| sample(&named, headroom)));
         let measured = [("instance", *instance), ("job", "headroom"), ("mount", "/data")];
         answers.measured.push(sample(&measured, NOW - 86_400.0));
@@ -59,7 +59,9 @@ fn a_throttled_volume_has_no_headroom_now_whatever_the_storage_could_give() {
 fn without_a_planning_figure_it_is_one_over_utilisation() {
     let mut answers = answers(&[("a", "healthy", None), ("b", "cannot-say", None)]);
     for instance in ["a", "b"] {
-        answers.figures.push(sample(&of(instance, &[("__name__", "headroom_utilisation_ratio")]), 0.25));
+        answers
+            .figures
+            .push(sample(&labels_of(instance, &[("__name__", "headroom_utilisation_ratio")]), 0.25));
     }
     let fleet = fleet(&answers, NOW, 300.0);
     let headroom = fleet.volumes[0].headroom.unwrap();
@@ -110,9 +112,9 @@ fn the_trend_is_that_of_the_volume_though_a_rule_added_a_label() {
     let mut answers = answers(&[("a", "healthy", Some(1.5))]);
     let points =
         (0..30).map(|day| (NOW - 86_400.0 * f64::from(29 - day), 0.3 + 0.02 * f64::from(day))).collect();
-    let mut daily = sample(&of("a", &[("rules", "vmalert")]), 0.0);
+    let mut daily = sample(&labels_of("a", &[("rules", "vmalert")]), 0.0);
     daily.points = points;
-    answers.trend = vec![sample(&of("b", &[]), 0.5), daily];
+    answers.trend = vec![sample(&labels_of("b", &[]), 0.5), daily];
     let fleet = fleet(&answers, NOW, 300.0);
     let trend = fleet.volumes[0].trend.as_ref().unwrap();
     assert!((trend.today - 0.88).abs() < 1e-9 && trend.runs_out_within(30), "{trend:?}");
