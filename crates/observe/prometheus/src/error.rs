@@ -29,7 +29,7 @@ pub enum Error {
     #[error("there is no API of Prometheus at this URL (404)")]
     NoApi,
     /// Another status than success.
-    #[error("it answers {status}{}", because(.why))]
+    #[error("it answers {status}{}", after_colon(.why))]
     Refused {
         /// The status.
         status: StatusCode,
@@ -70,6 +70,6 @@ fn after(seconds: Option<u64>) -> String {
     seconds.map_or_else(String::new, |seconds| format!("; it names {seconds} s until it may be asked again"))
 }
 
-fn because(why: &str) -> String {
+fn after_colon(why: &str) -> String {
     if why.is_empty() { String::new() } else { format!(": {why}") }
 }

@@ -30,6 +30,48 @@ pub fn write_rules(dir: &Path) {
     }
 }
 
+/// What `packaging` has, with the rules beside it, as each program checks its own.
+#[test]
+fn the_packaged_configurations_are_accepted_by_their_programs() {
+    if !has_prometheus() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let packaged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../packaging/prometheus");
+    for entry in std::fs::read_dir(packaged).unwrap().map(Result::unwrap) {
+        std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+    }
+    write_rules(dir.path());
+    promtool(&["check", "config", "prometheus.yml"], dir.path());
+    let nowhere = "http://127.0.0.1:1";
+    let checks: [(&str, Vec<String>); 3] = [
+        ("amtool", vec!["check-config".into(), "alertmanager.yml".into()]),
+        (
+            "vmagent",
+            vec![
+                "-dryRun".into(),
+                "-promscrape.config=vmagent.yml".into(),
+                format!("-remoteWrite.url={nowhere}"),
+            ],
+        ),
+        (
+            "vmalert",
+            vec![
+                "-dryRun".into(),
+                "-rule=headroom-*.yml".into(),
+                format!("-datasource.url={nowhere}"),
+                format!("-notifier.url={nowhere}"),
+            ],
+        ),
+    ];
+    for (program, arguments) in checks {
+        match Command::new(program).args(&arguments).current_dir(dir.path()).output() {
+            Ok(output) => assert!(output.status.success(), "{program}: {output:?}"),
+            Err(error) => println!("skipped: {program} cannot be started: {error}"),
+        }
+    }
+}
+
 /// What the agent exposes of a database that was judged so.
 fn exposition(check: &Check) -> String {
     let figures = Figures::from_moments(&check.observation.moments, check.capability.as_ref());
