@@ -1,6 +1,7 @@
 //! The HTTP server of `record --metrics` and of the agent.
 //!
 //! ```text
+//! accept.rs   connection ─> Access: TLS, names, users ─> bounds, pace ─> routes.rs
 //! routes.rs   GET /metrics        ─> Exposition::text(), OpenMetrics or the older format, as the Accept header asks
 //!             GET /, /app.js ...  ─> files.rs: the page, embedded, with an ETag
 //!             GET /api/v1/...     ─> page::Api, by a thread that may wait

@@ -264,6 +264,10 @@ fn an_address_that_others_reach_is_refused_without_authentication() {
     refused(&[&listen[..], &["--web-config", &web]].concat(), &["web.yml: unknown field `basic_auth_user`"]);
     let unheard = ["record", "--source", "devices:", "--web-config", &web];
     refused(&unheard, &["no address to listen on", "--metrics"]);
+    refused(
+        &["agent", "--check-config", "--listen", "none", "--web-config", &web],
+        &["no address to listen on"],
+    );
     let open = ["agent", "--check-config", "--listen", "0.0.0.0:0", "--listen-without-authentication"];
     assert!(headroom.run(&open).status.success());
 }
