@@ -46,6 +46,7 @@ mod open_devices;
 mod open_files;
 mod peer;
 mod pressure;
+mod private_file;
 mod process;
 mod process_files;
 mod processors;
@@ -70,6 +71,7 @@ pub use open_devices::open_devices;
 pub use open_files::{OpenFile, open_files, working_directory};
 pub use peer::{Peer, peer_at, peer_of};
 pub use pressure::{PRESSURE, io_stalled_us, io_stalled_us_of_group};
+pub use private_file::is_private;
 pub use process::{
     ProcessIdentity, ProcessIo, ProcessStat, children_of, command_name, pids, program_of, start_ticks,
     threads_of, user_of, waits_of,

@@ -34,6 +34,8 @@ pub(crate) struct SourceNow {
     pub failing: Option<String>,
     /// Until when someone looks at its files.
     looked_at_until: Option<time::Instant>,
+    /// They were reduced with the last judgement.
+    is_reduced: bool,
 }
 
 /// A database that was found, or named.
@@ -196,9 +198,8 @@ impl Live {
     /// A volume was judged; `details` where someone looks at the source.
     pub fn judged(&self, subject: &Subject, facts: &TargetFacts, judged: Judged, details: Option<Details>) {
         let mut known = self.known();
-        if !known.sources.contains_key(&subject.database) {
-            return;
-        }
+        let Some(source) = known.sources.get_mut(&subject.database) else { return };
+        source.is_reduced = details.is_some();
         let Some(volume) = known.volume(subject) else { return };
         if volume.facts.as_ref() != Some(facts) {
             volume.facts = Some(facts.clone());
@@ -211,18 +212,12 @@ impl Live {
 
     /// Whether someone looks at the files, waits or users of a source, so that they are worth reducing.
     pub fn is_looked_at(&self, source: &str) -> bool {
-        let known = self.known();
-        let until = known.sources.get(source).and_then(|source| source.looked_at_until);
-        until.is_some_and(|until| time::Instant::now() < until)
+        self.known().sources.get(source).is_some_and(SourceNow::is_looked_at)
     }
 
     /// Whether someone looks at them and there are none yet: worth a judgement before its time.
     pub fn is_waited_for(&self, source: &str) -> bool {
-        let known = self.known();
-        let until = known.sources.get(source).and_then(|source| source.looked_at_until);
-        let is_looked_at = until.is_some_and(|until| time::Instant::now() < until);
-        let mut volumes = known.volumes.iter().filter(|(subject, _)| subject.database == source);
-        is_looked_at && volumes.any(|(_, volume)| volume.judged.is_some() && volume.details.is_none())
+        self.known().sources.get(source).is_some_and(|source| source.is_looked_at() && !source.is_reduced)
     }
 
     /// Someone looks at the volume of that id. Returns its details, where there are some already.
@@ -246,6 +241,12 @@ impl Live {
 
     pub(crate) fn changed(&self) {
         self.version.fetch_add(1, Relaxed);
+    }
+}
+
+impl SourceNow {
+    fn is_looked_at(&self) -> bool {
+        self.looked_at_until.is_some_and(|until| time::Instant::now() < until)
     }
 }
 

@@ -16,6 +16,9 @@ struct Rates {
     latency_ns: Option<f64>,
 }
 
+/// Judgements after which a volume is taken for one that is not judged.
+const JUDGEMENTS_MISSED: u64 = 3;
+
 /// All but the time, which is another one in each answer.
 pub(crate) fn state(known: &Known, about: &About, incidents_open: usize) -> Value {
     let volumes: Vec<Value> =
@@ -37,13 +40,14 @@ fn one(known: &Known, about: &About, subject: &Subject, volume: &VolumeNow) -> V
     let source = known.sources.get(&subject.database);
     let gap = gap(source, volume);
     // While nothing is known now, old figures must not be taken for the present.
-    let judged = volume.judged.as_ref().filter(|_| gap.is_none());
+    let is_idle = is_idle(volume, about);
+    let judged = volume.judged.as_ref().filter(|_| gap.is_none() && !is_idle);
     let verdict = judged.map(|judged| &judged.verdict);
     let rates = if gap.is_none() { rates(volume, about.window_ns) } else { Rates::default() };
     let readings = judged.map(|judged| judged.readings).unwrap_or_default();
     let capability = volume.judged.as_ref().and_then(|judged| judged.capability.as_ref());
     let device = volume.facts.as_ref().and_then(|facts| facts.devices.first());
-    let (sentence, next_step) = sentence(subject, volume, gap.as_deref());
+    let (sentence, next_step) = sentence(subject, volume, gap.as_deref(), is_idle);
     json!({
         "id": volume.id,
         "database": subject.database,
@@ -86,17 +90,29 @@ fn gap(source: Option<&SourceNow>, volume: &VolumeNow) -> Option<String> {
     failing.map(str::to_owned)
 }
 
-fn sentence(subject: &Subject, volume: &VolumeNow, gap: Option<&str>) -> (String, String) {
+fn sentence(subject: &Subject, volume: &VolumeNow, gap: Option<&str>, is_idle: bool) -> (String, String) {
     match (gap, &volume.judged) {
         (Some(gap), _) => (
             format!("nothing is known of {} now: {gap}", subject.database),
             "the agent tries again every 30 s at most; headroom doctor says what the source needs".to_owned(),
+        ),
+        (None, Some(_)) if is_idle => (
+            format!("the database did no I/O on {} in the newest window", subject.mount),
+            "nothing".to_owned(),
         ),
         (None, Some(judged)) => (judged.verdict.summary.clone(), judged.verdict.next_step.clone()),
         (None, None) => {
             ("the first judgement comes within seconds".to_owned(), "wait for the first judgement".to_owned())
         }
     }
+}
+
+/// Whether the database does nothing on a volume beside its first one, which is then not judged.
+fn is_idle(volume: &VolumeNow, about: &About) -> bool {
+    let newest = volume.ring.samples().next_back().map(|(span, _)| span.to_ns);
+    let judged = volume.judged.as_ref().map(|judged| judged.at_unix_ns);
+    let longest = about.window_ns.saturating_add(JUDGEMENTS_MISSED.saturating_mul(about.every_ns));
+    newest.zip(judged).is_some_and(|(newest, judged)| newest.saturating_sub(judged) > longest)
 }
 
 /// Means over the newest window of the ring.

@@ -3,12 +3,9 @@
 use crate::files::{self, File};
 use crate::stream::{self, Sent};
 use http_body_util::{Either, Full};
-use hyper::body::Bytes;
-use hyper::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue,
-    IF_NONE_MATCH, X_CONTENT_TYPE_OPTIONS,
-};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
+use hyper::{Request, Response, StatusCode};
 use metrics::{Exposition, Format};
 use page::Api;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,30 +18,14 @@ pub(crate) struct Site<T> {
     pub api: Option<Arc<Api>>,
 }
 
-/// On all answers: a page loads and runs only what this server sends, and asks whether it is still the newest.
-const HEADERS: [(HeaderName, &str); 3] = [
-    (CONTENT_SECURITY_POLICY, "default-src 'self'"),
-    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (CACHE_CONTROL, "no-cache"),
-];
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// The answer to a request.
-pub(crate) async fn answer<B, T: Exposition>(request: Request<B>, site: Arc<Site<T>>) -> Response<Sent> {
-    let mut response = if request.method() == Method::GET || request.method() == Method::HEAD {
-        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
-        at(path, query, request.headers(), &site).await
-    } else {
-        sent(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET\n")
-    };
-    for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
-}
-
-async fn at<T: Exposition>(path: &str, query: &str, headers: &HeaderMap, site: &Site<T>) -> Response<Sent> {
+/// The answer to a request that is allowed.
+pub(crate) async fn answer<T: Exposition>(request: Request<Incoming>, site: Arc<Site<T>>) -> Response<Sent> {
+    let (parts, _) = request.into_parts();
+    let (headers, path) = (&parts.headers, parts.uri.path());
+    let query = parts.uri.query().unwrap_or_default();
     match (path, &site.api) {
         ("/metrics", _) => exposition(&site.exposition, headers),
         ("/healthz", _) => sent(StatusCode::OK, TEXT, "ok\n"),

@@ -12,26 +12,22 @@
 //! :                       where nothing changed for 10 s
 //! ```
 //!
-//! Each stream is a task that ends when its client does. It makes the next event only when the last one was taken, so that a
+//! Each stream is a task that ends when its connection does. It makes the next event only when the last one was taken, so that a
 //! slow client gets fewer of them and keeps nothing waiting.
 
-use crate::PATIENCE;
 use http_body_util::{Either, Full};
+use hyper::Response;
 use hyper::body::{Body, Bytes, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Response, StatusCode};
 use page::Api;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// The most streams: each open tab has one.
-pub const STREAMS_MAX: usize = 64;
 /// Events that wait for a client.
 const WAITING_MAX: usize = 2;
 /// Between two events of a kind.
@@ -43,36 +39,12 @@ const STATE_BYTES_PER_SECOND: usize = 10_000;
 /// When a browser connects again.
 const RETRY: &str = "retry: 2000\n\n";
 
-/// Streams that are open.
-static OPEN: AtomicUsize = AtomicUsize::new(0);
-
 /// The body of any answer.
 pub(crate) type Sent = Either<Full<Bytes>, Events>;
-
-/// Marks the answer that is a stream, and says when its client takes nothing any more.
-#[derive(Clone, Default)]
-pub(crate) struct Stalled(pub Arc<AtomicBool>);
 
 /// The body of a stream.
 pub(crate) struct Events {
     events: Receiver<Bytes>,
-    _place: Place,
-}
-
-/// One of the places; free again when it is dropped.
-struct Place;
-
-impl Place {
-    fn take() -> Option<Place> {
-        let more = |open: usize| (open < STREAMS_MAX).then_some(open + 1);
-        OPEN.fetch_update(Relaxed, Relaxed, more).is_ok().then_some(Place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        OPEN.fetch_sub(1, Relaxed);
-    }
 }
 
 impl Body for Events {
@@ -89,23 +61,15 @@ impl Body for Events {
 
 /// Begins a stream, with the moments of the volume that the query names.
 pub(crate) fn events(api: Arc<Api>, query: String) -> Response<Sent> {
-    let Some(place) = Place::take() else {
-        let text = format!("{STREAMS_MAX} streams are open already\n");
-        let mut response = Response::new(Either::Left(Full::new(Bytes::from(text))));
-        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-        return response;
-    };
     let (to, events) = channel(WAITING_MAX);
-    let stalled = Stalled::default();
-    tokio::spawn(send(api, query, to, stalled.clone()));
-    let mut response = Response::new(Either::Right(Events { events, _place: place }));
-    response.extensions_mut().insert(stalled);
+    tokio::spawn(send(api, query, to));
+    let mut response = Response::new(Either::Right(Events { events }));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     response
 }
 
-/// Sends until the client is gone, or takes nothing any more.
-async fn send(api: Arc<Api>, query: String, to: Sender<Bytes>, stalled: Stalled) {
+/// Sends until the connection is gone.
+async fn send(api: Arc<Api>, query: String, to: Sender<Bytes>) {
     let volume = query.split('&').find_map(|pair| pair.strip_prefix("volume=")).map(str::to_owned);
     if to.send(Bytes::from_static(RETRY.as_bytes())).await.is_err() {
         return;
@@ -138,10 +102,8 @@ async fn send(api: Arc<Api>, query: String, to: Sender<Bytes>, stalled: Stalled)
             continue;
         }
         sent_at = Instant::now();
-        match tokio::time::timeout(PATIENCE, to.send(Bytes::from(events))).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => return,
-            Err(_) => return stalled.0.store(true, Relaxed),
+        if to.send(Bytes::from(events)).await.is_err() {
+            return;
         }
     }
 }

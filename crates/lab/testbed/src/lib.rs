@@ -20,6 +20,7 @@
 //! Never: touches a loop device that it did not set up itself.
 
 mod block_trace;
+mod certificates;
 mod cleaning;
 mod loop_disk;
 mod mariadb;
@@ -27,6 +28,7 @@ mod postgres_binaries;
 mod postgres_server;
 
 pub use block_trace::{BlockTrace, Issued, Traced};
+pub use certificates::{Certificate, CertificateAuthority};
 pub use loop_disk::LoopDisk;
 pub use mariadb::MariadbServer;
 pub use postgres_server::PostgresServer;

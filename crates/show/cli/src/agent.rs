@@ -3,6 +3,7 @@ mod listen;
 mod notifications;
 mod sources;
 
+use crate::listening::{AccessArgs, Listening};
 use crate::service_log::log;
 use ::agent::{Agent, Event};
 use config::Config;
@@ -37,9 +38,8 @@ pub struct AgentArgs {
     /// Show the page at http://ADDRESS:PORT/, and metrics at /metrics; none: nowhere [default: 127.0.0.1:9187]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::parse)]
     listen: Option<Listen>,
-    /// Let everybody ask who reaches the address
-    #[arg(long)]
-    listen_without_authentication: bool,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Between two judgements [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     every: Option<Duration>,
@@ -81,6 +81,7 @@ const NAP: Duration = Duration::from_millis(50);
 /// `headroom agent`.
 pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let mut config = Config::read(args)?;
+    let listening = Listening::new(config.listen.address(), config.access.clone(), "--listen ADDRESS:PORT")?;
     if args.check_config {
         let sources: Vec<String> = config.sources.iter().map(ToString::to_string).collect();
         out.answer(
@@ -97,7 +98,9 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let state = Arc::new(Mutex::new(AgentState::default()));
     let live = Arc::new(Live::default());
     let api = Arc::new(Api::new(live.clone(), about(&config.settings), path.clone(), None));
-    listen::begin(config.listen, state.clone(), api.clone())?;
+    if let Some(listening) = listening {
+        listen::begin(config.listen, listening, state.clone(), api.clone())?;
+    }
     let shared = Shared { state, live, api };
     let began = Instant::now();
     let mut tally = Tally::default();
@@ -205,8 +208,8 @@ fn read_again(args: &AgentArgs, before: Config) -> Config {
     match Config::read(args) {
         Ok(config) => {
             log(6, "the configuration was read again");
-            if config.listen != before.listen {
-                log(4, "another address to listen on counts from the next start");
+            if (config.listen, &config.access) != (before.listen, &before.access) {
+                log(4, "changes of the address and of its access count from the next start");
             }
             config
         }

@@ -19,6 +19,7 @@ mod incidents;
 mod intervals;
 mod laboratory;
 mod layouts;
+mod listening;
 mod luns;
 mod matrix;
 mod measure;

@@ -1,6 +1,7 @@
 use ::page::{About, Api, Live};
 use filestats::ServiceLevel;
 use metrics::AgentState;
+use serve::{Access, Settings};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -34,6 +35,8 @@ pub fn run(args: &PageArgs, history: Option<&Path>, out: &mut Output) -> Done {
         return Err(Failure::usage(format_args!("{} is reached from other machines", args.listen))
             .with_remedy("listen at 127.0.0.1, and forward the port with ssh -L"));
     }
+    let access = Access::new(Settings::default(), args.listen, |_| {})
+        .map_err(|error| Failure::usage(&error).with_remedy(error.remedy()))?;
     let kept = kept::open(history)?;
     let path = kept.path().to_owned();
     let (live, ended_unix_ns) = Live::from_history(&kept, ServiceLevel::OLTP.read_ns)?;
@@ -53,7 +56,7 @@ pub fn run(args: &PageArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let state = Arc::new(Mutex::new(AgentState { version, ..AgentState::default() }));
     let api = Arc::new(Api::new(Arc::new(live), about, path.clone(), Some(ended_unix_ns)));
     interrupt::install();
-    let bound = serve::page(args.listen, state, api).map_err(|error| {
+    let bound = serve::page(args.listen, access, state, api).map_err(|error| {
         Failure::new(format_args!("cannot answer at {}: {error}", args.listen)).with_remedy(
             "another port (--listen 127.0.0.1:0 takes any that is free), or end who listens there",
         )

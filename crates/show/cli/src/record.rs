@@ -1,5 +1,6 @@
 mod push;
 
+use crate::listening::{AccessArgs, Listening};
 use crate::service_log::{log, stop_on_interrupt};
 use filestats::Snapshot;
 use history::Retention;
@@ -36,6 +37,8 @@ pub struct RecordArgs {
     /// Answer Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    access: AccessArgs,
     /// Push to a Prometheus remote-write receiver, as in http://prometheus:9090/api/v1/write
     #[arg(long, value_name = "URL")]
     remote_write: Vec<String>,
@@ -66,6 +69,7 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
     }
     let sources = sources(args)?;
     let destinations = push::destinations(args)?;
+    let listening = Listening::new(args.metrics, args.access.settings(), "--metrics ADDRESS:PORT")?;
     let exported = args.metrics.is_some() || !destinations.is_empty();
     let history = kept::open_to_write(history)?;
     interrupt::install();
@@ -79,12 +83,8 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let began = Instant::now();
     let stop = stop_on_interrupt();
     let totals = Arc::new(Mutex::new(Totals::default()));
-    if let Some(address) = args.metrics {
-        let bound = serve::metrics(address, totals.clone()).map_err(|error| {
-            Failure::new(format_args!("cannot answer at {address}: {error}"))
-                .with_remedy("another port, or end who listens there")
-        })?;
-        log(6, &format!("metrics at http://{bound}/metrics"));
+    if let Some(listening) = listening {
+        listening.serve(totals.clone())?;
     }
     let pushing = push::start(destinations, &totals, args)?;
     let (path, count) = (history.path().display().to_string(), sources.len());
@@ -185,6 +185,5 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Whether users other than the owner may read a file.
 pub fn others_can_read(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+    std::fs::metadata(path).is_ok_and(|found| !host::is_private(path, &found))
 }

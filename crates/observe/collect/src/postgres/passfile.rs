@@ -1,7 +1,6 @@
 //! libpq's password file: `HOST:PORT:DATABASE:USER:PASSWORD`, `*` for any value. The first line that matches counts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// The server, database and user of a password.
@@ -21,7 +20,7 @@ pub(super) fn password(file: &Path, server: &Server) -> Result<Option<String>, S
     if !found.is_file() || found.len() > BYTES_MAX {
         return Err(format!("password file {} is no plain file of passwords: ignored", file.display()));
     }
-    if found.permissions().mode() & 0o077 != 0 {
+    if !host::is_private(file, &found) {
         return Err(format!(
             "password file {} may be read by others: ignored; chmod 0600 it",
             file.display()

@@ -17,7 +17,6 @@ use crate::connection_text::{PASSWORD_IS_VISIBLE, host_and_port, no_such_option,
 use crate::environment::Environment;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tds::{Encryption, TEXT_CHARS_MAX};
 
@@ -145,7 +144,7 @@ fn parse_host_and_port(text: &str, separator: char) -> Result<(String, u16), Str
 fn read_password(file: &Path) -> Result<String, String> {
     let unreadable = |error: io::Error| format!("cannot read the password file {}: {error}", file.display());
     let opened = File::open(file).map_err(unreadable)?;
-    if opened.metadata().map_err(unreadable)?.permissions().mode() & 0o077 != 0 {
+    if !host::is_private(file, &opened.metadata().map_err(unreadable)?) {
         return Err(format!("others can read the password file {}: chmod 600 it", file.display()));
     }
     let mut text = String::new();
@@ -157,6 +156,7 @@ fn read_password(file: &Path) -> Result<String, String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn with<'a>(pairs: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
         move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())

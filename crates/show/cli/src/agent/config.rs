@@ -21,6 +21,9 @@ pub const DEFAULT_PATH: &str = "/etc/headroom/agent.toml";
 struct Written {
     sources: Vec<String>,
     listen: Option<String>,
+    web_config: Option<PathBuf>,
+    bearer_token_file: Option<PathBuf>,
+    host_name: Vec<String>,
     listen_without_authentication: bool,
     every: Option<String>,
     window: Option<String>,
@@ -38,6 +41,7 @@ pub struct Config {
     /// Empty: those that are found on this host.
     pub sources: Vec<SourceName>,
     pub listen: Listen,
+    pub access: serve::Settings,
     pub settings: agent::Settings,
     pub receivers: Vec<Receiver>,
 }
@@ -58,7 +62,7 @@ impl Config {
     pub fn read(args: &AgentArgs) -> Result<Config, Failure> {
         let named = args.config.as_deref();
         let path = named.unwrap_or(Path::new(DEFAULT_PATH));
-        let written = match named {
+        let mut written = match named {
             None if !path.exists() => Written::default(),
             _ => parse(path)?,
         };
@@ -96,7 +100,6 @@ impl Config {
             (None, Some(text)) => listen::parse(text).map_err(|why| wrong("listen", &why))?,
             (given, _) => given.unwrap_or_default(),
         };
-        listen::check(listen, args.listen_without_authentication || written.listen_without_authentication)?;
         let mut sources = args.source.clone();
         for text in &written.sources {
             sources.push(collect::parse_source(text).map_err(|why| wrong("source", &why))?);
@@ -115,7 +118,18 @@ impl Config {
             &written.webhook,
             &written.on_incident,
         )?);
-        Ok(Config { sources, listen, settings, receivers })
+        let access = access(args.access.settings(), &mut written);
+        Ok(Config { sources, listen, access, settings, receivers })
+    }
+}
+
+/// What the arguments do not say is as in the file.
+fn access(given: serve::Settings, written: &mut Written) -> serve::Settings {
+    serve::Settings {
+        web_config: given.web_config.or(written.web_config.take()),
+        bearer_token_file: given.bearer_token_file.or(written.bearer_token_file.take()),
+        host_names: [given.host_names, std::mem::take(&mut written.host_name)].concat(),
+        without_authentication: given.without_authentication || written.listen_without_authentication,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where the agent answers: by default the page's own port of this machine.
 
+use crate::listening::{self, Listening};
 use crate::service_log::log;
 use metrics::AgentState;
 use page::Api;
@@ -34,36 +35,32 @@ pub fn parse(text: &str) -> Result<Listen, String> {
     }
 }
 
-/// Refuses an address that others than this machine reach, while no one has to authenticate there.
-pub fn check(listen: Listen, without_authentication: bool) -> Result<(), Failure> {
-    match listen {
-        Listen::At(address) if !address.ip().is_loopback() && !without_authentication => Err(Failure::usage(
-            format_args!("{address} is reached from other machines, and no one has to authenticate"),
-        )
-        .with_remedy("listen at 127.0.0.1, or give --listen-without-authentication")),
-        _ => Ok(()),
+impl Listen {
+    /// The address; `None` for nowhere.
+    pub fn address(self) -> Option<SocketAddr> {
+        match self {
+            Listen::None => None,
+            Listen::Default => Some(DEFAULT),
+            Listen::At(address) => Some(address),
+        }
     }
 }
 
 /// Answers in a thread of its own, with the metrics and the page.
-pub fn begin(listen: Listen, state: Arc<Mutex<AgentState>>, api: Arc<Api>) -> Result<(), Failure> {
-    let address = match listen {
-        Listen::None => return Ok(()),
-        Listen::Default => DEFAULT,
-        Listen::At(address) => address,
-    };
-    match serve::page(address, state, api) {
-        Ok(bound) => {
-            log(6, &format!("page at http://{bound}/"));
-            log(6, &format!("metrics at http://{bound}/metrics"));
-            Ok(())
-        }
+pub fn begin(
+    listen: Listen,
+    listening: Listening,
+    state: Arc<Mutex<AgentState>>,
+    api: Arc<Api>,
+) -> Result<(), Failure> {
+    match listening.serve_page(state, api) {
         Err(error) if listen == Listen::Default && error.kind() == ErrorKind::AddrInUse => {
-            log(4, &format!("no page: {address} is in use; --listen ADDRESS:PORT gives another address"));
+            log(4, &format!("no page: {DEFAULT} is in use; --listen ADDRESS:PORT gives another address"));
             Ok(())
         }
-        Err(error) => Err(Failure::new(format_args!("cannot answer at {address}: {error}"))
-            .with_remedy("another port, or end who listens there")),
+        served => {
+            served.map_err(|error| listening::cannot_answer(listen.address().unwrap_or(DEFAULT), &error))
+        }
     }
 }
 
@@ -72,13 +69,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_others_reach_is_refused_unless_it_is_said() {
-        let check = |text: &str, without| check(parse(text).unwrap(), without).is_ok();
-        assert!(check("127.0.0.1:9187", false) && check("[::1]:80", false) && check("none", false));
-        assert!(
-            !check("0.0.0.0:9187", false) && !check("[::]:9187", false) && !check("10.0.0.1:9187", false)
-        );
-        assert!(check("0.0.0.0:9187", true));
+    fn where_to_answer_is_an_address_or_nowhere() {
+        assert_eq!(parse("none").unwrap().address(), None);
+        assert_eq!(parse("[::1]:80").unwrap().address().unwrap().port(), 80);
+        assert_eq!(Listen::default().address(), Some(DEFAULT));
         assert!(parse("localhost").is_err());
     }
 }

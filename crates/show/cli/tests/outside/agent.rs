@@ -163,7 +163,7 @@ impl Drop for Agent {
 /// The body of an answer; `None` where no server answers.
 fn get(port: u16, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
@@ -316,6 +316,7 @@ fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_
     let labels = format!("{{mount=\"{mount}\",source=\"{database}\"");
     assert_eq!(agent.series(&format!("headroom_incident_open{labels}}}")), Some(1.0));
     promtool_is_content(&agent.metrics());
+    page::shows_incident(&agent, &open);
 
     if let Some(alertmanager) = &alertmanager {
         let labels = &alertmanager.wait_for_active(1)[0]["labels"];

@@ -1,5 +1,6 @@
 //! Headroom as its users meet it: the binary, run from outside, on real storage and a real database.
 
+mod access;
 mod agent;
 mod analyze;
 mod arguments;
@@ -12,6 +13,7 @@ mod intervals;
 mod lab;
 mod layouts;
 mod metrics;
+mod packaging;
 mod pagestore;
 mod programs;
 mod record;

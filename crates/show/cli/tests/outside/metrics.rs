@@ -27,7 +27,8 @@ fn free_port() -> u16 {
 /// The body of an answer, which closes the connection; `None` where no server answers.
 fn get(port: u16, path: &str, accept: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\nConnection: close\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
@@ -146,8 +147,9 @@ fn knows_otlp(api: u16) -> bool {
     while began.elapsed() < Duration::from_secs(20) {
         if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", api)) {
             let path = "/opentelemetry/v1/metrics";
-            let request =
-                format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let request = format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
             let mut answer = String::new();
             if stream.write_all(request.as_bytes()).is_ok() && stream.read_to_string(&mut answer).is_ok() {
                 return answer.starts_with("HTTP/1.1 200");

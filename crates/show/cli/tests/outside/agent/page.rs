@@ -108,7 +108,7 @@ fn is_about(value: &Value, wanted: f64) {
 }
 
 /// Events of a stream as they come, each with its data.
-fn events(port: u16, path: &str) -> impl Iterator<Item = (String, Value)> {
+fn events(port: u16, path: &str) -> impl Iterator<Item = (String, Value)> + use<> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -154,6 +154,8 @@ fn every_figure_of_the_page_is_that_of_the_load_and_of_the_other_outputs() {
     on_the_curve(&agent, id);
     what_is_kept(&agent, &headroom, id);
     a_stop_is_a_gap(&agent, id, &mount, &mut load);
+    agent.kill();
+    without_an_agent(&headroom, id);
 }
 
 /// Utilisation and outstanding I/Os are those of `/metrics`, of the same judgement.
@@ -173,7 +175,10 @@ fn agrees_with_metrics(agent: &Agent, source: &str, mount: &str) {
 }
 
 fn over_time(agent: &Agent, id: &str) {
-    let series = json(agent.port, &format!("series?volume={id}"));
+    let series = wait_for("ten seconds", 30, || {
+        let series = json(agent.port, &format!("series?volume={id}"));
+        (numbers(&series["series"]["iops"]["mean"]).len() >= 10).then_some(series)
+    });
     let (times, iops) = (numbers(&series["times_unix_s"]), &series["series"]["iops"]);
     assert!(
         series["step_ns"] == 1_000_000_000 && times.len() >= 900,
@@ -183,7 +188,7 @@ fn over_time(agent: &Agent, id: &str) {
     );
     assert_eq!(iops["mean"].as_array().unwrap().len(), times.len());
     let known = numbers(&iops["mean"]);
-    assert!(known.len() >= 5 && known.len() < 300, "{} seconds are known", known.len());
+    assert!(known.len() < 300, "{} seconds are known", known.len());
     let newest = &known[known.len() - 5..];
     is_about(&(newest.iter().sum::<f64>() / 5.0).into(), RATE);
     // The highest second is at every zoom.
@@ -263,6 +268,43 @@ fn a_stop_is_a_gap(agent: &Agent, id: &str, mount: &str, load: &mut Load) {
     assert_eq!(gap["reason"], state["gap"], "{gap:#}");
     let newest = series["series"]["iops"]["mean"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(newest, Value::Null, "a gap is not 0");
+}
+
+/// An incident is in the page's list, in the stretches of verdicts, and beside the limit that is its cause.
+pub fn shows_incident(agent: &Agent, open: &Value) {
+    let state = json(agent.port, "state");
+    assert_eq!(state["incidents_open"], 1, "{state:#}");
+    let id = state["volumes"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        json(agent.port, &format!("incidents/{}", open["id"]))["started_unix_ns"],
+        open["started_unix_ns"]
+    );
+    let is_same = |value: &Value| value["incident"] == open["id"];
+    // The verdict on the whole window follows the one on its newest part.
+    wait_for("a bad stretch with its incident", 40, || {
+        let verdicts = json(agent.port, &format!("verdicts?volume={id}"));
+        verdicts["stretches"].as_array().unwrap().iter().any(is_same).then_some(())
+    });
+    let series = json(agent.port, &format!("series?volume={id}"));
+    let marks = series["marks"].as_array().unwrap();
+    assert!(marks.iter().any(is_same) && marks.iter().any(|mark| mark["kind"] == "cap"), "{marks:#?}");
+}
+
+/// `headroom page` shows the same volume of the history.
+fn without_an_agent(headroom: &Headroom, id: &str) {
+    let mut command = headroom.command(&["page", "--listen", "127.0.0.1:0", "--duration", "1m"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let port =
+        line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next()).unwrap().parse().unwrap();
+    let state = json(port, "state");
+    assert_eq!((&state["live"], &state["volumes"][0]["id"]), (&false.into(), &id.into()), "{state:#}");
+    let verdicts = json(port, &format!("verdicts?volume={id}"));
+    assert!(!verdicts["stretches"].as_array().unwrap().is_empty());
+    assert_eq!(json(port, "incidents"), headroom.json(&["incidents"]));
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! The units of systemd that are shipped start what this program is.
+
+use crate::programs::built;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn unit(name: &str) -> String {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../../packaging", name].iter().collect();
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The arguments of the command that a unit starts, with the directory of its credentials.
+fn arguments(unit: &str) -> Vec<String> {
+    let commands: Vec<&str> = unit.lines().filter_map(|line| line.strip_prefix("ExecStart=")).collect();
+    let [command] = commands[..] else { panic!("{commands:?}") };
+    let mut words = command.split_whitespace().map(|word| word.replace("%d", "/run/credentials/unit"));
+    let program = words.next().unwrap();
+    assert_eq!(Path::new(&program).file_name().unwrap(), "headroom", "{command}");
+    words.collect()
+}
+
+#[test]
+fn the_arguments_of_the_units_are_those_of_this_program() {
+    for name in ["headroom-agent.service", "headroom-record.service"] {
+        let mut line = arguments(&unit(name));
+        line.insert(0, "headroom".into());
+        let parsed = headroom::arguments().try_get_matches_from(&line);
+        assert!(parsed.is_ok(), "{name}: {line:?}: {}", parsed.unwrap_err());
+    }
+}
+
+#[test]
+fn the_agent_of_the_unit_takes_its_configuration() {
+    let unit = unit("headroom-agent.service");
+    let output =
+        Command::new(built().join("headroom")).args(arguments(&unit)).arg("--check-config").output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+}
+
+#[test]
+fn systemd_knows_all_that_the_units_say_and_calls_the_agent_safe_enough() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    for name in ["headroom-agent.service", "headroom-record.service"] {
+        // The program is not installed here.
+        let text = unit(name).replace("/usr/local/bin/headroom ", "/bin/true ");
+        files.push(dir.path().join(name));
+        std::fs::write(files.last().unwrap(), text).unwrap();
+    }
+    let Ok(output) = Command::new("systemd-analyze").arg("verify").args(&files).output() else {
+        println!("skipped: systemd-analyze is not installed");
+        return;
+    };
+    let found = String::from_utf8_lossy(&output.stderr);
+    let ours: Vec<&str> = found.lines().filter(|line| line.contains("headroom-")).collect();
+    assert!(ours.is_empty(), "{ours:#?}");
+    let security = ["security", "--offline=true", "--threshold=30"];
+    let output = Command::new("systemd-analyze").args(security).arg(&files[0]).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", printed.lines().last().unwrap_or_default());
+}
