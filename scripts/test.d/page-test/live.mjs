@@ -1,7 +1,7 @@
 // Looks at the live page in a browser, served by simulated hosts and by an agent: `HEADROOM=PROGRAM node live.mjs`.
 // Structure is compared, not pixels.
 import { spawn } from "node:child_process";
-import { readFileSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -48,14 +48,33 @@ async function axe(page) {
   return violations.flatMap(({ id, nodes }) => nodes.slice(0, 2).map((node) => `${id}: ${node.target.join(" ")} ${node.failureSummary?.split("\n")[1] ?? ""}`));
 }
 
+/// What is seen of the page, without its figures: headings, columns, buttons, pictures and their labels, with the parts that
+/// they are in. OUTLINES=write keeps it as what is expected.
+async function outline(page, name) {
+  const lines = await page.evaluate(() => {
+    const wanted = "h1, h2, h3, thead th, button, .figure .name, .legend li, .legend span, svg[role=img], .chart canvas, dt, .piece.gap, input";
+    const line = (element) => `${element.localName.replace(/^h(?=\d)/, "heading ")} ${element.closest("svg, h1, h2, h3, button, th, dt, li, span") === element && element.localName !== "svg" ? element.textContent.replace(/\s+/g, " ").trim() : element.getAttribute("aria-label") ?? ""}`;
+    return [...document.querySelectorAll("main section[id]")].flatMap((section) => [`# ${section.id}`, ...[...section.querySelectorAll(wanted)]
+      .filter((element) => !element.closest("tbody, .incidents h3") && element.checkVisibility()).map((element) => line(element).replace(/(?<!^heading )\d+(,\d{3})*(\.\d+)?/g, "0").trim())]);
+  });
+  const file = join(here, "outlines", `${name}.txt`);
+  if (process.env.OUTLINES === "write") {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, `${lines.join("\n")}\n`);
+  }
+  const expected = readFileSync(file, "utf8").trimEnd().split("\n");
+  return [...lines.filter((line) => !expected.includes(line)).map((line) => `new: ${line}`), ...expected.filter((line) => !lines.includes(line)).map((line) => `missing: ${line}`),
+    ...(lines.length === expected.length ? [] : [`${lines.length} parts instead of ${expected.length}`])];
+}
+
 const text = (page, selector) => page.locator(selector).first().innerText();
 const texts = (page, selector) => page.locator(selector).allInnerTexts();
 
 /// Each state of a host, in windows.
 async function states(browser) {
   const windows = [
-    ["well", 1280, "light"], ["well", 1280, "dark"], ["well", 420, "light"], ["well", 420, "dark"], ["hostile", 1280, "light"], ["hostile", 420, "dark"],
-    ["wrong", 1280, "dark"], ["wrong", 420, "light"], ["empty", 420, "light"], ["empty", 1280, "dark"], ["many", 1280, "light"], ["many", 420, "dark"],
+    ["well", 1280, "light"], ["well", 1280, "dark"], ["well", 420, "light"], ["well", 420, "dark"], ["hostile", 420, "dark"],
+    ["wrong", 1280, "dark"], ["wrong", 420, "light"], ["empty", 420, "light"], ["many", 1280, "dark"],
   ];
   const hosts = new Map();
   for (const [scene, width, colorScheme] of windows) {
@@ -71,6 +90,7 @@ async function states(browser) {
     check(`${name}: axe finds nothing`, await axe(page));
     check(`${name}: no error in the console`, errors);
     check(`${name}: asks for nothing elsewhere`, elsewhere);
+    if (scene === "well" || scene === "wrong") check(`${name}: has the parts that it had`, await outline(page, `${scene}-${width}`));
     check(`${name}: one heading`, same(await page.locator("h1").count(), 1));
     if (scene === "wrong") {
       const said = await text(page, "main");
@@ -114,6 +134,41 @@ async function answers(browser, host) {
   await page.emulateMedia({ media: "print", colorScheme: "dark" });
   check("paper stays white", await page.evaluate(darkGrounds));
   check("no error on the way", errors);
+  await close();
+}
+
+/// Figures are written as in the terminal (crates/show/charts/src/number.rs); lines and labels keep their promises.
+async function modules(browser, host) {
+  const { page, close } = await visit(browser, host, {});
+  const units = await page.evaluate(async () => {
+    const { databaseName, rate, share, span, throughput, time, times } = await import("./units.js");
+    return [rate(0.25), rate(14.2), rate(8), rate(12_696), rate(null), rate(Number.NaN), time(85_300), time(999_600), time(5e6), time(950), share(0.004), share(0.97), share(0), times(1.03), throughput(149_000_000), throughput(0),
+      span(45), span(720), span(11_100), span(518_400), databaseName("postgres:dbname=shop host=/run port=5433 user=a"), databaseName("postgres:dbname=shop host=db1"), databaseName("sqlite:/a b.db")];
+  });
+  check("figures are written as in the terminal", same(units, ["0.250", "14.2", "8", "12,696", "-", "-", "85.3 us", "1.00 ms", "5.00 ms", "950 ns", "0.4 %", "97 %", "0 %", "1.03 x", "142 MiB/s", "0 B/s",
+    "45 s", "12 min", "3 h 5 min", "6 days", "shop, port 5433", "shop at db1", "sqlite:/a b.db"]));
+  const wrong = await page.evaluate(async () => {
+    const { bend, freePlace, linear, logarithmic } = await import("./scales.js");
+    const found = [];
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    path.setAttribute("d", bend([[0, 100], [10, 99], [20, 20], [30, 20], [40, 60]]));
+    const heights = Array.from({ length: 200 }, (_, at) => path.getPointAtLength(path.getTotalLength() * at / 199).y);
+    if (Math.min(...heights) < 19.9 || Math.max(...heights) > 100.1) found.push(`the line reaches from ${Math.min(...heights)} to ${Math.max(...heights)}`);
+    const frame = { left: 50, right: 650, top: 50, bottom: 400 };
+    for (let x = 50; x <= 650; x += 40) {
+      for (let y = 50; y <= 400; y += 35) {
+        const label = freePlace({ x, y }, 260, frame, [], null);
+        if (label.x < 50 || label.x + 260 > 650 || label.y < 50 || label.y + 40 > 400) found.push(`a label at ${x}, ${y} leaves the frame`);
+        if (x > label.x && x < label.x + 260 && y > label.y && y < label.y + 40) found.push(`a label covers its point at ${x}, ${y}`);
+      }
+    }
+    const scale = logarithmic([80, 9_000], [400, 50], 10);
+    if (scale.at(80) !== 400 || Math.abs(scale.at(9_000) - 50) > 1e-9 || scale.ticks.some((tick) => tick < 80 || tick > 9_000)) found.push("the logarithmic scale misses its ends");
+    const rates = linear([0, 83_000], [400, 50]);
+    if (rates.at(0) !== 400 || JSON.stringify(rates.ticks) !== "[0,20000,40000,60000,80000]") found.push(`ticks ${rates.ticks}`);
+    return found;
+  });
+  check("scales, lines and labels keep their promises", wrong);
   await close();
 }
 
@@ -371,6 +426,7 @@ try {
   await wrongPage(browser);
   await states(browser);
   const host = await startHost("well");
+  await modules(browser, host);
   await answers(browser, host);
   await overTime(browser, host);
   await keyboard(browser, host);
