@@ -312,6 +312,7 @@ fn a_history_without_an_agent_shows_what_was_kept_and_where_no_agent_ran() {
         // Between 30 and 10 minutes ago no agent ran.
         minutes: [minutes(minute - 59, 30, 1.0), minutes(minute - 9, 10, 2.0)].concat(),
         incidents: vec![incident(end - 50 * MINUTE, end - 40 * MINUTE)],
+        ..Kept::default()
     });
     let (live, ended) = Live::from_history(&page.history, 20_000_000).unwrap();
     assert_eq!(ended, Some(end / MINUTE * MINUTE));
