@@ -126,14 +126,26 @@ mod tests {
         }
     }
 
+    fn moment(files: Vec<FileInterval>) -> Moment {
+        Moment {
+            ended_unix_ns: 7,
+            files,
+            log_elsewhere: false,
+            device: None,
+            processors: None,
+            commits: None,
+            pressure: verdict::Pressure::default(),
+            caps: Vec::new(),
+        }
+    }
+
     #[test]
     fn the_busiest_files_keep_their_names_and_the_sum_stays() {
         let data = (0..500).map(|number| file(number, FileKind::Data, number));
         let logs = (500..540).map(|number| file(number, FileKind::Log, 0));
         let unknown =
             FileInterval { interval: Interval::Unknown(Reason::Restart), ..file(9999, FileKind::Data, 1) };
-        let mut moment =
-            Moment { files: data.chain(logs).chain([unknown.clone()]).collect(), ..Moment::default() };
+        let mut moment = moment(data.chain(logs).chain([unknown.clone()]).collect());
         let before = moment.database();
         reduce_files(&mut moment);
         assert_eq!(moment.database(), before);
@@ -147,7 +159,7 @@ mod tests {
 
     #[test]
     fn few_files_stay_as_they_are() {
-        let mut moment = Moment { files: vec![file(1, FileKind::Data, 3)], ..Moment::default() };
+        let mut moment = moment(vec![file(1, FileKind::Data, 3)]);
         let before = moment.clone();
         reduce_files(&mut moment);
         assert_eq!(moment, before);

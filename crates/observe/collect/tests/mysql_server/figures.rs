@@ -21,7 +21,7 @@ fn settle(server: &MariadbServer) {
         if server.sql(dirty) == "0" {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
     }
     panic!("pages stay dirty");
 }
@@ -230,7 +230,7 @@ impl Trace {
                 eprintln!("skipped: strace may not attach here");
                 return None;
             }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
         Some(Trace { strace, output })
     }
