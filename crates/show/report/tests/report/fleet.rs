@@ -107,9 +107,7 @@ fn incidents_as_text() {
     let fleet = Fleet { incomplete: false, ..sample() };
     let rows: Vec<(Volume, f64)> = fleet.volumes.iter().take(3).cloned().zip([0.25, 0.1, 0.01]).collect();
     insta::assert_snapshot!(text::fleet_incidents(&rows, 86_400, &fleet, &STYLE));
-    assert!(
-        text::fleet_incidents(&[], 3600, &fleet, &STYLE).contains("no incident was open within 60 min")
-    );
+    assert!(text::fleet_incidents(&[], 3600, &fleet, &STYLE).contains("no incident was open within 60 min"));
 }
 
 #[test]
