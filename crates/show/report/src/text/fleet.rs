@@ -152,16 +152,16 @@ fn beside(fleet: &Fleet, style: &Style) -> Vec<String> {
     };
     let stale = fleet.stale.iter().map(|one| {
         let age = wording::age(fleet.at_unix_s, Some(one.judged_unix_s));
-        format!("{} {}, {}: judged {age} ago", one.host.instance(), one.mount, one.database)
+        format!("{} {} ({}), judged {age} ago", one.host.instance(), one.mount, one.database)
     });
     list("Not judged any more", stale.collect());
     let never = fleet.never_measured.iter();
-    let never = never.map(|one| format!("{} {}, {}", one.host.instance(), one.mount, one.database));
+    let never = never.map(|one| format!("{} {} ({})", one.host.instance(), one.mount, one.database));
     list("Never measured: headroom measure DIRECTORY on the host", never.collect());
     let silent = fleet.silent_sources.iter();
     list(
         "Sources that give nothing",
-        silent.map(|one| format!("{}: {}", one.host.instance(), one.source)).collect(),
+        silent.map(|one| format!("{} ({})", one.host.instance(), one.source)).collect(),
     );
     let without = fleet.without_database.iter().map(Host::instance).map(str::to_owned);
     list("Agents that judge no database", without.collect());
