@@ -143,10 +143,10 @@ async function modules(browser, host) {
   const units = await page.evaluate(async () => {
     const { databaseName, rate, share, span, throughput, time, times } = await import("./units.js");
     return [rate(0.25), rate(14.2), rate(8), rate(12_696), rate(null), rate(Number.NaN), time(85_300), time(999_600), time(5e6), time(950), share(0.004), share(0.97), share(0), times(1.03), throughput(149_000_000), throughput(0),
-      span(45), span(720), span(11_100), span(518_400), databaseName("postgres:dbname=shop host=/run port=5433 user=a"), databaseName("postgres:dbname=shop host=db1"), databaseName("sqlite:/a b.db")];
+      span(45), span(720), span(11_100), span(518_400), databaseName("postgres:dbname=shop host=/run port=5433 user=a"), databaseName("postgres:dbname=shop host=db1"), databaseName("sqlite:/a b.db"), databaseName("mysql://root@localhost/?socket=/run/s"), databaseName("postgres://u@db1:5433/shop"), databaseName("shop")];
   });
   check("figures are written as in the terminal", same(units, ["0.250", "14.2", "8", "12,696", "-", "-", "85.3 us", "1.00 ms", "5.00 ms", "950 ns", "0.4 %", "97 %", "0 %", "1.03 x", "142 MiB/s", "0 B/s",
-    "45 s", "12 min", "3 h 5 min", "6 days", "shop, port 5433", "shop at db1", "sqlite:/a b.db"]));
+    "45 s", "12 min", "3 h 5 min", "6 days", "shop, port 5433", "shop at db1", "sqlite:/a b.db", "mysql", "shop at db1, port 5433", "shop"]));
   const wrong = await page.evaluate(async () => {
     const { bend, freePlace, linear, logarithmic } = await import("./scales.js");
     const found = [];

@@ -67,15 +67,19 @@ export const span = (seconds) => known(seconds, (seconds) => {
 });
 
 /**
- * What a database is called on the page: its name where a source is named by its connection, "shop, port 55433".
+ * What a database is called on the page, where a source is named by its connection: "shop, port 5433", "shop at db1".
  * @param {string | null | undefined} source
  */
 export function databaseName(source) {
-  if (!source) return "";
-  const facts = Object.fromEntries([...source.matchAll(/(\w+)=('[^']*'|\S+)/g)].map(([, key, value]) => [key, value.replace(/^'|'$/g, "")]));
-  if (!facts.dbname) return source;
-  const host = facts.host && !facts.host.startsWith("/") ? ` at ${facts.host}` : "";
-  return `${facts.dbname}${host}${facts.port && facts.port !== "5432" ? `, port ${facts.port}` : ""}`;
+  const [, engine, rest] = /^(postgres|mysql|sqlserver):(.*)$/s.exec(source ?? "") ?? [];
+  if (!engine) return source ?? "";
+  const url = /^\/\/(?:[^@/]*@)?([^/:?]*)(?::(\d+))?(?:\/([^?]*))?/.exec(rest);
+  const facts = Object.fromEntries([...rest.matchAll(/(\w+)=('[^']*'|[^\s&]+)/g)].map(([, key, value]) => [key, value.replace(/^'|'$/g, "")]));
+  // A directory of sockets is written with escapes in a URL.
+  const host = url ? url[1].replace(/%2f/gi, "/") : facts.host ?? "";
+  const port = url?.[2] ?? facts.port;
+  const where = host && host !== "localhost" && !host.startsWith("/") ? ` at ${host}` : "";
+  return `${facts.dbname || url?.[3] || engine}${where}${port && !["5432", "3306", "1433"].includes(port) ? `, port ${port}` : ""}`;
 }
 
 /** @param {number} value */
