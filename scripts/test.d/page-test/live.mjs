@@ -180,7 +180,7 @@ async function until(condition, limit_ms = 5_000) {
 async function hover(page, unix_s, from, to) {
   const over = await page.locator("#time-body .u-over").first().boundingBox();
   const found = [];
-  for (let shift = -2; shift <= 2; shift += 0.5) {
+  for (const shift of [-1, 0, 1]) {
     await page.mouse.move(over.x + (unix_s - from) / (to - from) * over.width + shift, over.y + 40);
     found.push(`${await text(page, ".readout")} | ${await text(page, "#time-body .values")}`);
   }
@@ -193,8 +193,8 @@ async function overTime(browser, host) {
   const spike = host.host.volumes[0].spike_at + 0.5;
   const gap = host.host.volumes[0].gaps[0];
   for (const span of [200, 900, 3_600, 21_600, 86_400, 604_800]) {
-    // The future is not shown.
-    const end = Math.min(spike + span * 0.1, Date.now() / 1000 - 2);
+    // Not at the right edge, to which a chart moves a pointer that is near: what follows is not known yet.
+    const end = spike + span * 0.1;
     const begin = end - span;
     const answered = page.waitForResponse((response) => response.url().includes("/series?"));
     await page.evaluate((hash) => { location.hash = hash; }, `volume=a1c4&from=${begin.toFixed(1)}&to=${end.toFixed(1)}`);
