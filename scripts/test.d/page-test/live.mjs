@@ -143,10 +143,10 @@ async function modules(browser, host) {
   const units = await page.evaluate(async () => {
     const { databaseName, rate, share, span, throughput, time, times } = await import("./units.js");
     return [rate(0.25), rate(14.2), rate(8), rate(12_696), rate(null), rate(Number.NaN), time(85_300), time(999_600), time(5e6), time(950), share(0.004), share(0.97), share(0), times(1.03), throughput(149_000_000), throughput(0),
-      span(45), span(720), span(11_100), span(518_400), databaseName("postgres:dbname=shop host=/run port=5433 user=a"), databaseName("postgres:dbname=shop host=db1"), databaseName("sqlite:/a b.db")];
+      span(45), span(720), span(11_100), span(518_400), databaseName("postgres:dbname=shop host=/run port=5433 user=a"), databaseName("postgres:dbname=shop host=db1"), databaseName("sqlite:/a b.db"), databaseName("mysql://root@localhost/?socket=/run/s"), databaseName("postgres://u@db1:5433/shop"), databaseName("shop")];
   });
   check("figures are written as in the terminal", same(units, ["0.250", "14.2", "8", "12,696", "-", "-", "85.3 us", "1.00 ms", "5.00 ms", "950 ns", "0.4 %", "97 %", "0 %", "1.03 x", "142 MiB/s", "0 B/s",
-    "45 s", "12 min", "3 h 5 min", "6 days", "shop, port 5433", "shop at db1", "sqlite:/a b.db"]));
+    "45 s", "12 min", "3 h 5 min", "6 days", "shop, port 5433", "shop at db1", "sqlite:/a b.db", "mysql", "shop at db1, port 5433", "shop"]));
   const wrong = await page.evaluate(async () => {
     const { bend, freePlace, linear, logarithmic } = await import("./scales.js");
     const found = [];
@@ -180,7 +180,7 @@ async function until(condition, limit_ms = 5_000) {
 async function hover(page, unix_s, from, to) {
   const over = await page.locator("#time-body .u-over").first().boundingBox();
   const found = [];
-  for (let shift = -2; shift <= 2; shift += 0.5) {
+  for (const shift of [-1, 0, 1]) {
     await page.mouse.move(over.x + (unix_s - from) / (to - from) * over.width + shift, over.y + 40);
     found.push(`${await text(page, ".readout")} | ${await text(page, "#time-body .values")}`);
   }
@@ -193,8 +193,8 @@ async function overTime(browser, host) {
   const spike = host.host.volumes[0].spike_at + 0.5;
   const gap = host.host.volumes[0].gaps[0];
   for (const span of [200, 900, 3_600, 21_600, 86_400, 604_800]) {
-    // The future is not shown.
-    const end = Math.min(spike + span * 0.1, Date.now() / 1000 - 2);
+    // Not at the right edge, to which a chart moves a pointer that is near: what follows is not known yet.
+    const end = spike + span * 0.1;
     const begin = end - span;
     const answered = page.waitForResponse((response) => response.url().includes("/series?"));
     await page.evaluate((hash) => { location.hash = hash; }, `volume=a1c4&from=${begin.toFixed(1)}&to=${end.toFixed(1)}`);

@@ -16,7 +16,18 @@ import { saved } from "./api.js";
  */
 
 /** @type {State} */
-const DEFAULTS = { volume: "", span: 900, from: 0, to: 0, curve: -1, incident: 0, search: "", sort: "-waited_share", file: "", theme: "" };
+const DEFAULTS = {
+  volume: "",
+  span: 900,
+  from: 0,
+  to: 0,
+  curve: -1,
+  incident: 0,
+  search: "",
+  sort: "-waited_share",
+  file: "",
+  theme: "",
+};
 
 /** @type {Set<(state: State, changed: Set<string>) => void>} */
 const listeners = new Set();

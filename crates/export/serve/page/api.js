@@ -32,7 +32,8 @@ export const savedKey = (path) => path.replace(/&(from|to|points)=.*$/, "");
 export async function get(path) {
   if (saved) {
     const answer = saved.answers[savedKey(path)];
-    if (answer === undefined) throw new Problem("not part of this file: it was saved with another volume chosen", null, 404);
+    if (answer === undefined)
+      throw new Problem("not part of this file: it was saved with another volume chosen", null, 404);
     if (answer.error) throw new Problem(answer.error, answer.try ?? null, 404);
     return answer;
   }

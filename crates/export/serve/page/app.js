@@ -56,7 +56,8 @@ function become(state) {
   volume = chosen;
   if (chosen && isMeasured) loadCurve(chosen.id);
   if (isFirst || before.incidents_open !== state.incidents_open) incidents.load();
-  if (isFirst || JSON.stringify(before.volumes.map(measured)) !== JSON.stringify(state.volumes.map(measured))) sources.load(state);
+  if (isFirst || JSON.stringify(before.volumes.map(measured)) !== JSON.stringify(state.volumes.map(measured)))
+    sources.load(state);
   lists(false);
   if (performance.now() - strips_at > STRIPS_MS || before?.incidents_open !== state.incidents_open) {
     if (strips_at) answer.refresh();
@@ -81,7 +82,12 @@ function choose(chosen) {
 /** @param {string} id */
 async function loadCurve(id) {
   if (!volume.capability) {
-    curve.fail(trouble({ message: `${volume.mount} was never measured, so that there is no curve to place the demand on. At a quiet hour:`, remedy: volume.measure_command }));
+    curve.fail(
+      trouble({
+        message: `${volume.mount} was never measured, so that there is no curve to place the demand on. At a quiet hour:`,
+        remedy: volume.measure_command,
+      }),
+    );
     return;
   }
   try {
@@ -135,11 +141,16 @@ function header() {
   const { host, version, live: isLive, started_unix_ns } = latest;
   setText(byId("host"), host);
   const bad = answer.chosen(latest);
-  document.title = bad ? `${words(bad.gap ? "cannot-say" : bad.verdict)}: ${databaseName(bad.database)} on ${host}` : `Headroom on ${host}`;
+  document.title = bad
+    ? `${words(bad.gap ? "cannot-say" : bad.verdict)}: ${databaseName(bad.database)} on ${host}`
+    : `Headroom on ${host}`;
   if (saved) setText(byId("link"), `saved ${instant(saved.saved_unix_s)} UTC`);
   else if (!isLive) setText(byId("link"), "a stored history");
   else if (!volume) setText(byId("link"), `live, ${clock(heard_s)} UTC`);
-  setText(byId("footer"), `Headroom ${version}, ${isLive ? `watching ${host} since` : `a history of ${host} from`} ${instant(started_unix_ns / 1e9)} UTC. ${isLive ? `A verdict is judged every ${span(latest.every_ns / 1e9)}, of the last ${span(latest.window_ns / 1e9)}.` : ""}`);
+  setText(
+    byId("footer"),
+    `Headroom ${version}, ${isLive ? `watching ${host} since` : `a history of ${host} from`} ${instant(started_unix_ns / 1e9)} UTC. ${isLive ? `A verdict is judged every ${span(latest.every_ns / 1e9)}, of the last ${span(latest.window_ns / 1e9)}.` : ""}`,
+  );
 }
 
 /** The agent is away, or back. @param {string | null} reason */
@@ -150,7 +161,13 @@ function link(reason) {
   if (reason === null) return;
   setText(byId("link"), "not connected");
   const since = heard_s ? `What is shown is of ${clock(heard_s)} UTC. ` : "";
-  refill(gone, h("b", {}, `The agent is away: ${reason}. `), since, "The page asks again each second and goes on by itself. On the host: ", h("code", {}, "systemctl status headroom-agent"));
+  refill(
+    gone,
+    h("b", {}, `The agent is away: ${reason}. `),
+    since,
+    "The page asks again each second and goes on by itself. On the host: ",
+    h("code", {}, "systemctl status headroom-agent"),
+  );
   if (!latest) setText(byId("answer-title"), "The agent does not answer");
 }
 
@@ -174,7 +191,8 @@ address.onChange((_, changed) => {
 function step(step) {
   if (!latest) return;
   const ids = answer.ids(latest);
-  if (ids.length) address.set({ volume: ids[(ids.indexOf(volume?.id) + step + ids.length) % ids.length], curve: -1, file: "" });
+  if (ids.length)
+    address.set({ volume: ids[(ids.indexOf(volume?.id) + step + ids.length) % ids.length], curve: -1, file: "" });
 }
 
 async function start() {

@@ -18,8 +18,27 @@ function bar(text, part) {
 function waitsTable(waits, missing) {
   if (!waits.length) return h("p", { class: "small" }, missing ?? "No session waits for I/O, a log or a lock.");
   const highest = Math.max(1e-9, ...waits.map(({ sessions }) => sessions ?? 0));
-  return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "wait"), h("th", { scope: "col", class: "n" }, "sessions"))),
-    h("tbody", {}, waits.map(({ name, class: kind, sessions, what }) => h("tr", {}, h("th", { scope: "row" }, name, h("small", {}, [kind, what].filter(Boolean).join(": "))), h("td", { class: "n" }, bar(rate(sessions), sessions / highest)))))));
+  return h(
+    "div",
+    { class: "scroll" },
+    h(
+      "table",
+      {},
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "wait"), h("th", { scope: "col", class: "n" }, "sessions"))),
+      h(
+        "tbody",
+        {},
+        waits.map(({ name, class: kind, sessions, what }) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, name, h("small", {}, [kind, what].filter(Boolean).join(": "))),
+            h("td", { class: "n" }, bar(rate(sessions), sessions / highest)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /** The devices with those that each consists of under it. @param {any[]} devices */
@@ -32,7 +51,9 @@ function tree(devices) {
   const walk = (device, depth, isLast, above) => {
     rows.push({ device, depth, isLast });
     const parts = device.parents.filter((/** @type {string} */ name) => byName.has(name) && !above.has(name));
-    parts.forEach((/** @type {string} */ name, /** @type {number} */ at) => walk(byName.get(name), depth + 1, at === parts.length - 1, new Set([...above, name])));
+    parts.forEach((/** @type {string} */ name, /** @type {number} */ at) =>
+      walk(byName.get(name), depth + 1, at === parts.length - 1, new Set([...above, name])),
+    );
   };
   const tops = devices.filter(({ name }) => !below.has(name));
   (tops.length ? tops : devices).forEach((device) => walk(device, 0, true, new Set([device.name])));
@@ -42,22 +63,98 @@ function tree(devices) {
 /** @param {any[]} devices @param {string | null} missing */
 function devicesTable(devices, missing) {
   if (!devices.length) return h("p", { class: "small" }, missing ?? "No device is known below this volume.");
-  const sum = (/** @type {number | null} */ a, /** @type {number | null} */ b) => a === null || b === null ? null : a + b;
-  const head = [["device", ""], ["busy", "n"], ["outstanding", "n"], ["latency", "n"], ["I/Os a second", "n wide"], ["throughput", "n wide"]];
-  return h("div", { class: "scroll" }, h("table", { "aria-label": "devices, those below indented" }, h("thead", {}, h("tr", {}, head.map(([words, kind]) => h("th", { scope: "col", class: kind }, words)))),
-    h("tbody", {}, tree(devices).map(({ device, depth, isLast }) => {
-      const name = h("th", { scope: "row", class: "device" }, depth ? h("span", { class: "branch", "aria-hidden": "true" }, isLast ? "└ " : "├ ") : null, device.name, device.mount ? h("small", {}, device.mount) : null);
-      name.style.setProperty("--depth", String(depth));
-      return h("tr", {}, name, h("td", { class: "n" }, bar(share(device.busy), device.busy)), h("td", { class: "n" }, rate(device.outstanding)), h("td", { class: "n" }, time(device.latency_ns)),
-        h("td", { class: "n wide" }, rate(sum(device.reads_per_second, device.writes_per_second))), h("td", { class: "n wide" }, throughput(sum(device.read_bytes_per_second, device.written_bytes_per_second))));
-    }))));
+  const sum = (/** @type {number | null} */ a, /** @type {number | null} */ b) =>
+    a === null || b === null ? null : a + b;
+  const head = [
+    ["device", ""],
+    ["busy", "n"],
+    ["outstanding", "n"],
+    ["latency", "n"],
+    ["I/Os a second", "n wide"],
+    ["throughput", "n wide"],
+  ];
+  return h(
+    "div",
+    { class: "scroll" },
+    h(
+      "table",
+      { "aria-label": "devices, those below indented" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          head.map(([words, kind]) => h("th", { scope: "col", class: kind }, words)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        tree(devices).map(({ device, depth, isLast }) => {
+          const name = h(
+            "th",
+            { scope: "row", class: "device" },
+            depth ? h("span", { class: "branch", "aria-hidden": "true" }, isLast ? "└ " : "├ ") : null,
+            device.name,
+            device.mount ? h("small", {}, device.mount) : null,
+          );
+          name.style.setProperty("--depth", String(depth));
+          return h(
+            "tr",
+            {},
+            name,
+            h("td", { class: "n" }, bar(share(device.busy), device.busy)),
+            h("td", { class: "n" }, rate(device.outstanding)),
+            h("td", { class: "n" }, time(device.latency_ns)),
+            h("td", { class: "n wide" }, rate(sum(device.reads_per_second, device.writes_per_second))),
+            h(
+              "td",
+              { class: "n wide" },
+              throughput(sum(device.read_bytes_per_second, device.written_bytes_per_second)),
+            ),
+          );
+        }),
+      ),
+    ),
+  );
 }
 
 /** @param {any[]} users @param {string | null} missing */
 function usersTable(users, missing) {
   if (!users.length) return h("p", { class: "small" }, missing ?? "No other program uses this device.");
-  return h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "program"), h("th", { scope: "col", class: "n" }, "share of the I/Os"), h("th", { scope: "col", class: "n" }, "I/Os a second"))),
-    h("tbody", {}, users.map(({ program, pid, ios_per_second, share: part }) => h("tr", {}, h("th", { scope: "row" }, program, pid === null ? null : h("small", {}, `process ${pid}`)), h("td", { class: "n" }, bar(share(part), part)), h("td", { class: "n" }, rate(ios_per_second)))))));
+  return h(
+    "div",
+    { class: "scroll" },
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "program"),
+          h("th", { scope: "col", class: "n" }, "share of the I/Os"),
+          h("th", { scope: "col", class: "n" }, "I/Os a second"),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        users.map(({ program, pid, ios_per_second, share: part }) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, program, pid === null ? null : h("small", {}, `process ${pid}`)),
+            h("td", { class: "n" }, bar(share(part), part)),
+            h("td", { class: "n" }, rate(ios_per_second)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /** @param {{waits: HTMLElement, devices: HTMLElement, users: HTMLElement}} roots */
@@ -69,9 +166,18 @@ export function belowPanel(roots) {
       volume = id;
       const [waits, devices] = await Promise.allSettled([get(`waits?${byVolume(id)}`), get(`devices?${byVolume(id)}`)]);
       if (volume !== id) return;
-      refill(roots.waits, waits.status === "fulfilled" ? waitsTable(waits.value.waits, missing) : trouble(waits.reason));
-      refill(roots.devices, devices.status === "fulfilled" ? devicesTable(devices.value.devices, missing) : trouble(devices.reason));
-      refill(roots.users, devices.status === "fulfilled" ? usersTable(devices.value.users, missing) : trouble(devices.reason));
+      refill(
+        roots.waits,
+        waits.status === "fulfilled" ? waitsTable(waits.value.waits, missing) : trouble(waits.reason),
+      );
+      refill(
+        roots.devices,
+        devices.status === "fulfilled" ? devicesTable(devices.value.devices, missing) : trouble(devices.reason),
+      );
+      refill(
+        roots.users,
+        devices.status === "fulfilled" ? usersTable(devices.value.users, missing) : trouble(devices.reason),
+      );
     },
   };
 }

@@ -1,5 +1,5 @@
 // The charts over time: drawn by uPlot on one shared axis, with grey stretches where nothing is known.
-import { visible } from "./dom.js";
+import { h, visible } from "./dom.js";
 import { clock, day, rate, share, throughput, tick, tickBytes, tickTime, time } from "./units.js";
 
 /** @type {any} */
@@ -12,16 +12,33 @@ const uPlot = /** @type {any} */ (globalThis).uPlot;
 
 /** @type {Chart[]} */
 export const CHARTS = [
-  { title: "Utilisation", lines: [{ key: "utilisation", ink: "--curve", words: "" }], write: share, axis: share, whole: 1 },
+  {
+    title: "Utilisation",
+    lines: [{ key: "utilisation", ink: "--curve", words: "" }],
+    write: share,
+    axis: share,
+    whole: 1,
+  },
   { title: "Outstanding I/Os", lines: [{ key: "outstanding", ink: "--demand", words: "" }], write: rate, axis: tick },
   {
-    title: "Latency", write: time, axis: tickTime,
-    lines: [{ key: "latency_ns", ink: "--demand", words: "measured" }, { key: "expected_latency_ns", ink: "--curve", words: "expected at this load", dashed: true }],
+    title: "Latency",
+    write: time,
+    axis: tickTime,
+    lines: [
+      { key: "latency_ns", ink: "--demand", words: "measured" },
+      { key: "expected_latency_ns", ink: "--curve", words: "expected at this load", dashed: true },
+    ],
   },
   { title: "I/Os a second", lines: [{ key: "iops", ink: "--series-2", words: "" }], write: rate, axis: tick },
   {
-    title: "Throughput", write: throughput, axis: tickBytes, binary: true,
-    lines: [{ key: "read_bytes_per_second", ink: "--series-0", words: "read" }, { key: "written_bytes_per_second", ink: "--series-1", words: "written", dashed: true }],
+    title: "Throughput",
+    write: throughput,
+    axis: tickBytes,
+    binary: true,
+    lines: [
+      { key: "read_bytes_per_second", ink: "--series-0", words: "read" },
+      { key: "written_bytes_per_second", ink: "--series-1", words: "written", dashed: true },
+    ],
   },
 ];
 
@@ -35,11 +52,17 @@ const AXIS_HEIGHT = 28;
 export const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim() || "#888";
 
 /** "#1f5fd0" with an opacity. @param {string} colour @param {number} opacity */
-const faint = (colour, opacity) => `${colour}${Math.round(opacity * 255).toString(16).padStart(2, "0")}`;
+const faint = (colour, opacity) =>
+  `${colour}${Math.round(opacity * 255)
+    .toString(16)
+    .padStart(2, "0")}`;
 
 /** Ticks of bytes lie at powers of two. */
 const BINARY_STEPS = Array.from({ length: 44 }, (_, power) => 2 ** power);
-const TIME_STEPS = [1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 2_592_000];
+const TIME_STEPS = [
+  1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800,
+  2_592_000,
+];
 
 /** The stretches where nothing is known, hatched; the first chart has their reasons. @param {any} plot @param {any[]} gaps @param {boolean} isFirst */
 function drawGaps(plot, gaps, isFirst) {
@@ -67,7 +90,14 @@ function drawGaps(plot, gaps, isFirst) {
       ctx.lineTo(x + bbox.height, bbox.top);
     }
     ctx.stroke();
-    if (isFirst) drawReason(ctx, gap.reason, Math.max(left, bbox.left), Math.min(left + width, bbox.left + bbox.width), bbox.top + bbox.height / 2);
+    if (isFirst)
+      drawReason(
+        ctx,
+        gap.reason,
+        Math.max(left, bbox.left),
+        Math.min(left + width, bbox.left + bbox.width),
+        bbox.top + bbox.height / 2,
+      );
     ctx.restore();
   }
   ctx.restore();
@@ -110,16 +140,42 @@ function drawMarks(plot, marks) {
 function series(line, alone = 1) {
   const colour = ink(line.ink);
   const band = { stroke: faint(colour, 0.55), width: 1, points: { show: false }, spanGaps: false };
-  return [{ ...band }, { stroke: colour, width: 1.8 * alone, dash: line.dashed ? [6, 4] : undefined, points: { show: false }, spanGaps: false }, { ...band }];
+  return [
+    { ...band },
+    {
+      stroke: colour,
+      width: 1.8 * alone,
+      dash: line.dashed ? [6, 4] : undefined,
+      points: { show: false },
+      spanGaps: false,
+    },
+    { ...band },
+  ];
 }
 
 /** @param {boolean} isLast */
 function timeAxis(isLast) {
   return {
-    show: true, size: isLast ? AXIS_HEIGHT : 0, stroke: ink("--muted"), font: "12px system-ui, sans-serif", incrs: TIME_STEPS, space: 84,
-    grid: { stroke: ink("--grid"), width: 1 }, ticks: { show: isLast, stroke: ink("--axis"), width: 1, size: 5 },
-    values: (/** @type {any} */ _, /** @type {number[]} */ splits, /** @type {number} */ __, /** @type {number} */ ___, /** @type {number} */ step) =>
-      isLast ? splits.map((split) => step >= 86_400 || split % 86_400 === 0 ? day(split).slice(5) : clock(split, step < 60)) : splits.map(() => ""),
+    show: true,
+    size: isLast ? AXIS_HEIGHT : 0,
+    stroke: ink("--muted"),
+    font: "12px system-ui, sans-serif",
+    incrs: TIME_STEPS,
+    space: 84,
+    grid: { stroke: ink("--grid"), width: 1 },
+    ticks: { show: isLast, stroke: ink("--axis"), width: 1, size: 5 },
+    values: (
+      /** @type {any} */ _,
+      /** @type {number[]} */ splits,
+      /** @type {number} */ __,
+      /** @type {number} */ ___,
+      /** @type {number} */ step,
+    ) =>
+      isLast
+        ? splits.map((split) =>
+            step >= 86_400 || split % 86_400 === 0 ? day(split).slice(5) : clock(split, step < 60),
+          )
+        : splits.map(() => ""),
   };
 }
 
@@ -132,29 +188,66 @@ function timeAxis(isLast) {
  */
 export function draw(chart, place, shown, { width, isLast, sync, hover }) {
   const bands = chart.lines.map((line, at) => ({ series: [3 * at + 1, 3 * at + 3], fill: faint(ink(line.ink), 0.2) }));
-  const highest = (/** @type {number} */ max) => chart.whole ? Math.max(chart.whole, max * 1.05) : max > 0 ? max * 1.1 : 1;
-  return new uPlot({
-    width, height: HEIGHT + (isLast ? AXIS_HEIGHT : 0), padding: [8, RIGHT, isLast ? 0 : 4, 0], legend: { show: false }, pxAlign: 0,
-    scales: { x: { time: true }, y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ max) => [0, highest(max ?? 0)] } },
-    axes: [timeAxis(isLast), {
-      size: AXIS_WIDTH, stroke: ink("--muted"), font: "12px system-ui, sans-serif", space: 22, gap: 6, grid: { stroke: ink("--grid"), width: 1 }, ticks: { show: false },
-      incrs: chart.binary ? BINARY_STEPS : undefined, values: (/** @type {any} */ plot, /** @type {number[]} */ splits) => splits.map((split) => split === 0 ? "0" : isEmpty(plot) ? "" : chart.axis(split)),
-    }],
-    series: [{}, ...chart.lines.flatMap((line) => series(line))], bands,
-    cursor: { sync: { key: sync.key, setSeries: false }, drag: { x: false, y: false, setScale: false }, y: false, points: { size: 7, show: true } },
-    hooks: {
-      drawClear: [(/** @type {any} */ plot) => drawGaps(plot, shown.gaps, chart === CHARTS[0])],
-      draw: [(/** @type {any} */ plot) => {
-        drawWhole(plot, chart);
-        drawMarks(plot, shown.marks);
-      }],
-      setCursor: [(/** @type {any} */ plot) => hover(plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null, plot.cursor.idx)],
+  const highest = (/** @type {number} */ max) =>
+    chart.whole ? Math.max(chart.whole, max * 1.05) : max > 0 ? max * 1.1 : 1;
+  return new uPlot(
+    {
+      width,
+      height: HEIGHT + (isLast ? AXIS_HEIGHT : 0),
+      padding: [8, RIGHT, isLast ? 0 : 4, 0],
+      legend: { show: false },
+      pxAlign: 0,
+      scales: {
+        x: { time: true },
+        y: {
+          range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ max) => [0, highest(max ?? 0)],
+        },
+      },
+      axes: [
+        timeAxis(isLast),
+        {
+          size: AXIS_WIDTH,
+          stroke: ink("--muted"),
+          font: "12px system-ui, sans-serif",
+          space: 22,
+          gap: 6,
+          grid: { stroke: ink("--grid"), width: 1 },
+          ticks: { show: false },
+          incrs: chart.binary ? BINARY_STEPS : undefined,
+          values: (/** @type {any} */ plot, /** @type {number[]} */ splits) =>
+            splits.map((split) => (split === 0 ? "0" : isEmpty(plot) ? "" : chart.axis(split))),
+        },
+      ],
+      series: [{}, ...chart.lines.flatMap((line) => series(line))],
+      bands,
+      cursor: {
+        sync: { key: sync.key, setSeries: false },
+        drag: { x: false, y: false, setScale: false },
+        y: false,
+        points: { size: 7, show: true },
+      },
+      hooks: {
+        drawClear: [(/** @type {any} */ plot) => drawGaps(plot, shown.gaps, chart === CHARTS[0])],
+        draw: [
+          (/** @type {any} */ plot) => {
+            drawWhole(plot, chart);
+            drawMarks(plot, shown.marks);
+          },
+        ],
+        setCursor: [
+          (/** @type {any} */ plot) =>
+            hover(plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null, plot.cursor.idx),
+        ],
+      },
     },
-  }, columns(chart, shown.data), place);
+    columns(chart, shown.data),
+    place,
+  );
 }
 
 /** Whether nothing of what a chart shows is known. @param {any} plot */
-const isEmpty = (plot) => plot.data.slice(1).every((/** @type {any[]} */ column) => column.every((value) => value === null));
+const isEmpty = (plot) =>
+  plot.data.slice(1).every((/** @type {any[]} */ column) => column.every((value) => value === null));
 
 /** The line at 100 %. @param {any} plot @param {Chart} chart */
 function drawWhole(plot, chart) {
@@ -173,5 +266,49 @@ function drawWhole(plot, chart) {
 
 /** What uPlot draws of an answer: the times, and for each line its maximum, mean and minimum. @param {Chart} chart @param {any} data */
 export function columns(chart, data) {
-  return [data.times, ...chart.lines.flatMap(({ key }) => [data.series[key].max, data.series[key].mean, data.series[key].min])];
+  return [
+    data.times,
+    ...chart.lines.flatMap(({ key }) => [data.series[key].max, data.series[key].mean, data.series[key].min]),
+  ];
+}
+
+/** One or two points may lack a moment that came late. */
+const HOLE_POINTS = 3;
+
+/**
+ * Stretches of several points without a figure that are in no gap of the answer: between two starts of an agent. They are
+ * grey as well.
+ * @param {any} answer
+ */
+export function holes({ times_unix_s: times, step_ns, series, gaps }) {
+  /** @type {any[]} */
+  const found = [];
+  const isCovered = (/** @type {number} */ at) =>
+    gaps.some((/** @type {any} */ gap) => at * 1e9 + step_ns > gap.from_unix_ns && at * 1e9 < gap.to_unix_ns);
+  let from = -1;
+  times.forEach((/** @type {number} */ at, /** @type {number} */ index) => {
+    const isHole = series.outstanding.mean[index] === null && !isCovered(at);
+    if (isHole && from < 0) from = index;
+    if (from >= 0 && !isHole) {
+      if (index - from >= HOLE_POINTS)
+        found.push({ from_unix_ns: times[from] * 1e9, to_unix_ns: at * 1e9, reason: "nothing was kept of this time" });
+      from = -1;
+    }
+  });
+  return found;
+}
+
+/** The lines of a chart of several, in words. @param {Chart} chart */
+export function legend(chart) {
+  return chart.lines.length < 2
+    ? null
+    : h(
+        "span",
+        { class: "legend" },
+        chart.lines.map(({ ink, words, dashed }) => {
+          const sample = h("i", { class: dashed ? "dashed" : "line" });
+          sample.style.setProperty("--c", `var(${ink})`);
+          return h("span", {}, sample, words);
+        }),
+      );
 }

@@ -83,11 +83,15 @@ export function setText(element, text) {
  * @param {any[]} children
  */
 export function refill(element, ...children) {
-  const focused = element.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.key : undefined;
+  const focused = element.contains(document.activeElement)
+    ? /** @type {HTMLElement} */ (document.activeElement).dataset.key
+    : undefined;
   element.replaceChildren();
   fill(element, {}, children);
   if (focused === undefined) return;
-  const again = [...element.querySelectorAll("[data-key]")].find((child) => /** @type {HTMLElement} */ (child).dataset.key === focused);
+  const again = [...element.querySelectorAll("[data-key]")].find(
+    (child) => /** @type {HTMLElement} */ (child).dataset.key === focused,
+  );
   /** @type {HTMLElement | undefined} */ (again)?.focus({ preventScroll: true });
 }
 
@@ -96,7 +100,9 @@ export function refill(element, ...children) {
  * @param {any} problem
  */
 export function trouble(problem) {
-  const remedy = problem.remedy ? h("p", { class: "remedy" }, h("span", {}, "Try: "), h("code", {}, problem.remedy)) : null;
+  const remedy = problem.remedy
+    ? h("p", { class: "remedy" }, h("span", {}, "Try: "), h("code", {}, problem.remedy))
+    : null;
   const message = String(problem.message ?? problem);
   return h("div", { class: "trouble" }, h("p", {}, message[0].toUpperCase() + message.slice(1)), remedy);
 }

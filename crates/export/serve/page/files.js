@@ -15,13 +15,55 @@ const SPARE = 8;
 const COLUMNS = [
   { key: "path", words: "file", wide: 0, value: ({ path }) => path, write: ({ path }) => path },
   { key: "waited_share", words: "waited on", wide: 0, value: ({ waited_share }) => waited_share, write: () => null },
-  { key: "trail", words: "last minutes", wide: 560, value: ({ trail }) => trail.findLast((/** @type {number | null} */ at) => at !== null), write: ({ trail }) => sparkline(trail) },
-  { key: "read_latency_ns", words: "read latency", wide: 0, value: ({ read_latency_ns }) => read_latency_ns, write: ({ read_latency_ns }) => time(read_latency_ns) },
-  { key: "write_latency_ns", words: "write latency", wide: 0, value: ({ write_latency_ns }) => write_latency_ns, write: ({ write_latency_ns }) => time(write_latency_ns) },
-  { key: "reads_per_second", words: "reads/s", wide: 760, value: ({ reads_per_second }) => reads_per_second, write: ({ reads_per_second }) => rate(reads_per_second) },
-  { key: "writes_per_second", words: "writes/s", wide: 760, value: ({ writes_per_second }) => writes_per_second, write: ({ writes_per_second }) => rate(writes_per_second) },
-  { key: "read_bytes_per_second", words: "read", wide: 960, value: ({ read_bytes_per_second }) => read_bytes_per_second, write: ({ read_bytes_per_second }) => throughput(read_bytes_per_second) },
-  { key: "written_bytes_per_second", words: "written", wide: 960, value: ({ written_bytes_per_second }) => written_bytes_per_second, write: ({ written_bytes_per_second }) => throughput(written_bytes_per_second) },
+  {
+    key: "trail",
+    words: "last minutes",
+    wide: 560,
+    value: ({ trail }) => trail.findLast((/** @type {number | null} */ at) => at !== null),
+    write: ({ trail }) => sparkline(trail),
+  },
+  {
+    key: "read_latency_ns",
+    words: "read latency",
+    wide: 0,
+    value: ({ read_latency_ns }) => read_latency_ns,
+    write: ({ read_latency_ns }) => time(read_latency_ns),
+  },
+  {
+    key: "write_latency_ns",
+    words: "write latency",
+    wide: 0,
+    value: ({ write_latency_ns }) => write_latency_ns,
+    write: ({ write_latency_ns }) => time(write_latency_ns),
+  },
+  {
+    key: "reads_per_second",
+    words: "reads/s",
+    wide: 760,
+    value: ({ reads_per_second }) => reads_per_second,
+    write: ({ reads_per_second }) => rate(reads_per_second),
+  },
+  {
+    key: "writes_per_second",
+    words: "writes/s",
+    wide: 760,
+    value: ({ writes_per_second }) => writes_per_second,
+    write: ({ writes_per_second }) => rate(writes_per_second),
+  },
+  {
+    key: "read_bytes_per_second",
+    words: "read",
+    wide: 960,
+    value: ({ read_bytes_per_second }) => read_bytes_per_second,
+    write: ({ read_bytes_per_second }) => throughput(read_bytes_per_second),
+  },
+  {
+    key: "written_bytes_per_second",
+    words: "written",
+    wide: 960,
+    value: ({ written_bytes_per_second }) => written_bytes_per_second,
+    write: ({ written_bytes_per_second }) => throughput(written_bytes_per_second),
+  },
 ];
 
 /** A line of what was outstanding; unknown stretches are left out. @param {(number | null)[]} trail */
@@ -34,10 +76,14 @@ function sparkline(trail) {
       pen = "M";
       return;
     }
-    path += `${pen}${(at / Math.max(1, trail.length - 1) * 98 + 1).toFixed(1)} ${(19 - value / highest * 17).toFixed(1)}`;
+    path += `${pen}${((at / Math.max(1, trail.length - 1)) * 98 + 1).toFixed(1)} ${(19 - (value / highest) * 17).toFixed(1)}`;
     pen = "L";
   });
-  return s("svg", { class: "sparkline", viewBox: "0 0 100 20", width: 100, height: 20, "aria-hidden": "true" }, s("path", { d: path }));
+  return s(
+    "svg",
+    { class: "sparkline", viewBox: "0 0 100 20", width: 100, height: 20, "aria-hidden": "true" },
+    s("path", { d: path }),
+  );
 }
 
 /** @param {HTMLElement} root */
@@ -53,7 +99,15 @@ export function filesPanel(root) {
   let waited = 1;
   /** The file whose histogram was asked for. */
   let asked = { path: "", list: all };
-  const search = /** @type {HTMLInputElement} */ (h("input", { type: "search", placeholder: "search paths and databases", "aria-label": "search files", spellcheck: "false", autocomplete: "off" }));
+  const search = /** @type {HTMLInputElement} */ (
+    h("input", {
+      type: "search",
+      placeholder: "search paths and databases",
+      "aria-label": "search files",
+      spellcheck: "false",
+      autocomplete: "off",
+    })
+  );
   const count = h("span", { class: "small", role: "status" });
   const head = h("tr", { "aria-rowindex": "1" });
   const body = h("tbody", {});
@@ -72,7 +126,11 @@ export function filesPanel(root) {
     const column = COLUMNS.find((column) => column.key === key) ?? COLUMNS[1];
     const side = sort.startsWith("-") ? -1 : 1;
     const parts = wanted.toLowerCase().split(/\s+/).filter(Boolean);
-    rows = parts.length ? all.filter(({ path, database, object }) => parts.every((part) => `${path} ${database ?? ""} ${object ?? ""}`.toLowerCase().includes(part))) : [...all];
+    rows = parts.length
+      ? all.filter(({ path, database, object }) =>
+          parts.every((part) => `${path} ${database ?? ""} ${object ?? ""}`.toLowerCase().includes(part)),
+        )
+      : [...all];
     rows.sort((a, b) => {
       const [x, y] = [column.value(a) ?? null, column.value(b) ?? null];
       // What is unknown comes last in both directions.
@@ -80,7 +138,10 @@ export function filesPanel(root) {
       return (x < y ? -1 : x > y ? 1 : 0) * side;
     });
     waited = Math.max(1e-9, ...all.map(({ waited_share }) => waited_share ?? 0));
-    setText(count, rows.length === all.length ? `${rate(all.length)} files` : `${rate(rows.length)} of ${rate(all.length)} files`);
+    setText(
+      count,
+      rows.length === all.length ? `${rate(all.length)} files` : `${rate(rows.length)} of ${rate(all.length)} files`,
+    );
     active = Math.max(0, Math.min(active, rows.length - 1));
     drawHead();
     draw(true);
@@ -89,12 +150,28 @@ export function filesPanel(root) {
 
   function drawHead() {
     const { sort } = address.state();
-    refill(head, shown().map(({ key, words }) => {
-      const isSorted = sort.replace(/^-/, "") === key;
-      const order = isSorted ? (sort.startsWith("-") ? "descending" : "ascending") : "none";
-      const next = sort === `-${key}` ? key : sort === key ? `-${key}` : key === "path" ? key : `-${key}`;
-      return h("th", { scope: "col", class: key, "aria-sort": order }, h("button", { type: "button", "data-key": `sort-${key}`, click: () => address.set({ sort: next }, { quietly: true }) }, words, h("span", { class: "order", "aria-hidden": "true" }, order === "none" ? "" : order === "ascending" ? " ▲" : " ▼")));
-    }));
+    refill(
+      head,
+      shown().map(({ key, words }) => {
+        const isSorted = sort.replace(/^-/, "") === key;
+        const order = isSorted ? (sort.startsWith("-") ? "descending" : "ascending") : "none";
+        const next = sort === `-${key}` ? key : sort === key ? `-${key}` : key === "path" ? key : `-${key}`;
+        return h(
+          "th",
+          { scope: "col", class: key, "aria-sort": order },
+          h(
+            "button",
+            { type: "button", "data-key": `sort-${key}`, click: () => address.set({ sort: next }, { quietly: true }) },
+            words,
+            h(
+              "span",
+              { class: "order", "aria-hidden": "true" },
+              order === "none" ? "" : order === "ascending" ? " ▲" : " ▼",
+            ),
+          ),
+        );
+      }),
+    );
     table.setAttribute("aria-rowcount", String(rows.length + 1));
   }
 
@@ -112,27 +189,56 @@ export function filesPanel(root) {
       return row;
     };
     const empty = all.length ? "No file has this in its path." : unknown || "No file was read or written.";
-    refill(body, spacer(from), rows.slice(from, to).map((file, at) => row(file, from + at, columns)), spacer(rows.length - to),
-      rows.length ? null : h("tr", { class: "empty" }, h("td", { colspan: columns.length }, empty)));
+    refill(
+      body,
+      spacer(from),
+      rows.slice(from, to).map((file, at) => row(file, from + at, columns)),
+      spacer(rows.length - to),
+      rows.length ? null : h("tr", { class: "empty" }, h("td", { colspan: columns.length }, empty)),
+    );
     view.style.height = `${Math.min(13, Math.max(1, rows.length) + 1) * ROW + 10}px`;
   }
 
   /** @param {any} file @param {number} at @param {Column[]} columns */
   function row(file, at, columns) {
     const isOpen = address.state().file === file.path;
-    return h("tr", { class: `${isOpen ? "open" : ""}${at % 2 ? " odd" : ""}`, "aria-rowindex": at + 2, click: () => toggle(file, at) }, columns.map((column) => {
-      if (column.key === "path") {
-        const button = h("button", { type: "button", class: "path", title: file.path, "data-key": `file-${file.path}`, "data-row": at, tabindex: at === active ? 0 : -1, "aria-expanded": String(isOpen) }, h("bdi", {}, file.path));
-        return h("th", { scope: "row", class: "path" }, button);
-      }
-      return h("td", { class: column.key }, column.key === "waited_share" ? bar(file.waited_share) : column.write(file));
-    }));
+    return h(
+      "tr",
+      {
+        class: `${isOpen ? "open" : ""}${at % 2 ? " odd" : ""}`,
+        "aria-rowindex": at + 2,
+        click: () => toggle(file, at),
+      },
+      columns.map((column) => {
+        if (column.key === "path") {
+          const button = h(
+            "button",
+            {
+              type: "button",
+              class: "path",
+              title: file.path,
+              "data-key": `file-${file.path}`,
+              "data-row": at,
+              tabindex: at === active ? 0 : -1,
+              "aria-expanded": String(isOpen),
+            },
+            h("bdi", {}, file.path),
+          );
+          return h("th", { scope: "row", class: "path" }, button);
+        }
+        return h(
+          "td",
+          { class: column.key },
+          column.key === "waited_share" ? bar(file.waited_share) : column.write(file),
+        );
+      }),
+    );
   }
 
   /** @param {number | null} value */
   function bar(value) {
     const fill = h("i", {});
-    fill.style.width = `${Math.min(100, (value ?? 0) / waited * 100)}%`;
+    fill.style.width = `${Math.min(100, ((value ?? 0) / waited) * 100)}%`;
     return [h("span", { class: "number" }, rate(value)), h("span", { class: "bar" }, fill)];
   }
 
@@ -181,8 +287,19 @@ export function filesPanel(root) {
   view.addEventListener("keydown", (event) => {
     const page = Math.floor(view.clientHeight / ROW) - 2;
     /** @type {Record<string, number>} */
-    const moves = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: rows.length - 1 };
-    if (!(event.key in moves) || !(/** @type {Element} */ (event.target).matches("button.path") || event.target === view)) return;
+    const moves = {
+      ArrowDown: active + 1,
+      ArrowUp: active - 1,
+      PageDown: active + page,
+      PageUp: active - page,
+      Home: 0,
+      End: rows.length - 1,
+    };
+    if (
+      !(event.key in moves) ||
+      !(/** @type {Element} */ (event.target).matches("button.path") || event.target === view)
+    )
+      return;
     event.preventDefault();
     focus(event.target === view && event.key === "ArrowDown" ? active : moves[event.key]);
   });

@@ -8,26 +8,87 @@ import { shape, words } from "./verdicts.js";
 /** @param {any} incident */
 function range(incident) {
   const begin = moment(incident.started_unix_ns / 1e9);
-  return incident.ended_unix_ns === null ? `since ${begin} UTC, still open` : `${begin} to ${moment(incident.ended_unix_ns / 1e9)} UTC`;
+  return incident.ended_unix_ns === null
+    ? `since ${begin} UTC, still open`
+    : `${begin} to ${moment(incident.ended_unix_ns / 1e9)} UTC`;
 }
 
 /** @param {any} incident */
 function opened(incident) {
   const worst = incident.worst;
-  const list = (/** @type {string} */ name, /** @type {any[]} */ items) => items?.length ? [h("dt", {}, name), h("dd", {}, h("ul", {}, items.map((item) => h("li", {}, item))))] : null;
-  return h("div", { class: "opened" },
+  const list = (/** @type {string} */ name, /** @type {any[]} */ items) =>
+    items?.length
+      ? [
+          h("dt", {}, name),
+          h(
+            "dd",
+            {},
+            h(
+              "ul",
+              {},
+              items.map((item) => h("li", {}, item)),
+            ),
+          ),
+        ]
+      : null;
+  return h(
+    "div",
+    { class: "opened" },
     incident.next_step ? h("p", {}, h("b", {}, "Next: "), incident.next_step) : null,
-    h("dl", { class: "facts" },
-      h("dt", {}, "held"), h("dd", {}, `${span(incident.held_ns / 1e9)}${incident.occurrences > 1 ? `, ${incident.occurrences} times` : ""}${incident.period_ns ? `, every ${span(incident.period_ns / 1e9)}` : ""}`),
-      h("dt", {}, "utilisation"), h("dd", {}, `${share(incident.utilisation_mean)} on average, ${share(incident.utilisation_max)} at most`),
-      incident.also?.length ? [h("dt", {}, "also affected"), h("dd", {}, incident.also.map(databaseName).join(", "))] : null,
-      worst ? [
-        h("dt", {}, "worst moment"), h("dd", {}, `${moment(worst.at_unix_ns / 1e9, true)} UTC: latency ${time(worst.latency_ns)}, expected ${time(worst.expected_ns)}, ${rate(worst.outstanding)} outstanding`),
-        list("evidence", worst.evidence), list("files", (worst.files ?? []).map((/** @type {any} */ file) => `${file.path}: ${rate(file.operations_per_s)} I/Os a second, ${rate(file.outstanding)} outstanding`)),
-        list("programs", (worst.processes ?? []).map((/** @type {any} */ process) => `${process.command} (${process.pid}): ${share(process.share)} of the I/Os${process.device ? ` of ${process.device}` : ""}`)),
-        list("waits", (worst.waits ?? []).map((/** @type {any} */ wait) => `${wait.event}: ${rate(wait.sessions)} sessions`)),
-      ] : null),
-    h("p", {}, h("button", { type: "button", "data-key": `show-${incident.id}`, click: () => showTime(incident) }, "show this stretch in the charts")));
+    h(
+      "dl",
+      { class: "facts" },
+      h("dt", {}, "held"),
+      h(
+        "dd",
+        {},
+        `${span(incident.held_ns / 1e9)}${incident.occurrences > 1 ? `, ${incident.occurrences} times` : ""}${incident.period_ns ? `, every ${span(incident.period_ns / 1e9)}` : ""}`,
+      ),
+      h("dt", {}, "utilisation"),
+      h("dd", {}, `${share(incident.utilisation_mean)} on average, ${share(incident.utilisation_max)} at most`),
+      incident.also?.length
+        ? [h("dt", {}, "also affected"), h("dd", {}, incident.also.map(databaseName).join(", "))]
+        : null,
+      worst
+        ? [
+            h("dt", {}, "worst moment"),
+            h(
+              "dd",
+              {},
+              `${moment(worst.at_unix_ns / 1e9, true)} UTC: latency ${time(worst.latency_ns)}, expected ${time(worst.expected_ns)}, ${rate(worst.outstanding)} outstanding`,
+            ),
+            list("evidence", worst.evidence),
+            list(
+              "files",
+              (worst.files ?? []).map(
+                (/** @type {any} */ file) =>
+                  `${file.path}: ${rate(file.operations_per_s)} I/Os a second, ${rate(file.outstanding)} outstanding`,
+              ),
+            ),
+            list(
+              "programs",
+              (worst.processes ?? []).map(
+                (/** @type {any} */ process) =>
+                  `${process.command} (${process.pid}): ${share(process.share)} of the I/Os${process.device ? ` of ${process.device}` : ""}`,
+              ),
+            ),
+            list(
+              "waits",
+              (worst.waits ?? []).map((/** @type {any} */ wait) => `${wait.event}: ${rate(wait.sessions)} sessions`),
+            ),
+          ]
+        : null,
+    ),
+    h(
+      "p",
+      {},
+      h(
+        "button",
+        { type: "button", "data-key": `show-${incident.id}`, click: () => showTime(incident) },
+        "show this stretch in the charts",
+      ),
+    ),
+  );
 }
 
 /** @param {any} incident */
@@ -40,11 +101,27 @@ function showTime(incident) {
 
 /** @param {any} incident @param {boolean} isOpen */
 function item(incident, isOpen) {
-  const title = h("button", {
-    type: "button", class: "incident-title", "data-key": `incident-${incident.id}`, "aria-expanded": String(isOpen),
-    click: () => address.set({ incident: isOpen ? 0 : incident.id }),
-  }, shape(incident.verdict, 18), h("b", {}, words(incident.verdict)), h("span", { class: "what" }, `${databaseName(incident.database)} on ${incident.mount}`), h("span", { class: "when" }, range(incident)));
-  return h("li", { class: `incident${incident.ended_unix_ns === null ? " ongoing" : ""}`, "data-incident": incident.id }, h("h3", {}, title), h("p", { class: "summary" }, incident.summary), isOpen ? opened(incident) : null);
+  const title = h(
+    "button",
+    {
+      type: "button",
+      class: "incident-title",
+      "data-key": `incident-${incident.id}`,
+      "aria-expanded": String(isOpen),
+      click: () => address.set({ incident: isOpen ? 0 : incident.id }),
+    },
+    shape(incident.verdict, 18),
+    h("b", {}, words(incident.verdict)),
+    h("span", { class: "what" }, `${databaseName(incident.database)} on ${incident.mount}`),
+    h("span", { class: "when" }, range(incident)),
+  );
+  return h(
+    "li",
+    { class: `incident${incident.ended_unix_ns === null ? " ongoing" : ""}`, "data-incident": incident.id },
+    h("h3", {}, title),
+    h("p", { class: "summary" }, incident.summary),
+    isOpen ? opened(incident) : null,
+  );
 }
 
 /** More than these are behind a button. */
@@ -61,8 +138,31 @@ export function incidentsPanel(root) {
     const at = incidents.findIndex(({ id }) => id === wanted);
     const seen = whole || at >= FIRST ? incidents : incidents.slice(0, FIRST);
     const missing = wanted && at < 0 ? h("p", {}, `Incident ${wanted} is not in the history.`) : null;
-    refill(root, missing, incidents.length ? h("ol", { class: "incidents" }, seen.map((incident) => item(incident, incident.id === wanted))) : h("p", {}, "None is recorded."),
-      seen.length < incidents.length ? h("button", { type: "button", "data-key": "all-incidents", click: () => { whole = true; draw(); } }, `all ${incidents.length} incidents`) : null);
+    refill(
+      root,
+      missing,
+      incidents.length
+        ? h(
+            "ol",
+            { class: "incidents" },
+            seen.map((incident) => item(incident, incident.id === wanted)),
+          )
+        : h("p", {}, "None is recorded."),
+      seen.length < incidents.length
+        ? h(
+            "button",
+            {
+              type: "button",
+              "data-key": "all-incidents",
+              click: () => {
+                whole = true;
+                draw();
+              },
+            },
+            `all ${incidents.length} incidents`,
+          )
+        : null,
+    );
   }
 
   return {

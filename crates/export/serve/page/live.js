@@ -27,7 +27,7 @@ export class Live {
     this.changes = true;
     this.begun = false;
     if (saved) return;
-    document.addEventListener("visibilitychange", () => document.hidden ? this.close() : this.resume());
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.resume()));
     addEventListener("pagehide", () => this.close());
     addEventListener("pageshow", (event) => event.persisted && this.resume());
     setInterval(() => this.watch(), 400);
@@ -95,7 +95,14 @@ export class Live {
 
   /** A connection that stays open says nothing about a process that was stopped or a network that was cut. */
   async watch() {
-    if (!this.begun || (this.changes && !this.source) || document.hidden || this.asking || performance.now() - this.heard < SILENCE_MS) return;
+    if (
+      !this.begun ||
+      (this.changes && !this.source) ||
+      document.hidden ||
+      this.asking ||
+      performance.now() - this.heard < SILENCE_MS
+    )
+      return;
     this.asking = true;
     try {
       const response = await fetch("healthz", { signal: AbortSignal.timeout(ANSWER_MS), cache: "no-store" });

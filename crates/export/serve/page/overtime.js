@@ -1,7 +1,7 @@
 // The time charts together: their range, panning, zooming, the exact values under the pointer, and the newest moment.
 import * as address from "./address.js";
 import { byVolume, get } from "./api.js";
-import { AXIS_WIDTH, CHARTS, columns, draw, RIGHT } from "./charts.js";
+import { AXIS_WIDTH, CHARTS, columns, draw, holes, legend, RIGHT } from "./charts.js";
 import { h, refill, setText, trouble } from "./dom.js";
 import { clock, moment as instant } from "./units.js";
 
@@ -13,11 +13,16 @@ const AGAIN_MS = 60_000;
 const POINTS = 900;
 /** A range that is moved is asked for when it rests. */
 const REST_MS = 160;
-const SPANS = [[300, "5 min"], [900, "15 min"], [3600, "1 h"], [21_600, "6 h"], [86_400, "1 day"], [604_800, "7 days"]];
+const SPANS = [
+  [300, "5 min"],
+  [900, "15 min"],
+  [3600, "1 h"],
+  [21_600, "6 h"],
+  [86_400, "1 day"],
+  [604_800, "7 days"],
+];
 /** Of these the history keeps nothing. */
 const SECONDS_ONLY = new Set(["iops", "read_bytes_per_second", "written_bytes_per_second"]);
-/** One or two points may lack a moment that came late. */
-const HOLE_POINTS = 3;
 const SHORTEST_S = 20;
 const LONGEST_S = 400 * 86_400;
 
@@ -32,8 +37,26 @@ export function timePanel(root) {
   const readout = h("p", { class: "readout" });
   const spans = h("div", { class: "tabs", role: "group", "aria-label": "range" });
   const marks = h("div", { class: "marks" });
-  const places = CHARTS.map((chart, at) => h("div", { class: "chart" }, h("div", { class: "chart-head" }, h("h3", {}, chart.title), legend(chart), values[at]), h("div", { class: "plot" })));
-  const stack = h("div", { class: "stack", tabindex: "0", role: "group", "aria-label": "Charts over time. Left and right move the mark, with Shift the range; plus and minus zoom; 0 follows the present." }, marks, places);
+  const places = CHARTS.map((chart, at) =>
+    h(
+      "div",
+      { class: "chart" },
+      h("div", { class: "chart-head" }, h("h3", {}, chart.title), legend(chart), values[at]),
+      h("div", { class: "plot" }),
+    ),
+  );
+  const stack = h(
+    "div",
+    {
+      class: "stack",
+      tabindex: "0",
+      role: "group",
+      "aria-label":
+        "Charts over time. Left and right move the mark, with Shift the range; plus and minus zoom; 0 follows the present.",
+    },
+    marks,
+    places,
+  );
   const message = h("div", {});
   root.append(h("div", { class: "toolbar" }, spans, readout), message, stack);
 
@@ -57,17 +80,42 @@ export function timePanel(root) {
 
   function showSpans() {
     const { span } = address.state();
-    refill(spans, SPANS.map(([seconds, name]) => h("button", {
-      type: "button", "data-key": `span-${seconds}`, "aria-pressed": String(follows() && span === seconds), click: () => address.set({ span: Number(seconds), from: 0, to: 0 }),
-    }, name)), h("button", { type: "button", class: "now-button", "data-key": "span-now", "aria-pressed": String(follows()), click: () => address.set({ from: 0, to: 0 }) }, "follow now"));
+    refill(
+      spans,
+      SPANS.map(([seconds, name]) =>
+        h(
+          "button",
+          {
+            type: "button",
+            "data-key": `span-${seconds}`,
+            "aria-pressed": String(follows() && span === seconds),
+            click: () => address.set({ span: Number(seconds), from: 0, to: 0 }),
+          },
+          name,
+        ),
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "now-button",
+          "data-key": "span-now",
+          "aria-pressed": String(follows()),
+          click: () => address.set({ from: 0, to: 0 }),
+        },
+        "follow now",
+      ),
+    );
   }
 
   async function load() {
     if (!volume) return;
-    const mine = serial += 1;
+    const mine = (serial += 1);
     asked_at = performance.now();
     const { span, from, to } = address.state();
-    const bounds = follows() ? `from=${-span * 1e9}` : `from=${Math.round(from * 1000)}000000&to=${Math.round(to * 1000)}000000`;
+    const bounds = follows()
+      ? `from=${-span * 1e9}`
+      : `from=${Math.round(from * 1000)}000000&to=${Math.round(to * 1000)}000000`;
     // A page that is saved keeps the stretch that is shown.
     root.dataset.asked = bounds;
     try {
@@ -97,7 +145,14 @@ export function timePanel(root) {
     width = stack.clientWidth;
     if (!shown.data || width < 120) return;
     const sync = uPlot.sync("overtime");
-    plots = CHARTS.map((chart, at) => draw(chart, /** @type {HTMLElement} */ (places[at].lastElementChild), shown, { width, isLast: at === CHARTS.length - 1, sync, hover }));
+    plots = CHARTS.map((chart, at) =>
+      draw(chart, /** @type {HTMLElement} */ (places[at].lastElementChild), shown, {
+        width,
+        isLast: at === CHARTS.length - 1,
+        sync,
+        hover,
+      }),
+    );
     for (const plot of plots) listen(plot.over);
     update();
   }
@@ -117,17 +172,31 @@ export function timePanel(root) {
   /** @param {number} min @param {number} max */
   function showMarks(min, max) {
     const inner = width - AXIS_WIDTH - RIGHT;
-    refill(marks, shown.marks.map((mark) => {
-      const share = (mark.unix_ns / 1e9 - min) / (max - min);
-      if (share < 0 || share > 1) return null;
-      const title = `${mark.kind === "incident" ? `incident ${mark.incident ?? ""}: ` : ""}${mark.text}, ${clock(mark.unix_ns / 1e9)} UTC`;
-      const sign = mark.kind === "incident" ? "▲" : mark.kind === "cap" ? "■" : "●";
-      const element = mark.incident
-        ? h("button", { type: "button", class: `mark ${mark.kind}`, title, "aria-label": title, "data-key": `mark-${mark.unix_ns}`, click: () => address.set({ incident: mark.incident }) }, sign)
-        : h("span", { class: `mark ${mark.kind}`, title, role: "img", "aria-label": title }, sign);
-      element.style.left = `${AXIS_WIDTH + share * inner}px`;
-      return element;
-    }));
+    refill(
+      marks,
+      shown.marks.map((mark) => {
+        const share = (mark.unix_ns / 1e9 - min) / (max - min);
+        if (share < 0 || share > 1) return null;
+        const title = `${mark.kind === "incident" ? `incident ${mark.incident ?? ""}: ` : ""}${mark.text}, ${clock(mark.unix_ns / 1e9)} UTC`;
+        const sign = mark.kind === "incident" ? "▲" : mark.kind === "cap" ? "■" : "●";
+        const element = mark.incident
+          ? h(
+              "button",
+              {
+                type: "button",
+                class: `mark ${mark.kind}`,
+                title,
+                "aria-label": title,
+                "data-key": `mark-${mark.unix_ns}`,
+                click: () => address.set({ incident: mark.incident }),
+              },
+              sign,
+            )
+          : h("span", { class: `mark ${mark.kind}`, title, role: "img", "aria-label": title }, sign);
+        element.style.left = `${AXIS_WIDTH + share * inner}px`;
+        return element;
+      }),
+    );
   }
 
   /** @param {number | null} unix_s where the pointer is @param {number | null} [nearest] the bucket that the charts mark */
@@ -148,20 +217,34 @@ export function timePanel(root) {
     const at = index ?? shown.data.times.length - 1;
     const start = shown.data.times[at];
     const second = unix_s ?? start;
-    const gap = shown.gaps.find(({ from_unix_ns, to_unix_ns }) => second >= from_unix_ns / 1e9 && second < to_unix_ns / 1e9);
-    const when = start === undefined ? "" : `${instant(start, true)}${step_s > 1 ? ` to ${clock(start + step_s)}` : ""} UTC`;
-    setText(readout, gap ? `${instant(second, true)} UTC: unknown: ${gap.reason}` : `${index === null ? (follows() ? "now, " : "newest, ") : ""}${when}`);
-    CHARTS.forEach((chart, of) => setText(values[of], gap ? "unknown" : chart.lines.map((line) => written(chart, line, at)).join("   ")));
+    const gap = shown.gaps.find(
+      ({ from_unix_ns, to_unix_ns }) => second >= from_unix_ns / 1e9 && second < to_unix_ns / 1e9,
+    );
+    const when =
+      start === undefined ? "" : `${instant(start, true)}${step_s > 1 ? ` to ${clock(start + step_s)}` : ""} UTC`;
+    setText(
+      readout,
+      gap
+        ? `${instant(second, true)} UTC: unknown: ${gap.reason}`
+        : `${index === null ? (follows() ? "now, " : "newest, ") : ""}${when}`,
+    );
+    CHARTS.forEach((chart, of) =>
+      setText(values[of], gap ? "unknown" : chart.lines.map((line) => written(chart, line, at)).join("   ")),
+    );
   }
 
   /** @param {import("./charts.js").Chart} chart @param {import("./charts.js").Line} line @param {number} at */
   function written(chart, line, at) {
     const { min, mean, max } = shown.data.series[line.key];
     if ((mean[at] ?? null) === null) {
-      const why = SECONDS_ONLY.has(line.key) && (shown.data.series.outstanding.mean[at] ?? null) !== null ? "kept for 15 minutes only" : "unknown";
+      const why =
+        SECONDS_ONLY.has(line.key) && (shown.data.series.outstanding.mean[at] ?? null) !== null
+          ? "kept for 15 minutes only"
+          : "unknown";
       return line.words ? `${line.words}: ${why}` : why;
     }
-    const between = chart.write(min[at]) === chart.write(max[at]) ? "" : ` (${chart.write(min[at])} to ${chart.write(max[at])})`;
+    const between =
+      chart.write(min[at]) === chart.write(max[at]) ? "" : ` (${chart.write(min[at])} to ${chart.write(max[at])})`;
     return `${line.words ? `${line.words} ` : ""}${chart.write(mean[at])}${between}`;
   }
 
@@ -179,7 +262,11 @@ export function timePanel(root) {
     const [from, to] = range();
     const fixed = from + (to - from) * around;
     // What follows the present keeps following it.
-    if (follows() && around > 0.9) return address.set({ span: Math.round(Math.min(LONGEST_S, Math.max(30, (to - from) * factor))) }, { quietly: true });
+    if (follows() && around > 0.9)
+      return address.set(
+        { span: Math.round(Math.min(LONGEST_S, Math.max(30, (to - from) * factor))) },
+        { quietly: true },
+      );
     go(fixed - (fixed - from) * factor, fixed + (to - fixed) * factor);
   }
 
@@ -202,16 +289,20 @@ export function timePanel(root) {
     });
     over.addEventListener("pointermove", (event) => {
       if (!grip || Math.abs(event.clientX - grip.x) < 3) return;
-      const seconds = (grip.x - event.clientX) / over.clientWidth * (grip.to - grip.from);
+      const seconds = ((grip.x - event.clientX) / over.clientWidth) * (grip.to - grip.from);
       go(grip.from + seconds, grip.to + seconds);
     });
-    for (const end of ["pointerup", "pointercancel"]) over.addEventListener(end, () => grip = null);
-    over.addEventListener("wheel", (event) => {
-      // A page that is scrolled past the charts is not caught by them: the wheel zooms once they have the focus.
-      if (!event.ctrlKey && !stack.contains(document.activeElement)) return;
-      event.preventDefault();
-      zoom(event.deltaY > 0 ? 1.25 : 0.8, event.offsetX / over.clientWidth);
-    }, { passive: false });
+    for (const end of ["pointerup", "pointercancel"]) over.addEventListener(end, () => (grip = null));
+    over.addEventListener(
+      "wheel",
+      (event) => {
+        // A page that is scrolled past the charts is not caught by them: the wheel zooms once they have the focus.
+        if (!event.ctrlKey && !stack.contains(document.activeElement)) return;
+        event.preventDefault();
+        zoom(event.deltaY > 0 ? 1.25 : 0.8, event.offsetX / over.clientWidth);
+      },
+      { passive: false },
+    );
   }
 
   stack.addEventListener("keydown", (event) => {
@@ -243,7 +334,8 @@ export function timePanel(root) {
 
   showSpans();
   return {
-    load, build,
+    load,
+    build,
     /** @param {string} id */
     follow(id) {
       volume = id;
@@ -275,13 +367,18 @@ export function timePanel(root) {
     if (second - last > step_s + 5) return void load();
     const isNew = second >= last + step_s;
     if (!isNew && (step_s === 1 || second <= appended)) return;
-    const drop = isNew ? Math.max(0, times.findIndex((/** @type {number} */ at) => at >= second - address.state().span)) : 0;
+    const drop = isNew
+      ? Math.max(
+          0,
+          times.findIndex((/** @type {number} */ at) => at >= second - address.state().span),
+        )
+      : 0;
     inside = isNew ? 1 : inside + 1;
     appended = second;
     if (isNew) times.push(last + step_s * Math.floor((second - last) / step_s));
     times.splice(0, drop);
     for (const [key, { min, mean, max }] of Object.entries(series)) {
-      const value = moment.gap ? null : moment[key] ?? null;
+      const value = moment.gap ? null : (moment[key] ?? null);
       const at = mean.length - 1;
       if (isNew) for (const list of [min, mean, max]) list.push(value);
       else if (value !== null) {
@@ -296,34 +393,4 @@ export function timePanel(root) {
     if (open && open.reason === moment.gap && second - open.to_unix_ns / 1e9 < 2) open.to_unix_ns = (second + 1) * 1e9;
     else shown.gaps.push({ from_unix_ns: second * 1e9, to_unix_ns: (second + 1) * 1e9, reason: moment.gap });
   }
-}
-
-/**
- * Stretches of several points without a figure that are in no gap of the answer: between two starts of an agent. They are
- * grey as well.
- * @param {any} answer
- */
-function holes({ times_unix_s: times, step_ns, series, gaps }) {
-  /** @type {any[]} */
-  const found = [];
-  const isCovered = (/** @type {number} */ at) => gaps.some((/** @type {any} */ gap) => at * 1e9 + step_ns > gap.from_unix_ns && at * 1e9 < gap.to_unix_ns);
-  let from = -1;
-  times.forEach((/** @type {number} */ at, /** @type {number} */ index) => {
-    const isHole = series.outstanding.mean[index] === null && !isCovered(at);
-    if (isHole && from < 0) from = index;
-    if (from >= 0 && !isHole) {
-      if (index - from >= HOLE_POINTS) found.push({ from_unix_ns: times[from] * 1e9, to_unix_ns: at * 1e9, reason: "nothing was kept of this time" });
-      from = -1;
-    }
-  });
-  return found;
-}
-
-/** The lines of a chart of several, in words. @param {import("./charts.js").Chart} chart */
-function legend(chart) {
-  return chart.lines.length < 2 ? null : h("span", { class: "legend" }, chart.lines.map(({ ink, words, dashed }) => {
-    const sample = h("i", { class: dashed ? "dashed" : "line" });
-    sample.style.setProperty("--c", `var(${ink})`);
-    return h("span", {}, sample, words);
-  }));
 }

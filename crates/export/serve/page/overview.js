@@ -22,7 +22,10 @@ class Card {
     this.icon = h("span", { class: "icon" });
     this.verdict = h("span", { class: "verdict" });
     this.name = h("button", {
-      class: "choose", type: "button", "data-key": `volume-${volume.id}`, click: () => address.set({ volume: volume.id, curve: -1, file: "" }),
+      class: "choose",
+      type: "button",
+      "data-key": `volume-${volume.id}`,
+      click: () => address.set({ volume: volume.id, curve: -1, file: "" }),
     });
     this.where = h("p", { class: "small where" });
     this.confidence = h("span", { class: "confidence" });
@@ -38,9 +41,30 @@ class Card {
     this.doubts = h("ul", { class: "doubts" });
     this.hint = h("p", { class: "small hint" });
     this.strip = strip(volume.id);
-    const head = h("div", { class: "head" }, this.icon, h("div", { class: "title" }, h("h2", {}, this.verdict, this.name), this.where), this.confidence);
-    const figures = h("div", { class: "figures" }, this.utilisation.root, this.headroom.root, this.outstanding.root, this.latency.root);
-    this.root = h("li", { class: "volume card" }, head, this.sentence, figures, h("div", { class: "advice" }, this.next, this.doubts, this.hint), this.strip.root);
+    const head = h(
+      "div",
+      { class: "head" },
+      this.icon,
+      h("div", { class: "title" }, h("h2", {}, this.verdict, this.name), this.where),
+      this.confidence,
+    );
+    const figures = h(
+      "div",
+      { class: "figures" },
+      this.utilisation.root,
+      this.headroom.root,
+      this.outstanding.root,
+      this.latency.root,
+    );
+    this.root = h(
+      "li",
+      { class: "volume card" },
+      head,
+      this.sentence,
+      figures,
+      h("div", { class: "advice" }, this.next, this.doubts, this.hint),
+      this.strip.root,
+    );
   }
 
   /** @param {any} volume @param {boolean} chosen @param {number} now_s */
@@ -55,7 +79,9 @@ class Card {
     setText(this.name, `${databaseName(volume.database)} on ${volume.mount}`);
     this.name.title = volume.source ?? "";
     this.name.setAttribute("aria-pressed", String(chosen));
-    const since = volume.since_unix_ns ? `since ${moment(volume.since_unix_ns / 1e9)} UTC (${span(now_s - volume.since_unix_ns / 1e9)})` : null;
+    const since = volume.since_unix_ns
+      ? `since ${moment(volume.since_unix_ns / 1e9)} UTC (${span(now_s - volume.since_unix_ns / 1e9)})`
+      : null;
     setText(this.where, [volume.engine, volume.device, since].filter(Boolean).join(" · "));
     setText(this.confidence, volume.confidence ? `confidence: ${volume.confidence}` : "");
     const isSaid = !volume.gap || volume.sentence?.includes(volume.gap);
@@ -63,7 +89,10 @@ class Card {
     this.figures(volume);
     setText(this.step, volume.next_step);
     this.next.hidden = !volume.next_step;
-    refill(this.doubts, (volume.doubts ?? []).map((/** @type {string} */ doubt) => h("li", {}, doubt)));
+    refill(
+      this.doubts,
+      (volume.doubts ?? []).map((/** @type {string} */ doubt) => h("li", {}, doubt)),
+    );
     this.measure(volume, now_s);
   }
 
@@ -71,22 +100,46 @@ class Card {
   figures(volume) {
     const { utilisation, headroom } = volume;
     setText(this.utilisation.value, share(utilisation));
-    setText(this.utilisation.note, utilisation === null ? volume.headroom_reason ?? "not known" : volume.binding ?? "of what the storage gives");
+    setText(
+      this.utilisation.note,
+      utilisation === null ? (volume.headroom_reason ?? "not known") : (volume.binding ?? "of what the storage gives"),
+    );
     this.meter.style.width = `${Math.min(100, Math.max(0, (utilisation ?? 0) * 100))}%`;
     setText(this.headroom.value, times(headroom));
-    const between = volume.headroom_low === null || volume.headroom_high === null ? null : `between ${times(volume.headroom_low)} and ${times(volume.headroom_high)}`;
-    setText(this.headroom.note, headroom === null ? volume.headroom_reason ?? "not known" : volume.headroom_reason ?? between ?? "this demand could grow to");
+    const between =
+      volume.headroom_low === null || volume.headroom_high === null
+        ? null
+        : `between ${times(volume.headroom_low)} and ${times(volume.headroom_high)}`;
+    setText(
+      this.headroom.note,
+      headroom === null
+        ? (volume.headroom_reason ?? "not known")
+        : (volume.headroom_reason ?? between ?? "this demand could grow to"),
+    );
     setText(this.outstanding.value, rate(volume.outstanding));
-    const iops = volume.reads_per_second === null || volume.writes_per_second === null ? null : volume.reads_per_second + volume.writes_per_second;
+    const iops =
+      volume.reads_per_second === null || volume.writes_per_second === null
+        ? null
+        : volume.reads_per_second + volume.writes_per_second;
     setText(this.outstanding.note, iops === null ? "" : `${rate(iops)} I/Os a second`);
     setText(this.latency.value, time(volume.latency_ns));
-    setText(this.latency.note, volume.expected_latency_ns === null ? "no curve to compare with" : `expected here: ${time(volume.expected_latency_ns)}`);
+    setText(
+      this.latency.note,
+      volume.expected_latency_ns === null
+        ? "no curve to compare with"
+        : `expected here: ${time(volume.expected_latency_ns)}`,
+    );
   }
 
   /** @param {any} volume @param {number} now_s */
   measure(volume, now_s) {
     const age_s = volume.capability ? now_s - volume.capability.measured_unix_ns / 1e9 : null;
-    const why = age_s === null ? "Never measured. At a quiet hour: " : age_s > OLD_S ? `Measured ${span(age_s)} ago. To measure again: ` : null;
+    const why =
+      age_s === null
+        ? "Never measured. At a quiet hour: "
+        : age_s > OLD_S
+          ? `Measured ${span(age_s)} ago. To measure again: `
+          : null;
     if (this.hinted === `${why}${volume.measure_command}`) return;
     this.hinted = `${why}${volume.measure_command}`;
     this.hint.replaceChildren();
@@ -100,10 +153,15 @@ function summary(volumes) {
   const bad = volumes.filter(({ verdict, gap }) => !gap && isBad(verdict)).length;
   const unknown = volumes.filter(({ verdict, gap }) => gap || verdict === "cannot-say").length;
   const isOne = volumes.length === 1;
-  if (bad) return isOne ? "The volume needs attention" : `${bad} of ${volumes.length} volumes need${bad === 1 ? "s" : ""} attention`;
+  if (bad)
+    return isOne
+      ? "The volume needs attention"
+      : `${bad} of ${volumes.length} volumes need${bad === 1 ? "s" : ""} attention`;
   if (unknown === volumes.length) return "Nothing can be said yet";
   if (unknown) return `No volume needs attention; nothing is known of ${unknown}`;
-  return isOne ? "The volume has headroom" : `${volumes.length === 2 ? "Both" : `All ${volumes.length}`} volumes have headroom`;
+  return isOne
+    ? "The volume has headroom"
+    : `${volumes.length === 2 ? "Both" : `All ${volumes.length}`} volumes have headroom`;
 }
 
 /** The list of cards. @param {HTMLElement} list @param {HTMLElement} title */
@@ -132,7 +190,20 @@ export function overview(list, title) {
       const next = sorted.map(({ id }) => id).join(" ");
       if (next !== order || !list.childElementCount) {
         order = next;
-        refill(list, sorted.length ? sorted.map(({ id }) => cards.get(id)?.root) : h("li", { class: "card" }, h("p", {}, "The agent found no database that it can watch. What it found, and what each lacks, is listed below under “Databases”.")));
+        refill(
+          list,
+          sorted.length
+            ? sorted.map(({ id }) => cards.get(id)?.root)
+            : h(
+                "li",
+                { class: "card" },
+                h(
+                  "p",
+                  {},
+                  "The agent found no database that it can watch. What it found, and what each lacks, is listed below under “Databases”.",
+                ),
+              ),
+        );
       }
     },
     /** Asks for the strips again. */
@@ -144,6 +215,6 @@ export function overview(list, title) {
 
 /** @param {any[]} volumes */
 function sort(volumes) {
-  const weight = (/** @type {any} */ volume) => volume.gap ? rank("cannot-say") : rank(volume.verdict);
+  const weight = (/** @type {any} */ volume) => (volume.gap ? rank("cannot-say") : rank(volume.verdict));
   return [...volumes].sort((a, b) => weight(a) - weight(b));
 }

@@ -12,7 +12,21 @@ function download(name, type, text) {
 }
 
 /** What a drawing gets from the page's styles. */
-const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "font-family", "font-size", "font-weight", "paint-order"];
+const STYLES = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "stroke-linecap",
+  "stroke-linejoin",
+  "opacity",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "paint-order",
+];
 
 /** @param {Element} from @param {Element} to */
 function copyStyles(from, to) {
@@ -53,7 +67,12 @@ export function savePicture(root, volume) {
 
 /** @param {any} volume */
 function fileName(volume) {
-  return `${volume.database}-${volume.mount}`.replace(/[^A-Za-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60) || "volume";
+  return (
+    `${volume.database}-${volume.mount}`
+      .replace(/[^A-Za-z0-9]+/g, "-")
+      .replace(/^-|-$/g, "")
+      .slice(0, 60) || "volume"
+  );
 }
 
 /** @param {string} path */
@@ -76,31 +95,40 @@ async function modules() {
     if (found.has(name)) continue;
     const source = await text(name);
     // In a file modules have no address to be relative to: they are named by the import map.
-    found.set(name, source.replace(/from "\.\/([a-z]+\.js)"/g, (_, other) => {
-      wanted.push(other);
-      return `from "headroom/${other}"`;
-    }));
+    found.set(
+      name,
+      source.replace(/from "\.\/([a-z]+\.js)"/g, (_, other) => {
+        wanted.push(other);
+        return `from "headroom/${other}"`;
+      }),
+    );
   }
   return found;
 }
 
 /** What the page shows of the chosen volume and of the host. @param {any} state @param {any} volume */
 async function answers(state, volume) {
-  const paths = ["incidents", "capabilities", ...state.volumes.map((/** @type {any} */ one) => `verdicts?${byVolume(one.id)}`)];
+  const paths = [
+    "incidents",
+    "capabilities",
+    ...state.volumes.map((/** @type {any} */ one) => `verdicts?${byVolume(one.id)}`),
+  ];
   if (volume) {
     paths.push(...["curve", "files", "waits", "devices"].map((name) => `${name}?${byVolume(volume.id)}`));
     paths.push(`series?${byVolume(volume.id)}&${byId("time-body").dataset.asked}`);
   }
   /** @type {Record<string, any>} */
   const kept = { state };
-  await Promise.all(paths.map(async (path) => {
-    try {
-      kept[savedKey(path)] = await get(path);
-    } catch (problem) {
-      const { message, remedy } = /** @type {any} */ (problem);
-      kept[savedKey(path)] = { error: message, try: remedy };
-    }
-  }));
+  await Promise.all(
+    paths.map(async (path) => {
+      try {
+        kept[savedKey(path)] = await get(path);
+      } catch (problem) {
+        const { message, remedy } = /** @type {any} */ (problem);
+        kept[savedKey(path)] = { error: message, try: remedy };
+      }
+    }),
+  );
   return kept;
 }
 
@@ -109,16 +137,41 @@ export async function savePage(state, volume) {
   const button = byId("save");
   setText(button, "Saving");
   try {
-    const [page, styles, chartStyles, charts, icon, sources, kept] = await Promise.all([text("./"), text("style.css"), text("uplot.css"), text("uplot.js"), text("favicon.svg"), modules(), answers(state, volume)]);
-    const imports = Object.fromEntries([...sources].map(([name, source]) => [`headroom/${name}`, dataUrl("text/javascript", source)]));
+    const [page, styles, chartStyles, charts, icon, sources, kept] = await Promise.all([
+      text("./"),
+      text("style.css"),
+      text("uplot.css"),
+      text("uplot.js"),
+      text("favicon.svg"),
+      modules(),
+      answers(state, volume),
+    ]);
+    const imports = Object.fromEntries(
+      [...sources].map(([name, source]) => [`headroom/${name}`, dataUrl("text/javascript", source)]),
+    );
     const inert = (/** @type {any} */ value) => JSON.stringify(value).replace(/</g, "\\u003c");
     // As text: a document that is made here would apply this page's content security policy to its inline styles.
-    const body = page.slice(page.indexOf("<body>"), page.indexOf("</body>")).replaceAll("favicon.svg", dataUrl("image/svg+xml", icon));
+    const body = page
+      .slice(page.indexOf("<body>"), page.indexOf("</body>"))
+      .replaceAll("favicon.svg", dataUrl("image/svg+xml", icon));
     const whole = [
-      "<!doctype html>", '<html lang="en">', "<head>", '<meta charset="utf-8">', '<meta name="viewport" content="width=device-width, initial-scale=1">', '<meta name="color-scheme" content="light dark">',
-      "<title>Headroom</title>", `<style>${chartStyles}${styles}</style>`,
+      "<!doctype html>",
+      '<html lang="en">',
+      "<head>",
+      '<meta charset="utf-8">',
+      '<meta name="viewport" content="width=device-width, initial-scale=1">',
+      '<meta name="color-scheme" content="light dark">',
+      "<title>Headroom</title>",
+      `<style>${chartStyles}${styles}</style>`,
       `<script type="application/json" id="saved">${inert({ saved_unix_s: state.now_unix_ns / 1e9, hash: location.hash, answers: kept })}</script>`,
-      `<script>${charts}</script>`, `<script type="importmap">${inert({ imports })}</script>`, '<script type="module">import "headroom/app.js";</script>', "</head>", body, "</body>", "</html>", "",
+      `<script>${charts}</script>`,
+      `<script type="importmap">${inert({ imports })}</script>`,
+      '<script type="module">import "headroom/app.js";</script>',
+      "</head>",
+      body,
+      "</body>",
+      "</html>",
+      "",
     ].join("\n");
     const name = `headroom-${volume ? fileName(volume) : "host"}-${new Date(state.now_unix_ns / 1e6).toISOString().slice(0, 16).replace(/\D/g, "")}.html`;
     download(name, "text/html", whole);

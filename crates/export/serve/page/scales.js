@@ -9,7 +9,8 @@
 export function logarithmic([low, high], [begin, end], base) {
   if (base === 2) [low, high] = [2 ** Math.floor(Math.log2(low)), 2 ** Math.ceil(Math.log2(high))];
   const [from, to] = [Math.log(low), Math.log(high)];
-  const at = (/** @type {number} */ value) => begin + (Math.log(Math.max(value, low / 1e6)) - from) / (to - from || 1) * (end - begin);
+  const at = (/** @type {number} */ value) =>
+    begin + ((Math.log(Math.max(value, low / 1e6)) - from) / (to - from || 1)) * (end - begin);
   let ticks = [];
   if (base === 2) for (let value = low; value <= high * 1.001; value *= 2) ticks.push(value);
   else {
@@ -34,7 +35,7 @@ export function linear([low, high], [begin, end]) {
   const step = size * ([1, 2, 2.5, 5, 10].find((factor) => factor * size >= raw) ?? 10);
   const ticks = [];
   for (let value = Math.ceil(low / step) * step; value <= high; value += step) ticks.push(value);
-  return { at: (/** @type {number} */ value) => begin + (value - low) / (high - low || 1) * (end - begin), ticks };
+  return { at: (/** @type {number} */ value) => begin + ((value - low) / (high - low || 1)) * (end - begin), ticks };
 }
 
 /**
@@ -47,7 +48,7 @@ export function bend(points) {
   const tangents = points.map((_, at) => {
     const [before, after] = [slopes[at - 1] ?? slopes[at], slopes[at] ?? slopes[at - 1]];
     if (before * after <= 0) return 0;
-    return 2 * before * after / (before + after);
+    return (2 * before * after) / (before + after);
   });
   let path = `M${points[0][0].toFixed(1)} ${points[0][1].toFixed(1)}`;
   for (let at = 1; at < points.length; at += 1) {
@@ -72,18 +73,32 @@ const LABEL = 40;
  * @param {{x: number, y: number, side?: string} | null} before
  */
 export function freePlace(point, width, frame, obstacles, before) {
-  const inside = (/** @type {number} */ value, /** @type {number} */ low, /** @type {number} */ high) => Math.max(low, Math.min(high, value));
+  const inside = (/** @type {number} */ value, /** @type {number} */ low, /** @type {number} */ high) =>
+    Math.max(low, Math.min(high, value));
   const places = [];
-  for (const [side, shift] of /** @type {[string, number][]} */ ([["right", 22], ["middle", -width / 2], ["left", -width - 22]])) {
+  for (const [side, shift] of /** @type {[string, number][]} */ ([
+    ["right", 22],
+    ["middle", -width / 2],
+    ["left", -width - 22],
+  ])) {
     for (const lift of [-20, -46, -60, 18, -86, 44, -116, 74]) {
       if (side === "middle" && lift === -20) continue;
       const x = inside(point.x + shift, frame.left + 4, Math.max(frame.left + 4, frame.right - width));
       const y = inside(point.y + lift, frame.top + 2, frame.bottom - LABEL - 4);
-      const covers = obstacles.reduce((sum, [left, top, weight]) => sum + (left > x - 6 && left < x + width + 4 && top > y - 4 && top < y + LABEL + 2 ? weight : 0), 0);
+      const covers = obstacles.reduce(
+        (sum, [left, top, weight]) =>
+          sum + (left > x - 6 && left < x + width + 4 && top > y - 4 && top < y + LABEL + 2 ? weight : 0),
+        0,
+      );
       const isOnPoint = point.x > x - 14 && point.x < x + width + 14 && point.y > y - 12 && point.y < y + LABEL + 12;
       const name = `${side} ${lift}`;
-      places.push({ x, y, side: name, cost: covers + (isOnPoint ? 40 : 0) + Math.abs(lift + 20) / 12 - (before?.side === name ? 2 : 0) });
+      places.push({
+        x,
+        y,
+        side: name,
+        cost: covers + (isOnPoint ? 40 : 0) + Math.abs(lift + 20) / 12 - (before?.side === name ? 2 : 0),
+      });
     }
   }
-  return places.reduce((best, place) => place.cost < best.cost ? place : best);
+  return places.reduce((best, place) => (place.cost < best.cost ? place : best));
 }

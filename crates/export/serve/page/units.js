@@ -13,7 +13,9 @@ function known(value, write) {
 
 /** @param {number} value */
 function grouped(value) {
-  return Math.round(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
 /** @param {number} value */
@@ -26,56 +28,73 @@ function digits(value) {
 }
 
 /** A rate, a count or a ratio: "0.250", "14.2", "12,696". @param {number | null | undefined} value */
-export const rate = (value) => known(value, (known) => Number.isInteger(known) ? grouped(known) : digits(known));
+export const rate = (value) => known(value, (known) => (Number.isInteger(known) ? grouped(known) : digits(known)));
 
 /** A time: "85.3 us". @param {number | null | undefined} ns */
-export const time = (ns) => known(ns, (ns) => {
-  const [unit, name] = Math.abs(ns) >= 999.5e6 ? [1e9, "s"] : Math.abs(ns) >= 999.5e3 ? [1e6, "ms"] : Math.abs(ns) >= 999.5 ? [1e3, "us"] : [1, "ns"];
-  return `${digits(ns / unit)} ${name}`;
-});
+export const time = (ns) =>
+  known(ns, (ns) => {
+    const [unit, name] =
+      Math.abs(ns) >= 999.5e6
+        ? [1e9, "s"]
+        : Math.abs(ns) >= 999.5e3
+          ? [1e6, "ms"]
+          : Math.abs(ns) >= 999.5
+            ? [1e3, "us"]
+            : [1, "ns"];
+    return `${digits(ns / unit)} ${name}`;
+  });
 
 /** A share as percent: "0.4 %", "97 %". @param {number | null | undefined} value */
-export const share = (value) => known(value, (value) => {
-  const percent = value * 100;
-  if (percent > 0 && percent < 0.05) return "< 0.1 %";
-  return `${percent > 0 && percent < 9.95 ? percent.toFixed(1) : grouped(percent)} %`;
-});
+export const share = (value) =>
+  known(value, (value) => {
+    const percent = value * 100;
+    if (percent > 0 && percent < 0.05) return "< 0.1 %";
+    return `${percent > 0 && percent < 9.95 ? percent.toFixed(1) : grouped(percent)} %`;
+  });
 
 /** How many times: "1.03 x". @param {number | null | undefined} value */
 export const times = (value) => known(value, (value) => `${rate(value)} x`);
 
 /** Bytes a second: "142 MiB/s". @param {number | null | undefined} value */
-export const throughput = (value) => known(value, (value) => {
-  const steps = ["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"];
-  let at = 0;
-  while (value >= 1000 && at + 1 < steps.length) {
-    value /= 1024;
-    at += 1;
-  }
-  return `${at === 0 ? rate(Math.round(value)) : digits(value)} ${steps[at]}`;
-});
+export const throughput = (value) =>
+  known(value, (value) => {
+    const steps = ["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"];
+    let at = 0;
+    while (value >= 1000 && at + 1 < steps.length) {
+      value /= 1024;
+      at += 1;
+    }
+    return `${at === 0 ? rate(Math.round(value)) : digits(value)} ${steps[at]}`;
+  });
 
 /** A span: "45 s", "12 min", "3 h 5 min", "6 days". @param {number | null | undefined} seconds */
-export const span = (seconds) => known(seconds, (seconds) => {
-  const whole = Math.max(0, Math.round(seconds));
-  if (whole < 90) return `${whole} s`;
-  const minutes = Math.round(whole / 60);
-  if (minutes < 90) return `${minutes} min`;
-  const hours = Math.floor(minutes / 60);
-  if (hours < 36) return minutes % 60 && hours < 10 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
-  return `${Math.round(hours / 24)} days`;
-});
+export const span = (seconds) =>
+  known(seconds, (seconds) => {
+    const whole = Math.max(0, Math.round(seconds));
+    if (whole < 90) return `${whole} s`;
+    const minutes = Math.round(whole / 60);
+    if (minutes < 90) return `${minutes} min`;
+    const hours = Math.floor(minutes / 60);
+    if (hours < 36) return minutes % 60 && hours < 10 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+    return `${Math.round(hours / 24)} days`;
+  });
 
 /**
- * What a database is called on the page: its name where a source is named by its connection, "shop, port 55433".
+ * What a database is called on the page, where a source is named by its connection: "shop, port 5433", "shop at db1".
  * @param {string | null | undefined} source
  */
 export function databaseName(source) {
-  if (!source) return "";
-  const facts = Object.fromEntries([...source.matchAll(/(\w+)=('[^']*'|\S+)/g)].map(([, key, value]) => [key, value.replace(/^'|'$/g, "")]));
-  if (!facts.dbname) return source;
-  const host = facts.host && !facts.host.startsWith("/") ? ` at ${facts.host}` : "";
-  return `${facts.dbname}${host}${facts.port && facts.port !== "5432" ? `, port ${facts.port}` : ""}`;
+  const [, engine, rest] = /^(postgres|mysql|sqlserver):(.*)$/s.exec(source ?? "") ?? [];
+  if (!engine) return source ?? "";
+  const url = /^\/\/(?:[^@/]*@)?([^/:?]*)(?::(\d+))?(?:\/([^?]*))?/.exec(rest);
+  const facts = Object.fromEntries(
+    [...rest.matchAll(/(\w+)=('[^']*'|[^\s&]+)/g)].map(([, key, value]) => [key, value.replace(/^'|'$/g, "")]),
+  );
+  // A directory of sockets is written with escapes in a URL.
+  const host = url ? url[1].replace(/%2f/gi, "/") : (facts.host ?? "");
+  const port = url?.[2] ?? facts.port;
+  const where = host && host !== "localhost" && !host.startsWith("/") ? ` at ${host}` : "";
+  return `${facts.dbname || url?.[3] || engine}${where}${port && !["5432", "3306", "1433"].includes(port) ? `, port ${port}` : ""}`;
 }
 
 /** @param {number} value */
@@ -110,6 +129,13 @@ export function tickTime(ns) {
 
 /** Bytes a second at an axis: "64M". @param {number} value */
 export function tickBytes(value) {
-  const [unit, name] = value >= 2 ** 30 ? [2 ** 30, " GiB/s"] : value >= 2 ** 20 ? [2 ** 20, " MiB/s"] : value >= 1024 ? [1024, " KiB/s"] : [1, " B/s"];
+  const [unit, name] =
+    value >= 2 ** 30
+      ? [2 ** 30, " GiB/s"]
+      : value >= 2 ** 20
+        ? [2 ** 20, " MiB/s"]
+        : value >= 1024
+          ? [1024, " KiB/s"]
+          : [1, " B/s"];
   return `${Number((value / unit).toPrecision(3))}${name}`;
 }

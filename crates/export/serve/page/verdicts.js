@@ -14,13 +14,25 @@ const OCTAGON = "M5.2 1.2h5.6l4 4v5.6l-4 4H5.2l-4-4V5.2z";
  * @type {Record<string, {words: string, tone: Tone, ground: string, sign: string, rank: number}>}
  */
 const KINDS = {
-  "demand-exceeds-capability": { words: "demand exceeds capability", tone: "bad", ground: TRIANGLE, sign: "M8 5.6v4.2M8 11.6v1", rank: 0 },
+  "demand-exceeds-capability": {
+    words: "demand exceeds capability",
+    tone: "bad",
+    ground: TRIANGLE,
+    sign: "M8 5.6v4.2M8 11.6v1",
+    rank: 0,
+  },
   "storage-degraded": { words: "storage degraded", tone: "bad", ground: DIAMOND, sign: "M8 4.4v4.4M8 10.8v1", rank: 0 },
   throttled: { words: "throttled", tone: "bad", ground: OCTAGON, sign: "M4.6 8h6.8", rank: 1 },
   burst: { words: "burst", tone: "warning", ground: SQUARE, sign: "M4 11.5h2.4L8 4.5l1.6 7H12", rank: 2 },
   serialized: { words: "serialized", tone: "warning", ground: SQUARE, sign: "M4.4 8h.6M7.7 8h.6M11 8h.6", rank: 2 },
-  "not-storage": { words: "not storage", tone: "neutral", ground: CIRCLE, sign: "M4.8 11.2l6.4-6.4", rank: 3 },
-  "cannot-say": { words: "cannot say", tone: "neutral", ground: CIRCLE, sign: "M6.2 6.4c0-2.6 3.6-2.4 3.6-.2c0 1.4-1.8 1.5-1.8 3.1M8 11v1", rank: 4 },
+  "not-storage": { words: "not storage", tone: "warning", ground: CIRCLE, sign: "M4.8 11.2l6.4-6.4", rank: 2 },
+  "cannot-say": {
+    words: "cannot say",
+    tone: "neutral",
+    ground: CIRCLE,
+    sign: "M6.2 6.4c0-2.6 3.6-2.4 3.6-.2c0 1.4-1.8 1.5-1.8 3.1M8 11v1",
+    rank: 4,
+  },
   "nobody-waits": { words: "nobody waits", tone: "good", ground: CIRCLE, sign: "M5 6.6h6M5 9.4h6", rank: 5 },
   healthy: { words: "healthy", tone: "good", ground: CIRCLE, sign: "M4.9 8.3l2.2 2.2l4.2-4.8", rank: 6 },
 };
@@ -43,6 +55,10 @@ export const isBad = (kind) => ["bad", "warning"].includes(tone(kind));
 /** The shape of a kind, in its colour. @param {string} kind @param {number} [size] */
 export function shape(kind, size = 16) {
   const { ground, sign, tone } = entry(kind);
-  return s("svg", { class: `shape ${tone}`, viewBox: "0 0 16 16", width: size, height: size, "aria-hidden": "true" },
-    s("path", { class: "ground", d: ground }), s("path", { class: "sign", d: sign }));
+  return s(
+    "svg",
+    { class: `shape ${tone}`, viewBox: "0 0 16 16", width: size, height: size, "aria-hidden": "true" },
+    s("path", { class: "ground", d: ground }),
+    s("path", { class: "sign", d: sign }),
+  );
 }
