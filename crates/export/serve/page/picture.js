@@ -105,11 +105,11 @@ export class Picture {
       this.what === "iops"
         ? [
             ["more load gives more I/Os", "more I/Os"],
-            ["more load gives no more", "no more I/Os"],
+            ["more load gives few more", "few more I/Os"],
           ]
         : [
             ["more load costs little time", "little wait"],
-            ["more load only waits longer", "only longer waits"],
+            ["more load waits longer", "longer waits"],
           ];
     const zone = (
       /** @type {string} */ name,
