@@ -1,4 +1,4 @@
-//! The HTTP servers of `agent` and `record`: the options that say who may ask.
+//! The HTTP servers of `agent` and `record`: the options of access.
 
 use crate::service_log::log;
 use metrics::Exposition;
@@ -10,19 +10,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use terminal::Failure;
 
-/// Who may ask what listens.
+/// Who may read what is served.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AccessArgs {
-    /// TLS and users of the address: a web configuration file as Prometheus' exporters have
+    /// Serve TLS and require passwords as this file says, a web configuration file of Prometheus' exporters
     #[arg(long, value_name = "FILE")]
     pub web_config: Option<PathBuf>,
-    /// Answer who sends one of the bearer tokens in this file, one a line
+    /// Require one of the bearer tokens in this file, one a line
     #[arg(long, value_name = "FILE")]
     pub bearer_token_file: Option<PathBuf>,
-    /// A further name by which clients may ask a loopback address
+    /// Accept requests to a loopback address that name the host so
     #[arg(long, value_name = "NAME")]
     pub host_name: Vec<String>,
-    /// Let everybody ask who reaches the address
+    /// Answer all clients, also at an address that other machines reach
     #[arg(long)]
     pub listen_without_authentication: bool,
 }
@@ -39,7 +39,7 @@ impl AccessArgs {
     }
 }
 
-/// An address, and who may ask there.
+/// An address, and who may read there.
 pub struct Listening {
     address: SocketAddr,
     access: Access,
