@@ -3,7 +3,7 @@
 //! ```text
 //! groups()       rules.rs         U by the cost model from the device's counters, latency, N, daily p95, shared arrays
 //! alerts()       alerts.rs        a verdict that holds, a trend, an old capability, a host of which nothing is known
-//! dashboards()   dashboards/      fleet, host, volume, database, incident
+//! dashboards()   dashboards.rs    fleet, host, volume, database, incident
 //!      └─> files::rules(), files::alerts(), files::dashboards()    YAML, JSON, a thin mixin of jsonnet
 //! ```
 //!
@@ -13,8 +13,10 @@
 mod alerts;
 mod dashboards;
 pub mod files;
+mod grafana;
 mod rules;
 
 pub use alerts::{Alert, alerts};
-pub use dashboards::{Dashboard, dashboards};
+pub use dashboards::dashboards;
+pub use grafana::Dashboard;
 pub use rules::{Group, Rule, groups};
