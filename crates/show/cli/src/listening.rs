@@ -62,7 +62,7 @@ impl Listening {
         let report = |reload| match reload {
             Reload::Done => log(6, "certificates, passwords and tokens were read again"),
             Reload::Refused(error) => {
-                log(3, &format!("certificates, passwords and tokens before stay in force: {error}"))
+                log(3, &format!("certificates, passwords and tokens before stay in force: {error}"));
             }
         };
         let access = Access::new(settings, address, report)
