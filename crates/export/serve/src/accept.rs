@@ -32,7 +32,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// Bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 32 << 10;
-/// Answered without authentication: it says nothing but that the server lives.
+/// Answered without authentication, and without a place of an authenticated client: it says only that the server lives.
 const HEALTH: &str = "/healthz";
 
 /// What each connection needs.
@@ -152,14 +152,14 @@ where
     let server = &place.server;
     let rules = server.access.rules();
     let class = Class::from_path(request.uri().path());
-    let path_is_open = request.uri().path() == HEALTH;
+    let is_open = request.uri().path() == HEALTH;
     let authorization = request.headers().get(AUTHORIZATION).cloned();
     let mut response = match refuse(&request, &server.access) {
         Some(refusal) => refusal.map(Either::Right),
-        None if !path_is_open && !server.access.allows(&rules, authorization.as_ref()).await => {
+        None if !is_open && !server.access.allows(&rules, authorization.as_ref()).await => {
             unauthorized(&rules).map(Either::Right)
         }
-        None if !server.connections.enter(place.number, class) => busy().map(Either::Right),
+        None if !is_open && !server.connections.enter(place.number, class) => busy().map(Either::Right),
         None => {
             let gzip = accepts_gzip(request.headers());
             let response = (server.answer)(request).await;

@@ -266,6 +266,8 @@ fn an_address_that_others_reach_is_refused_without_authentication() {
         &["agent", "--check-config", "--listen", "none", "--web-config", &web],
         &["no address to listen on"],
     );
+    let unheard = ["record", "--source", "devices:", "--web-config", &web];
+    refused(&unheard, &["no address to listen on", "--metrics"]);
     let open = ["agent", "--check-config", "--listen", "0.0.0.0:0", "--listen-without-authentication"];
     assert!(headroom.run(&open).status.success());
 }
