@@ -262,12 +262,12 @@ fn an_address_that_others_reach_is_refused_without_authentication() {
     refused(&[&listen[..], &["--bearer-token-file", &tokens]].concat(), &["others may read it", "chmod 600"]);
     let web = file("web.yml", "basic_auth_user: {}\n");
     refused(&[&listen[..], &["--web-config", &web]].concat(), &["web.yml: unknown field `basic_auth_user`"]);
-    let unheard = ["record", "--source", "devices:", "--web-config", &web];
-    refused(&unheard, &["no address to listen on", "--metrics"]);
     refused(
         &["agent", "--check-config", "--listen", "none", "--web-config", &web],
         &["no address to listen on"],
     );
+    let unheard = ["record", "--source", "devices:", "--web-config", &web];
+    refused(&unheard, &["no address to listen on", "--metrics"]);
     let open = ["agent", "--check-config", "--listen", "0.0.0.0:0", "--listen-without-authentication"];
     assert!(headroom.run(&open).status.success());
 }
