@@ -7,6 +7,9 @@
 //!    v
 //! RunResult  read, write: Direction { count, bytes, stall_ns, LatencyHistogram, errors by errno }
 //!            seconds: one row a second       cores: CPU use of each core       threads: fair shares
+//!    │  read_latency(), write_latency(), sync_latency(), total_latency()
+//!    v
+//! LatencyFigures  counted in a histogram, or the mean, deviation and percentiles that another tool reported
 //! ```
 //!
 //! One value carries a result to every output: text, JSON, charts and the history are views of it.

@@ -3,6 +3,7 @@
 
 mod attribution;
 pub(crate) mod text;
+mod text_command;
 mod text_complete;
 mod text_parameters;
 mod text_report;

@@ -1,5 +1,6 @@
 //! The parts of diskspd's report for people, read line by line.
 
+use super::text_command;
 use super::text_parameters::{self, Line};
 use super::text_tables::{self, Columns};
 use super::{Percentiles, Row, Span, SpanTold, start_time};
@@ -77,7 +78,7 @@ pub(super) fn heading(line: Line<'_>, part: &Part, report: &mut Report) -> Resul
             if let Some(path) = text.strip_prefix("Latency distribution: ") {
                 report.path = Some(path.into());
                 Part::Percentiles
-            } else if text.starts_with("%-ile") {
+            } else if is_percentile_head(text) {
                 Part::Percentiles
             } else if let Some(number) = text.strip_prefix("Results for timespan ") {
                 report.begin(line, number.trim_end_matches(':'))?;
@@ -107,6 +108,12 @@ fn is_cpu_head(text: &str) -> bool {
     names.next() == Some("Idle") && names.next() == Some("Kernel") && names.next() == Some("User")
 }
 
+/// "%-ile |  Read (ms) | ...", or in Markdown "| Percentile | Read (ms) | ...".
+fn is_percentile_head(text: &str) -> bool {
+    let text = text.trim_start_matches(['|', ' ', '*']);
+    text.starts_with("%-ile") || text.starts_with("Percentile") && text.contains("(ms)")
+}
+
 /// "...", with which articles replace rows of a table.
 fn is_ellipsis(text: &str) -> bool {
     text.contains(['.', '…']) && text.chars().all(|c| matches!(c, '.' | '…' | '|' | ' ' | '\t'))
@@ -114,6 +121,7 @@ fn is_ellipsis(text: &str) -> bool {
 
 impl Report {
     fn begin(&mut self, line: Line<'_>, number: &str) -> Result<(), ImportError> {
+        self.complete_parameters(line);
         let index = text_parameters::number::<usize>(line, number)?.wrapping_sub(1);
         if index >= self.spans.len() {
             let reason = format!("a result of timespan {number}, which the parameters do not name");
@@ -303,7 +311,20 @@ impl Report {
         span.is_some_and(|span| span.targets.iter().any(|target| target.path == text))
     }
 
+    /// The parameters by the command line, where they are not listed.
+    fn complete_parameters(&mut self, line: Line<'_>) {
+        if !self.spans.is_empty() {
+            return;
+        }
+        if let Some(spans) = self.command.as_deref().and_then(text_command::spans) {
+            let text = "the parameters are missing: they are taken from the command line, as version 2.2 understands it";
+            self.notes.push(Note::at(line.0, text));
+            self.spans = spans;
+        }
+    }
+
     fn span(&mut self, line: Line<'_>) -> Result<&mut Span, ImportError> {
+        self.complete_parameters(line);
         if self.current.is_none() && !self.spans.is_empty() {
             let text = "the line 'Results for timespan 1:' is missing: what follows is taken for its result";
             self.notes.push(Note::at(line.0, text));

@@ -129,11 +129,13 @@ pub(super) struct PercentileRow {
     pub total_ns: Option<u64>,
 }
 
-/// "3-nines |      1.234 |        N/A |      1.234".
+/// "3-nines |      1.234 |        N/A |      1.234"; also in Markdown: "| **Min** | 0.029 | 0.760 | 0.029 |".
 pub(super) fn percentile(line: Line<'_>) -> Result<Option<PercentileRow>, ImportError> {
-    let cells: Vec<&str> = line.1.split('|').map(str::trim).collect();
+    let cells = line.1.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('*'));
+    let cells: Vec<&str> = cells.collect();
     let [label, read, write, total] = cells.as_slice() else { return Ok(None) };
-    let percent = match *label {
+    let label = label.to_ascii_lowercase();
+    let percent = match label.as_str() {
         "min" => 0.0,
         "max" => 100.0,
         label => match (label.strip_suffix("th"), label.strip_suffix("-nines")) {

@@ -23,6 +23,15 @@ pub(crate) fn read(text: &str) -> Result<Vec<Document>, ImportError> {
     ranges.map(|(result, end)| document(result, &part(text, result.line, end))).collect()
 }
 
+/// The timespans of a profile (`<Profile>`).
+pub(super) fn profile_spans(text: &str) -> Result<Vec<Span>, ImportError> {
+    let top = parse(text)?;
+    let profile = top.iter().find(|element| element.name == "Profile");
+    let profile = profile.ok_or_else(|| ImportError::new("the text holds no profile"))?;
+    let spans = profile.wanted("TimeSpans")?.all("TimeSpan");
+    spans.map(|span| parse_span(span, &mut Vec::new())).collect()
+}
+
 /// The lines of a result among others.
 fn part(text: &str, first: usize, end: usize) -> String {
     let lines: Vec<&str> =

@@ -78,12 +78,12 @@ impl Options {
         if self.names_windows_path() { target.replace("\\:", ":") } else { target }
     }
 
-    /// Whether its file or directory is one of Windows: `E\:\data`, `\\.\PhysicalDrive1`.
+    /// Whether its file or directory is one of Windows: `E\:\data`, `.\data`, `\\.\PhysicalDrive1`.
     pub fn names_windows_path(&self) -> bool {
         let is_windows = |path: &str| {
-            let mut chars = path.chars();
-            let drive = chars.next().is_some_and(|letter| letter.is_ascii_alphabetic());
-            path.starts_with("\\\\.") || drive && chars.as_str().trim_start_matches('\\').starts_with(':')
+            let has_drive = path.starts_with(|c: char| c.is_ascii_alphabetic())
+                && path[1..].trim_start_matches('\\').starts_with(':');
+            has_drive || path.contains('\\') && !path.starts_with('/')
         };
         ["filename", "directory"].iter().filter_map(|name| self.get(name)).any(is_windows)
     }

@@ -49,6 +49,31 @@ fn a_report_shortened_for_an_article_is_read_and_what_is_missing_is_named() {
 }
 
 #[test]
+fn without_parameters_the_command_line_says_what_ran() {
+    let text = sample("diskspd_article.txt");
+    let (start, end) = (text.find("Input parameters:").unwrap(), text.find("actual test time").unwrap());
+    let cut = format!("{}{}", &text[..start], &text[end..]);
+    let (result, whole) = (only(&cut), only(&text));
+    assert_eq!((result.workload.shape, result.workload.threads), (whole.workload.shape, 8));
+    assert_eq!((result.workload.outstanding, &result.read), (4, &whole.read));
+    assert!(notes(&cut).contains("the parameters are missing: they are taken from the command line"));
+    let nothing = cut.replace("Command Line: diskspd.exe", "Command Line: (see above)");
+    assert!(refusal(&nothing.replace("-b8K", "-b8Q")).0.contains("before the parameters"));
+}
+
+#[test]
+fn percentiles_may_stand_in_a_markdown_table() {
+    let text = sample("diskspd_article.txt");
+    let table = text.find("  %-ile").unwrap();
+    let markdown = "## Latency Distribution\n\n| Percentile | Read (ms) | Write (ms) | Total (ms) |\n|------------|-----|-----|-----|\n\
+                    | **Min**    | 0.029     | 0.760      | 0.029      |\n| **99th**   | 4.800     | 9.900      | 6.330      |\n\
+                    | **3-nines**| 38.700    | 44.120     | 40.020     |\n| **Max**    | 54.102    | 54.818     | 54.818     |\n\n## Summary\n";
+    let result = only(&format!("{}{markdown}", &text[..table]));
+    assert_eq!(total_us(&result), [Some(2_360.0), None, Some(6_330.0)]);
+    assert_eq!(result.read_latency().max_ns(), Some(54_102_000));
+}
+
+#[test]
 fn without_a_test_time_the_duration_is_taken_and_named() {
     let text = sample("diskspd_article.txt").replace("actual test time:\t60.01s\n", "");
     assert_eq!(only(&text).elapsed_ns, 60_000_000_000);
