@@ -200,11 +200,10 @@ mod tests {
     fn as_many_are_kept_as_there_is_room_for_and_the_extremes_are_among_them() {
         let mut kept = Vec::new();
         for step in 0..200 {
-            let reads = f64::from(step) * 10.0;
-            keep(&mut kept, reached(reads, 2_000.0 - reads));
+            keep(&mut kept, reached(1.03_f64.powi(step), 1.03_f64.powi(200 - step)));
         }
         assert_eq!(kept.len(), REACHED_MAX);
         let most = kept.iter().map(|one| one.rates.reads.ios).fold(0.0, f64::max);
-        assert!(most >= 1_900.0, "{most}");
+        assert!(most >= 0.9 * 1.03_f64.powi(199), "{most}");
     }
 }
