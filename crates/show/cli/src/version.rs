@@ -44,8 +44,8 @@ pub fn is_json(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> bool 
     arguments.into_iter().any(|argument| argument == "--json")
 }
 
-/// `headroom --version`: five lines for a report of an error. Loads no program into the kernel and opens no source but for an
-/// empty one: `headroom doctor` tries all that they need.
+/// `headroom --version`: five lines for a report of an error. Loads one empty program into the kernel and opens no source:
+/// `headroom doctor` tries all that the sources need.
 pub fn run(out: &mut Output) -> Done {
     let version = find();
     out.answer(|_| text(&version), || serde_json::json!(version));
