@@ -163,7 +163,7 @@ pub fn knee(case: &Case) -> Option<Finding> {
     }
     // The knee is where latency begins to grow with N; the rate may still grow up to the point of full rate.
     let full_at = f64::from(knee.outstanding_full);
-    if reached > KNEE_BEYOND * knee.high.max(knee.outstanding).max(full_at) {
+    if reached > KNEE_BEYOND * knee.high.max(knee.outstanding) && reached > full_at {
         let text = format!(
             "{} outstanding, where {} gave 95 % of the highest measured rate (knee at {}): more of them mostly wait longer.",
             words::rate(reached),
