@@ -243,7 +243,7 @@ fn on_the_curve(agent: &Agent, id: &str) {
     let demand = &curve["demand"];
     let on = &curve["curves"][demand["curve"].as_u64().unwrap() as usize];
     assert!(
-        on["points"].as_array().unwrap().len() > 1 && on["name"].as_str().unwrap().contains("read"),
+        on["points"].as_array().unwrap().len() > 1 && on["name"].as_str().unwrap().contains("random"),
         "{on:#}"
     );
     assert!(curve["trail"].as_array().unwrap().len() >= 3, "{curve:#}");
