@@ -2,7 +2,7 @@
 //! were not used are left out, and only the busiest are kept by name. The others are summed by what they are for and how they
 //! are counted, so that every figure of a verdict stays the same.
 
-use filestats::{Delta, FileIdentity, FileInterval, FileKind, Interval, Meaning, Ops, Reason};
+use filestats::{Cache, Delta, FileIdentity, FileInterval, FileKind, Interval, Meaning, Ops, Reason};
 use std::cmp::Reverse;
 use std::mem::Discriminant;
 use verdict::{Moment, is_log};
@@ -20,14 +20,16 @@ pub(crate) fn reduce_files(moment: &mut Moment) {
     }
 }
 
-/// One unused file stays where there is no other, so that the moment is known.
+/// One unused file of the database stays where it used none, so that the moment is known.
 fn leave_out_unused(moment: &mut Moment) {
-    let is_known = |file: &FileInterval| file.interval.known().is_some();
     let is_unused =
         |file: &FileInterval| file.interval.known().is_some_and(|delta| delta.counters.operations() == 0);
-    let mut unused_left = usize::from(moment.files.iter().filter(|file| is_known(file)).all(is_unused));
+    let is_own =
+        |file: &FileInterval| file.file.kind != FileKind::Device && file.meaning.cache != Cache::Below;
+    let known = moment.files.iter().filter(|file| is_own(file) && file.interval.known().is_some());
+    let mut unused_left = usize::from(known.into_iter().all(is_unused));
     moment.files.retain(|file| {
-        let stays = !is_unused(file) || is_log(file) || unused_left > 0;
+        let stays = !is_unused(file) || is_log(file) || unused_left > 0 && is_own(file);
         unused_left = unused_left.saturating_sub(usize::from(stays && is_unused(file)));
         stays
     });
@@ -155,6 +157,22 @@ mod tests {
         let of_logs = moment.files.iter().filter(|file| is_log(file));
         let writes = of_logs.map(|file| file.interval.known().unwrap().counters.write.count);
         assert_eq!(writes.collect::<Vec<_>>(), [40]);
+    }
+
+    #[test]
+    fn a_moment_in_which_the_database_does_nothing_is_known() {
+        let idle = |cache| {
+            let mut file = file(1, FileKind::Data, 0);
+            file.meaning.cache = cache;
+            let Interval::Known(delta) = &mut file.interval else { unreachable!() };
+            delta.counters.write = Ops::ZERO;
+            file
+        };
+        // The block layer's row of the file is first.
+        let mut moment = moment(vec![idle(Cache::Below), idle(Meaning::REQUESTS.cache)]);
+        reduce_files(&mut moment);
+        assert_eq!(moment.database().unwrap().counters.operations(), 0);
+        assert_eq!(moment.files.len(), 1);
     }
 
     #[test]
