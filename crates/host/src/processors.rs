@@ -5,6 +5,8 @@ use std::{fs, io};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessorTimes {
     busy_ticks: u64,
+    /// In programs of low priority (nice above 0), outside of the kernel.
+    low_priority_ticks: u64,
     /// In the kernel, for processes, for itself and in interrupts.
     kernel_ticks: u64,
     all_ticks: u64,
@@ -34,6 +36,7 @@ impl ProcessorTimes {
         let busy_ticks = [user, nice, system, irq, softirq, steal].into_iter().fold(0, u64::saturating_add);
         Some(ProcessorTimes {
             busy_ticks,
+            low_priority_ticks: nice,
             kernel_ticks: [system, irq, softirq].into_iter().fold(0, u64::saturating_add),
             all_ticks: busy_ticks.saturating_add(idle).saturating_add(waiting),
             count: u32::try_from(count).ok()?,
@@ -48,6 +51,11 @@ impl ProcessorTimes {
     /// The share of the time since `earlier` in which they worked, 0 to 1; `None` if no time has passed.
     pub fn busy_since(&self, earlier: &ProcessorTimes) -> Option<f64> {
         self.share_since(earlier, self.busy_ticks.saturating_sub(earlier.busy_ticks))
+    }
+
+    /// The share of it that programs of low priority had: they give way to all others.
+    pub fn low_priority_since(&self, earlier: &ProcessorTimes) -> Option<f64> {
+        self.share_since(earlier, self.low_priority_ticks.saturating_sub(earlier.low_priority_ticks))
     }
 
     /// Clock ticks in the kernel since `earlier`.
@@ -75,8 +83,9 @@ mod tests {
     fn the_share_of_time_in_which_processors_worked_is_that_of_all_but_idle_and_waiting() {
         let at = |text: &str| ProcessorTimes::parse(text.as_bytes()).unwrap();
         let before = at("cpu  100 10 50 800 40 1 2 0 0 0\ncpu0 1 2 3 4\n");
-        let after = at("cpu  160 10 70 900 50 1 2 10 0 0\n");
+        let after = at("cpu  140 30 70 900 50 1 2 10 0 0\n");
         assert!((after.busy_since(&before).unwrap() - 90.0 / 200.0).abs() < 1e-9);
+        assert!((after.low_priority_since(&before).unwrap() - 20.0 / 200.0).abs() < 1e-9);
         assert_eq!(after.kernel_ticks_since(&before), 20);
         assert_eq!((before.count(), after.count()), (1, 0));
         assert_eq!(before.busy_since(&before), None);

@@ -49,7 +49,8 @@ impl Processors {
         let kernel = self.host.kernel_ticks_since(&earlier.host).saturating_sub(own_kernel + clients_kernel);
         let kernel_max = KERNEL_PER_IO_MAX.saturating_mul(u32::try_from(ios).unwrap_or(u32::MAX));
         let kernel = share(kernel.min(host::clock_ticks(kernel_max)))?;
-        let others = (self.host.busy_since(&earlier.host)? - own - clients - kernel).max(0.0);
+        let all_others = (self.host.busy_since(&earlier.host)? - own - clients - kernel).max(0.0);
+        let low_priority = self.host.low_priority_since(&earlier.host)?.min(all_others);
         let (own_waits, clients_waits) = used(|process| process.waits);
         let elapsed_s = self.taken.duration_since(earlier.taken).as_secs_f64();
         let per_second = |waits: u64| if elapsed_s > 0.0 { waits as f64 / elapsed_s } else { 0.0 };
@@ -57,7 +58,8 @@ impl Processors {
             own,
             clients,
             kernel,
-            others,
+            others: all_others - low_priority,
+            low_priority,
             count: self.host.count(),
             own_waits_per_s: per_second(own_waits),
             clients_waits_per_s: per_second(clients_waits),

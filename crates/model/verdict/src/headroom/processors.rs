@@ -7,7 +7,7 @@
 //!   waking up for each transaction             none: a processor that always works neither sleeps nor gets cold
 //! its clients on this host                     x times, without waking up
 //! the kernel for I/O                           as often as there are I/Os then
-//! others                                       the same
+//! others                                       the same; those of low priority give way
 //! ```
 //!
 //! The first waits of a transaction (for its request, for the log) are long: meanwhile the processor sleeps, and its caches fill
@@ -116,7 +116,7 @@ impl Case<'_> {
 }
 
 fn idle_share(used: &ProcessorUse) -> f64 {
-    (1.0 - used.others - used.own - used.clients - used.kernel).clamp(0.0, 1.0)
+    (1.0 - used.others - used.low_priority - used.own - used.clients - used.kernel).clamp(0.0, 1.0)
 }
 
 fn run_out_first(used: &ProcessorUse, storage_alone: f64) -> String {

@@ -136,6 +136,18 @@ fn clients_on_this_host_need_more_of_the_processors_with_the_work() {
 }
 
 #[test]
+fn programs_of_low_priority_give_way_to_the_database() {
+    let limit = |others: f64, low_priority: f64| {
+        let mut observation = steady(Load { reads: 40, read_ns: 4 * MS, ..Load::default() });
+        let used = ProcessorUse { own: 0.1, others, low_priority, ..ProcessorUse::default() };
+        observation.moments.iter_mut().for_each(|moment| moment.processors = Some(used));
+        verdict(&observation).headroom.unwrap()
+    };
+    assert!((limit(0.0, 0.9) - 10.0).abs() < 1e-9, "{}", limit(0.0, 0.9));
+    assert!(limit(0.9, 0.0) < limit(0.0, 0.9));
+}
+
+#[test]
 fn the_kernel_needs_more_of_the_processors_with_the_ios_which_commits_share() {
     let limit = |load: Load| {
         let mut observation = steady(load);
