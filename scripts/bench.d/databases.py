@@ -5,6 +5,10 @@ from pathlib import Path
 ROWS = 2_000_000
 # What bulk loads insert within a row of the result fits in.
 DISK_GIB = 10
+# What one row of the result may insert, with its log.
+FREE_MIN = 4 << 30
+# The longest time that a load takes until its first transaction: a store is opened again, and reads its inner pages.
+BEGINS_WITHIN_S = 120
 
 LUA = r"""
 sysbench.cmdline.options = {
@@ -155,10 +159,10 @@ class Server:
 
     memory_mib = 320
     # More than memory has room for, or than can do anything at once, are not tried.
-    sessions_max = 96
+    sessions_max = 192
 
     def __init__(self, home, disk):
-        self.data = disk.mount / self.user
+        self.disk, self.data = disk, disk.mount / self.user
         self.socket = Path(tempfile.mkdtemp(prefix="s.", dir=home))
         self.group = Path(f"/sys/fs/cgroup/memory/headroom-bench-{os.getpid()}-{self.user}")
         self.accounts = Path(f"/sys/fs/cgroup/cpuacct/{self.group.name}")
@@ -199,6 +203,12 @@ class Server:
 
     def empty(self):
         """Removes what earlier rows of the result inserted, where that is more than the disk has room for."""
+        if shutil.disk_usage(self.data).free < FREE_MIN:
+            self.disk.hold(False)
+            shutil.rmtree(self.data)
+            self.data.mkdir()
+            self.fill()
+            self.disk.hold(True)
 
     def fill(self):
         for statement in self.FILL:
@@ -223,6 +233,8 @@ class Server:
 
 class Postgres(Server):
     name, user = "PostgreSQL", "postgres"
+    # 192 sessions take half of it.
+    memory_mib = 512
     FILL = [
         "CREATE TABLE items (id int PRIMARY KEY, n int, payload text) WITH (fillfactor = 90, autovacuum_enabled = off)",
         "INSERT INTO items SELECT g, 0, repeat('x', 500) FROM generate_series(1, {rows}) g",
@@ -234,7 +246,7 @@ class Postgres(Server):
         super().__init__(home, disk)
         self.bin = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
         run("setpriv", "--reuid", self.user, "--regid", self.user, "--clear-groups", self.bin / "initdb", "-D", self.data, "-A", "trust", "-U", "bench")
-        settings = ["listen_addresses=", f"unix_socket_directories={self.socket}", "shared_buffers=32MB", "max_connections=120", "track_io_timing=on",
+        settings = ["listen_addresses=", f"unix_socket_directories={self.socket}", "shared_buffers=32MB", "max_connections=250", "track_io_timing=on",
                     "track_wal_io_timing=on", "autovacuum=off", "max_wal_size=1GB", "wal_init_zero=on", "min_wal_size=512MB"]
         self.start(f"{self.bin}/postgres -D {self.data} " + " ".join(f"-c {one}" for one in settings))
         self.source = f"postgres:host={self.socket} user=bench dbname=postgres"
@@ -254,7 +266,6 @@ class Mariadb(Server):
     name, user = "MariaDB", "mysql"
     # It bypasses the page cache; besides its buffer pool it takes 200 MiB.
     memory_mib = 512
-    sessions_max = 192
     FILL = [
         "CREATE DATABASE bench",
         "CREATE TABLE bench.items (id INT PRIMARY KEY, n INT, payload VARCHAR(600)) ENGINE=InnoDB",
@@ -310,6 +321,8 @@ text = "x" * 500
 db.executemany("INSERT INTO items VALUES (?, 0, ?)", ((id, text) for id in range(1, {ROWS} + 1)))
 db.commit()
 """)
+        # The page cache then holds what reading leaves in it, not what was written last.
+        run("sh", "-c", f"{self.enter()}; cat {self.file} > /dev/null")
 
     def settle(self):
         run("/usr/bin/python3", "-c", f"import sqlite3; sqlite3.connect('{self.file}', timeout=60).execute('PRAGMA wal_checkpoint(TRUNCATE)').fetchall()")
@@ -385,6 +398,12 @@ class Load:
         self.rates = [sum(seconds) for seconds in itertools.zip_longest(*rates, fillvalue=0)]
         return self.rates
 
+    def wait_for_first(self):
+        """Waits for the first transactions."""
+        began = time.monotonic()
+        while not self.read() and time.monotonic() - began < BEGINS_WITHIN_S:
+            time.sleep(0.2)
+
     def end(self):
         for process, _ in self.outputs:
             process.kill()
@@ -427,6 +446,7 @@ def busy():
 def flat_out(server, script, kind, seconds, sessions):
     server.settle()
     load = Load(server, script, kind, sessions)
+    load.wait_for_first()
     time.sleep(3.2)
     seen, before = len(load.read()), Usage(server, load)
     time.sleep(seconds)
@@ -437,8 +457,8 @@ def flat_out(server, script, kind, seconds, sessions):
     return rate, before.per_transaction(after, rate)
 
 
-def asked(binary, history, disk, server, duration):
-    command = [binary, "check", disk.mount, "--source", server.source, "--duration", duration, "--json", "--history", history]
+def asked(binary, history, disk, server, duration, *more):
+    command = [binary, "check", disk.mount, "--source", server.source, "--duration", duration, "--json", "--history", history, *more]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if not done.stdout.strip():
         raise RuntimeError(done.stderr)

@@ -8,6 +8,8 @@ use history::History;
 use report::{Check, Phase};
 use simulate::{Advice, Demand};
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use storage::{Target, Workspace};
@@ -57,6 +59,9 @@ pub struct CheckArgs {
     /// Also write the answer as a page with charts
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also write what was observed and what was known of the storage, as JSON for the example `judge` of the crate `verdict`
+    #[arg(long, value_name = "FILE", hide = true)]
+    keep_observation: Option<PathBuf>,
 }
 
 /// A time that is not 0.
@@ -100,6 +105,9 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let check = answer(checks.collect());
     // The answer first: a history or a page that cannot be written must not swallow it.
     out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
+    if let Some(path) = &args.keep_observation {
+        keep_observation(path, &check)?;
+    }
     seen.observer.save(&mut history)?;
     for volume in check.volumes() {
         let report = report::json::check(volume);
@@ -111,6 +119,15 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
         kind if kind.is_bad_news() => bad_news(),
         _ => FINE,
     })
+}
+
+/// For judging the same again by other rules: `cargo run --release -p verdict --example judge FILE`.
+fn keep_observation(path: &Path, check: &Check) -> Result<(), Failure> {
+    let kept = serde_json::json!({ "observation": check.observation, "capability": check.capability });
+    let mut file = File::create_new(path)
+        .map_err(|error| Failure::new(format_args!("cannot create {}: {error}", path.display())))?;
+    file.write_all(kept.to_string().as_bytes())
+        .map_err(|error| Failure::new(format_args!("cannot write {}: {error}", path.display())))
 }
 
 /// The verdict on one volume, with all that is reported with it.

@@ -1,0 +1,42 @@
+// What tabs with the live page cost, for `scripts/bench page`: `node cost.mjs URL TABS SECONDS` prints a JSON array, a tab each.
+import { open } from "./browser.mjs";
+
+/// Until a tab has what it shows, and its heap is as large as it will be.
+const SETTLED_MS = 30_000;
+
+const [url, tabs, seconds] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
+
+/// Bytes of living objects: garbage is collected first.
+async function heapBytes(session) {
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await session.send("Runtime.getHeapUsage");
+  return usedSize;
+}
+
+async function openTab(browser) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  const session = await context.newCDPSession(page);
+  const tab = { page, session, bytes: 0 };
+  await session.send("Network.enable");
+  // What comes over the network: compressed, with headers.
+  session.on("Network.dataReceived", ({ encodedDataLength, dataLength }) => { tab.bytes += encodedDataLength || dataLength; });
+  await page.goto(url);
+  await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length > 0);
+  tab.paintMs = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+  return tab;
+}
+
+const browser = await open();
+const opened = [];
+for (let number = 0; number < tabs; number += 1) opened.push(await openTab(browser));
+await new Promise((done) => setTimeout(done, SETTLED_MS));
+for (const tab of opened) [tab.heapBefore, tab.bytes, tab.since] = [await heapBytes(tab.session), 0, Date.now()];
+await new Promise((done) => setTimeout(done, seconds * 1e3 - SETTLED_MS - 10_000));
+const rows = [];
+for (const tab of opened) {
+  const elapsed = (Date.now() - tab.since) / 1e3;
+  rows.push({ paint_ms: tab.paintMs, heap_before: tab.heapBefore, heap_after: await heapBytes(tab.session), kb_s: tab.bytes / 1e3 / elapsed });
+}
+console.log(JSON.stringify(rows));
+await browser.close();
