@@ -5,6 +5,8 @@ use std::{fs, io};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessorTimes {
     busy_ticks: u64,
+    /// In programs, outside of the kernel, but those of low priority.
+    user_ticks: u64,
     /// In programs of low priority (nice above 0), outside of the kernel.
     low_priority_ticks: u64,
     /// In the kernel, for processes, for itself and in interrupts.
@@ -36,6 +38,7 @@ impl ProcessorTimes {
         let busy_ticks = [user, nice, system, irq, softirq, steal].into_iter().fold(0, u64::saturating_add);
         Some(ProcessorTimes {
             busy_ticks,
+            user_ticks: user,
             low_priority_ticks: nice,
             kernel_ticks: [system, irq, softirq].into_iter().fold(0, u64::saturating_add),
             all_ticks: busy_ticks.saturating_add(idle).saturating_add(waiting),
@@ -53,9 +56,11 @@ impl ProcessorTimes {
         self.share_since(earlier, self.busy_ticks.saturating_sub(earlier.busy_ticks))
     }
 
-    /// The share of it that programs of low priority had: they give way to all others.
-    pub fn low_priority_since(&self, earlier: &ProcessorTimes) -> Option<f64> {
-        self.share_since(earlier, self.low_priority_ticks.saturating_sub(earlier.low_priority_ticks))
+    /// Clock ticks outside of the kernel since `earlier`: of programs, and of those of low priority, which give way to others.
+    pub fn user_ticks_since(&self, earlier: &ProcessorTimes) -> (u64, u64) {
+        let since = |now: u64, then: u64| now.saturating_sub(then);
+        let low_priority = since(self.low_priority_ticks, earlier.low_priority_ticks);
+        (since(self.user_ticks, earlier.user_ticks), low_priority)
     }
 
     /// Clock ticks in the kernel since `earlier`.
@@ -85,7 +90,7 @@ mod tests {
         let before = at("cpu  100 10 50 800 40 1 2 0 0 0\ncpu0 1 2 3 4\n");
         let after = at("cpu  140 30 70 900 50 1 2 10 0 0\n");
         assert!((after.busy_since(&before).unwrap() - 90.0 / 200.0).abs() < 1e-9);
-        assert!((after.low_priority_since(&before).unwrap() - 20.0 / 200.0).abs() < 1e-9);
+        assert_eq!(after.user_ticks_since(&before), (40, 20));
         assert_eq!(after.kernel_ticks_since(&before), 20);
         assert_eq!((before.count(), after.count()), (1, 0));
         assert_eq!(before.busy_since(&before), None);

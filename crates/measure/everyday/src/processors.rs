@@ -43,14 +43,16 @@ impl Processors {
         let used = |of: fn(&Process) -> u64| {
             (more_since(&self.own, &earlier.own, of), more_since(&self.clients, &earlier.clients, of))
         };
-        let (own, clients) = used(|process| process.stat.cpu_ticks);
-        let (own, clients) = (share(own).filter(|_| !self.own.is_empty())?, share(clients)?);
+        let (own_ticks, clients_ticks) = used(|process| process.stat.cpu_ticks);
+        let (own, clients) = (share(own_ticks).filter(|_| !self.own.is_empty())?, share(clients_ticks)?);
         let (own_kernel, clients_kernel) = used(|process| process.stat.kernel_ticks);
         let kernel = self.host.kernel_ticks_since(&earlier.host).saturating_sub(own_kernel + clients_kernel);
         let kernel_max = KERNEL_PER_IO_MAX.saturating_mul(u32::try_from(ios).unwrap_or(u32::MAX));
         let kernel = share(kernel.min(host::clock_ticks(kernel_max)))?;
         let all_others = (self.host.busy_since(&earlier.host)? - own - clients - kernel).max(0.0);
-        let low_priority = self.host.low_priority_since(&earlier.host)?.min(all_others);
+        let own_user = (own_ticks + clients_ticks).saturating_sub(own_kernel + clients_kernel);
+        let low_priority =
+            all_others * low_priority_part(self.host.user_ticks_since(&earlier.host), own_user);
         let (own_waits, clients_waits) = used(|process| process.waits);
         let elapsed_s = self.taken.duration_since(earlier.taken).as_secs_f64();
         let per_second = |waits: u64| if elapsed_s > 0.0 { waits as f64 / elapsed_s } else { 0.0 };
@@ -65,6 +67,13 @@ impl Processors {
             clients_waits_per_s: per_second(clients_waits),
         })
     }
+}
+
+/// The part of other programs' processor time that those of low priority had. The kernel counts that apart outside of the kernel
+/// only; inside it is taken to be divided alike.
+fn low_priority_part((user, low_priority): (u64, u64), own_user: u64) -> f64 {
+    let others = user.saturating_sub(own_user);
+    if low_priority == 0 { 0.0 } else { low_priority as f64 / (low_priority + others) as f64 }
 }
 
 /// By how much a count grew, of the processes that were known then. Others may have worked for long before.
