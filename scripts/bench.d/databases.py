@@ -1,12 +1,14 @@
 """Disks, servers and loads for the benchmarks that run real databases as fast as they can."""
-import itertools, json, os, pwd, re, shutil, signal, subprocess, tempfile, time
+import atexit, itertools, json, os, pwd, re, shutil, signal, subprocess, tempfile, time
 from pathlib import Path
 
 ROWS = 2_000_000
 # What bulk loads insert within a row of the result fits in.
-DISK_GIB = 10
+DISK_GIB = 7
 # What one row of the result may insert, with its log.
-FREE_MIN = 4 << 30
+FREE_MIN = 2 << 30
+# Until caches hold no more changed pages than they will hold.
+UNTIL_STEADY_S = {"updates": 12, "load": 6}
 # The longest time that a load takes until its first transaction: a store is opened again, and reads its inner pages.
 BEGINS_WITHIN_S = 120
 
@@ -320,12 +322,18 @@ db.execute("CREATE TABLE events (id INTEGER PRIMARY KEY, payload TEXT)")
 text = "x" * 500
 db.executemany("INSERT INTO items VALUES (?, 0, ?)", ((id, text) for id in range(1, {ROWS} + 1)))
 db.commit()
+db.isolation_level = None
+for id in range(1, 2000): db.execute("UPDATE items SET n = n + 1 WHERE id = ?", (id,))
+import os
+os._exit(0)
 """)
         # The page cache then holds what reading leaves in it, not what was written last.
         run("sh", "-c", f"{self.enter()}; cat {self.file} > /dev/null")
 
     def settle(self):
-        run("/usr/bin/python3", "-c", f"import sqlite3; sqlite3.connect('{self.file}', timeout=60).execute('PRAGMA wal_checkpoint(TRUNCATE)').fetchall()")
+        """A checkpoint. The last connection is not closed: that would remove the WAL, and a new one grows with each commit."""
+        checkpoint = "execute('PRAGMA wal_checkpoint(RESTART)').fetchall()"
+        run("/usr/bin/python3", "-c", f"import os, sqlite3; sqlite3.connect('{self.file}', timeout=60).{checkpoint}; os._exit(0)")
 
     def start_load(self, kind, sessions, rate):
         """One process for all sessions that write, since one can commit at a time; a process for each that reads."""
@@ -376,6 +384,8 @@ class Load:
             output = tempfile.TemporaryFile("w+")
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
             self.outputs.append((process, output))
+        # Before the server and its disk go, also where the bench is ended.
+        atexit.register(self.end)
 
     def usage(self):
         """Processor time in seconds, and how often its threads have waited."""
@@ -405,6 +415,7 @@ class Load:
             time.sleep(0.2)
 
     def end(self):
+        atexit.unregister(self.end)
         for process, _ in self.outputs:
             process.kill()
             process.wait()
@@ -447,7 +458,7 @@ def flat_out(server, script, kind, seconds, sessions):
     server.settle()
     load = Load(server, script, kind, sessions)
     load.wait_for_first()
-    time.sleep(3.2)
+    time.sleep(UNTIL_STEADY_S.get(kind, 3.2))
     seen, before = len(load.read()), Usage(server, load)
     time.sleep(seconds)
     after, rates = Usage(server, load), load.end()[seen:]

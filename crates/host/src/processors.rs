@@ -106,7 +106,14 @@ mod tests {
 
     #[test]
     fn this_host_has_processors_that_work() {
-        let earlier = ProcessorTimes { busy_ticks: 0, kernel_ticks: 0, all_ticks: 0, count: 0 };
+        let earlier = ProcessorTimes {
+            busy_ticks: 0,
+            user_ticks: 0,
+            low_priority_ticks: 0,
+            kernel_ticks: 0,
+            all_ticks: 0,
+            count: 0,
+        };
         let busy = ProcessorTimes::read().unwrap().busy_since(&earlier).unwrap();
         assert!(busy > 0.0 && busy <= 1.0, "{busy}");
     }

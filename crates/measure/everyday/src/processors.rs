@@ -61,7 +61,6 @@ impl Processors {
             clients,
             kernel,
             others: all_others - low_priority,
-            low_priority,
             count: self.host.count(),
             own_waits_per_s: per_second(own_waits),
             clients_waits_per_s: per_second(clients_waits),
@@ -83,4 +82,16 @@ fn more_since(now: &Processes, then: &Processes, of: fn(&Process) -> u64) -> u64
         Some(of(now).saturating_sub(of(then)))
     });
     used.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_low_priority_have_the_part_of_others_time_that_they_have_outside_of_the_kernel() {
+        assert!((low_priority_part((50, 0), 10) - 0.0).abs() < 1e-9);
+        assert!((low_priority_part((50, 60), 10) - 0.6).abs() < 1e-9);
+        assert!((low_priority_part((0, 0), 10) - 0.0).abs() < 1e-9);
+    }
 }

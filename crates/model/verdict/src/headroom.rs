@@ -13,7 +13,7 @@
 //! log writes                   F(x) = min(x F, 1 / L): one follows the other, and the      low: L of a storage at rest
 //!                              commits that arrive during one share the next one           plan: L at the knee
 //!                                                                                          high: none
-//! commits of one session       x times their time, where only one session can commit       low, plan, high
+//! writing transactions         x times their time, where only one session can commit: SQLite low, plan, high
 //! processors                   x times those of the database and of its clients on this    low and plan
 //!                              host, and those of the kernel for I/O as the I/Os grow,
 //!                              beside others
@@ -280,20 +280,36 @@ impl Case<'_> {
         Some(Headroom { plan, low, high, reason })
     }
 
-    /// One session can commit at a time: their time adds up.
+    /// One session can write at a time: the times of its transactions add up.
     fn one_by_one(&self, room: Headroom) -> Headroom {
-        let share = self.figures.commit_share();
+        let share = self.writer_share();
         if share <= 0.0 || 1.0 / share >= room.low {
             return room;
         }
-        let chain = 1.0 / share;
         Headroom {
             reason: Some(format!(
-                "one session at a time can commit, and commits take {:.0} % of the time",
+                "one session at a time can commit, and that takes {:.0} % of the time",
                 share * 100.0
             )),
-            ..Headroom::measured(chain)
+            ..Headroom::measured(1.0 / share)
         }
+    }
+
+    /// The share of the time in which a transaction writes: its commit, the pages that it reads before, and its processor time.
+    fn writer_share(&self) -> f64 {
+        let figures = &self.figures;
+        let reads = figures.storage_reads;
+        // A page that is changed is read before. Other reads are of transactions that do not write.
+        let page_bytes = reads.average_bytes().known().filter(|bytes| *bytes > 0.0).unwrap_or(PAGE_BYTES);
+        let changed_each =
+            (figures.commits.average_bytes().known().unwrap_or(0.0) / page_bytes).floor().max(1.0);
+        let of_writers = match reads.count {
+            0 => 1.0,
+            count => (figures.commits.count as f64 * changed_each / count as f64).min(1.0),
+        };
+        let read_share =
+            reads.stall_ns.known().unwrap_or(0) as f64 / 1e9 / figures.elapsed_s.max(f64::MIN_POSITIVE);
+        figures.commit_share() + of_writers * (read_share + self.busy_processors())
     }
 }
 

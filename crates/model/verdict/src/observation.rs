@@ -46,11 +46,9 @@ pub struct ProcessorUse {
     /// Used in the kernel beside both of them for the I/O of the storage: it grows with that.
     #[serde(default)]
     pub kernel: f64,
-    /// Used by all other processes but those of low priority.
+    /// Used by all other processes but those of low priority (nice above 0): these give way to the database, and their time counts
+    /// as idle.
     pub others: f64,
-    /// Used by other processes of low priority (nice above 0), which give way to the database.
-    #[serde(default)]
-    pub low_priority: f64,
     /// Processors of the host; 0 where not known.
     #[serde(default)]
     pub count: u32,
@@ -252,7 +250,6 @@ impl Observation {
             clients: mean(|one| one.clients),
             kernel: mean(|one| one.kernel),
             others: mean(|one| one.others),
-            low_priority: mean(|one| one.low_priority),
             count: known.iter().map(|one| one.count).max().unwrap_or(0),
             own_waits_per_s: mean(|one| one.own_waits_per_s),
             clients_waits_per_s: mean(|one| one.clients_waits_per_s),

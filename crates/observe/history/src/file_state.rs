@@ -108,11 +108,17 @@ fn immutable_uri(path: &Path) -> String {
 /// the file. It reads the whole file, which is why other files are not checked.
 pub(crate) fn check_completed(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if found != "ok" {
-        let damaged = ffi::Error::new(ffi::SQLITE_CORRUPT);
-        return Err(rusqlite::Error::SqliteFailure(damaged, Some(format!("the file is damaged: {found}"))));
-    }
+    check_whole(connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(())
+}
+
+/// Reads the whole file; an error of [`ErrorCode::DatabaseCorrupt`] where it is damaged.
+pub(crate) fn check_whole(connection: &Connection) -> rusqlite::Result<()> {
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found == "ok" {
+        return Ok(());
+    }
+    let damaged = ffi::Error::new(ffi::SQLITE_CORRUPT);
+    Err(rusqlite::Error::SqliteFailure(damaged, Some(format!("the file is damaged: {found}"))))
 }

@@ -25,6 +25,7 @@
 //! It never writes into a file that Headroom did not make, never deletes a capture unless [`History::apply_retention`] is
 //! called, and computes nothing: latencies and differences are those of `filestats`.
 
+mod aside;
 mod baseline;
 mod blocks;
 mod capture_table;
@@ -51,6 +52,7 @@ mod statements;
 mod test_files;
 mod wait_rows;
 
+pub use aside::MovedAside;
 pub use capture_table::{CaptureRow, to_csv};
 pub use captures::{CaptureFilter, CaptureId, CaptureInfo};
 pub use entries::{Entry, EntryKind, UnknownEntryKind};

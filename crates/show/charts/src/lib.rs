@@ -33,6 +33,7 @@ mod file;
 #[cfg(feature = "png")]
 mod font;
 mod history;
+mod incident;
 pub mod number;
 mod palette;
 mod plot;
@@ -59,6 +60,7 @@ pub use difference::{Difference, difference};
 pub use drawing::{Drawing, Size};
 pub use factor::{Factor, Measure};
 pub use history::{HISTORY_INKS, HistorySeries};
+pub use incident::{IncidentMinute, IncidentSeries};
 pub use palette::{Ink, Theme, css_variables};
 pub use recoveries::recoveries;
 pub use run::{NamedRun, labels, shape_words, workload_words};

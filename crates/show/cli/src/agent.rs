@@ -8,6 +8,7 @@ use crate::service_log::log;
 use ::agent::{Agent, Event};
 use config::Config;
 use filestats::ServiceLevel;
+use history::{History, MovedAside};
 use listen::Listen;
 use metrics::AgentState;
 use page::{About, Api, Live};
@@ -93,7 +94,7 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
         );
         return Ok(FINE);
     }
-    let path = kept::open_to_write(history)?.path().to_owned();
+    let path = begin_history(history)?;
     interrupt::install_for_service();
     let state = Arc::new(Mutex::new(AgentState::default()));
     let live = Arc::new(Live::default());
@@ -123,6 +124,21 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
         || serde_json::json!({"elapsed_s": took_s, "opened": opened, "closed": closed}),
     );
     Ok(FINE)
+}
+
+/// Checks the history, and moves a damaged one aside: an agent must go on.
+fn begin_history(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = kept::path(named)?;
+    let (history, aside) = History::open_or_begin_again(&path)?;
+    history.check_writable()?;
+    if let Some(MovedAside { to, why }) = aside {
+        let to = to.display();
+        let text = format!(
+            "{why}; it was moved to {to}, and a new history begins. What can be read: sqlite3 {to} .recover"
+        );
+        log(4, &text);
+    }
+    Ok(path)
 }
 
 /// What is served while the configuration changes.

@@ -1,7 +1,7 @@
-use history::IncidentId;
+use history::{History, IncidentId};
 use report::NumberedIncident;
-use std::path::Path;
-use terminal::{Done, FINE, Failure, Output, kept};
+use std::path::{Path, PathBuf};
+use terminal::{Done, FINE, Failure, Output, kept, page};
 
 /// Arguments of `headroom incidents`.
 #[derive(clap::Args)]
@@ -9,6 +9,7 @@ use terminal::{Done, FINE, Failure, Output, kept};
 Examples:
   headroom incidents               all that the agent found, newest first
   headroom incidents 7             one of them, with its evidence and what to do
+  headroom incidents 7 --html incident.html
   headroom incidents --open        those that are not over")]
 pub struct IncidentsArgs {
     /// Show this one
@@ -20,10 +21,18 @@ pub struct IncidentsArgs {
     /// At most so many, the newest
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: usize,
+    /// Also write the incident as a page, with the half hours before and after it
+    #[arg(long, value_name = "FILE", requires = "id")]
+    html: Option<PathBuf>,
 }
+
+const MINUTE_NS: u64 = 60_000_000_000;
+/// Minutes before and after an incident that its page shows.
+const MINUTES_AROUND: u64 = 30;
 
 /// `headroom incidents`.
 pub fn run(args: &IncidentsArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    page::check(args.html.as_deref())?;
     let history = kept::open(history)?;
     if let Some(id) = args.id {
         let incident = history.incident(IncidentId(id))?.ok_or_else(|| {
@@ -35,6 +44,10 @@ pub fn run(args: &IncidentsArgs, history: Option<&Path>, out: &mut Output) -> Do
             |style| report::text::incident(&one, style),
             || report::json::incidents(std::slice::from_ref(&one)),
         );
+        if args.html.is_some() {
+            let html = page_of(&history, &one)?;
+            page::write(args.html.as_deref(), || html, out)?;
+        }
         return Ok(FINE);
     }
     let mut found = if args.open { history.open_incidents()? } else { history.incidents(args.limit)? };
@@ -43,4 +56,15 @@ pub fn run(args: &IncidentsArgs, history: Option<&Path>, out: &mut Output) -> Do
         found.into_iter().map(|(id, incident)| NumberedIncident { id: id.0, incident }).collect();
     out.answer(|style| report::text::incidents(&found, style), || report::json::incidents(&found));
     Ok(FINE)
+}
+
+/// The incident with the minutes around it.
+fn page_of(history: &History, one: &NumberedIncident) -> Result<String, Failure> {
+    let incident = &one.incident;
+    let until = incident.ended_unix_ns.unwrap_or(incident.last_bad_unix_ns);
+    let from = (incident.started_unix_ns / MINUTE_NS).saturating_sub(MINUTES_AROUND);
+    let minutes = history.judged_minutes(&incident.subject, from, until / MINUTE_NS + MINUTES_AROUND)?;
+    let ended: Vec<_> =
+        minutes.into_iter().map(|(minute, readings)| (minute.saturating_mul(MINUTE_NS), readings)).collect();
+    Ok(report::html::incident(one, &ended, env!("CARGO_PKG_VERSION")))
 }

@@ -7,12 +7,14 @@
 //!   waking up for each transaction             none: a processor that always works neither sleeps nor gets cold
 //! its clients on this host                     x times, without waking up
 //! the kernel for I/O                           as often as there are I/Os then
-//! others                                       the same; those of low priority give way
+//! others                                       the same; those of low priority give way, and count as idle:
+//!                                              to a database, their caches are as cold as those of an idle processor
 //! ```
 //!
 //! The first waits of a transaction (for its request, for the log) are long: meanwhile the processor sleeps, and its caches fill
 //! with other things. What that costs depends on the machine, bare or virtual, and `measure` has seen it: an I/O whose thread
-//! sleeps for it, against one of many, of which one is always complete. The later waits of a transaction are short.
+//! sleeps for it, against one of many, of which one is always complete. The later waits of a transaction are short: each costs
+//! what waking up does, and nothing for cold caches.
 
 use super::{Growth, Headroom, RANGE_WORTH_SAYING, largest_factor};
 use crate::ProcessorUse;
@@ -84,6 +86,12 @@ impl Case<'_> {
         Headroom { plan: limit, low: room.low.min(least), high: high.max(limit), reason }
     }
 
+    /// How many processors the database's work of today would keep busy if they never slept; 0 where that is not known.
+    pub(super) fn busy_processors(&self) -> f64 {
+        let Some(used) = self.observation.processors() else { return 0.0 };
+        self.busy_work(&used, None).transactions * f64::from(used.count)
+    }
+
     /// What a transaction needs on processors that always work.
     fn busy_work(&self, used: &ProcessorUse, growth: Option<&Growth>) -> Work {
         let seconds_to_share = 1.0 / f64::from(used.count.max(1));
@@ -97,8 +105,9 @@ impl Case<'_> {
         let wake_ns = wake_ns * idle_share(used);
         let long_waits_max = self.waiting_transactions_per_s(growth) * LONG_WAITS_MAX;
         let awake = |share: f64, waits_per_s: f64| {
-            let wakes_per_s = waits_per_s.min(long_waits_max);
-            let waking = wakes_per_s * wake_ns * WAKE_OF_DATABASE / 1e9 * seconds_to_share;
+            let long_per_s = waits_per_s.min(long_waits_max);
+            let wakes_per_s = long_per_s * WAKE_OF_DATABASE + (waits_per_s - long_per_s);
+            let waking = wakes_per_s * wake_ns / 1e9 * seconds_to_share;
             (share - waking).max(share * WORK_MIN)
         };
         let own = awake(used.own - log, used.own_waits_per_s);
@@ -116,7 +125,7 @@ impl Case<'_> {
 }
 
 fn idle_share(used: &ProcessorUse) -> f64 {
-    (1.0 - used.others - used.low_priority - used.own - used.clients - used.kernel).clamp(0.0, 1.0)
+    (1.0 - used.others - used.own - used.clients - used.kernel).clamp(0.0, 1.0)
 }
 
 fn run_out_first(used: &ProcessorUse, storage_alone: f64) -> String {

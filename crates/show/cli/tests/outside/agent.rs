@@ -352,6 +352,11 @@ fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_
     let text = stage.headroom.run(&["incidents", &closed["id"].to_string()]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("THROTTLED") && text.contains("Next step"), "{text}");
+    let page = stage.scripts.path().join("incident.html");
+    let arguments = ["incidents", &closed["id"].to_string(), "--html", page.to_str().unwrap()];
+    assert!(stage.headroom.run(&arguments).status.success());
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("What happened") && html.contains("<svg") && html.contains("Next step"), "{html}");
 }
 
 #[test]
@@ -398,6 +403,23 @@ fn wrong_usage_is_refused_before_anything_is_made() {
     assert!(!Path::new(&headroom.history()).exists());
     let none = headroom.run(&["incidents"]);
     assert_eq!(none.status.code(), Some(3), "{none:?}");
+}
+
+#[test]
+fn a_damaged_history_is_moved_aside_and_the_agent_begins_a_new_one() {
+    let headroom = Headroom::new();
+    headroom.json(&["capture", "--source", "devices:"]);
+    let path = headroom.history();
+    let mut content = std::fs::read(&path).unwrap();
+    content[4096..].fill(0x5a);
+    std::fs::write(&path, &content).unwrap();
+    let arguments = ["agent", "--source", "process:1", "--listen", "none", "--duration", "1s"];
+    let output = headroom.command(&arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("history.db.damaged-1"), "{said}");
+    let aside = path.with_file_name("history.db.damaged-1");
+    assert_eq!(std::fs::read(aside).unwrap(), content, "what can be saved of it stays");
+    assert_eq!(headroom.json(&["incidents"])["incidents"], serde_json::json!([]));
 }
 
 #[test]

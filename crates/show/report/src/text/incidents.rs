@@ -3,8 +3,9 @@
 use super::style::{Ink, Style};
 use super::table::{Cell, Table};
 use super::wrap::{clean, wrap};
+use crate::incident::{kinds, lasted, recurrence, utilisation};
 use crate::{NumberedIncident, Tone, number, wording};
-use incidents::{Detail, Ending, Incident};
+use incidents::Detail;
 
 /// Lines of a sentence.
 const SENTENCE_LINES_MAX: usize = 4;
@@ -96,38 +97,4 @@ fn moment(worst: &Detail, style: &Style) -> Vec<String> {
     lines.push(style.heading("Next step"));
     lines.extend(indented(&worst.next_step));
     lines
-}
-
-fn lasted(incident: &Incident) -> String {
-    let ns = |until: u64| until.saturating_sub(incident.started_unix_ns) as f64 / 1e9;
-    match (incident.ended_unix_ns, incident.ending) {
-        (None, _) => format!("open, {} so far", number::duration(ns(incident.last_bad_unix_ns))),
-        (Some(ended), None | Some(Ending::Recovered)) => number::duration(ns(ended)),
-        (Some(ended), Some(Ending::NothingKnown)) => {
-            format!("{}, then nothing was known", number::duration(ns(ended)))
-        }
-        (Some(ended), Some(Ending::NotWatched)) => {
-            format!("{}, then it was not watched", number::duration(ns(ended)))
-        }
-    }
-}
-
-fn utilisation(value: Option<f64>) -> String {
-    value.map_or_else(|| number::NONE.into(), number::share)
-}
-
-/// "throttled for 2 min, burst for 5 s".
-fn kinds(incident: &Incident) -> String {
-    let kinds = incident.held.iter();
-    let kinds: Vec<String> = kinds
-        .map(|held| format!("{} for {}", held.verdict, number::duration(held.held_ns as f64 / 1e9)))
-        .collect();
-    kinds.join(", ")
-}
-
-fn recurrence(incident: &Incident) -> Option<String> {
-    let recurrence = &incident.recurrence;
-    let times = recurrence.repeated.saturating_add(1);
-    let every = recurrence.period_ns().map(|ns| format!(", every {}", number::duration(ns as f64 / 1e9)));
-    (times > 1).then(|| format!("{times} times{}", every.unwrap_or_default()))
 }
