@@ -123,7 +123,8 @@ fn what_a_writing_transaction_reads_and_computes_adds_to_its_commit() {
     // 10 % of the time for commits; 50 reads of 4 ms, and a tenth of a second of processor time a second.
     assert!((plan(0, 0.0) - 10.0).abs() < 0.2, "{}", plan(0, 0.0));
     assert!((plan(50, 0.0) - 1.0 / 0.3).abs() < 0.1, "{}", plan(50, 0.0));
-    assert!((plan(50, 0.05) - 1.0 / 0.4).abs() < 0.1, "{}", plan(50, 0.05));
+    // Half of it, as its caches are warm then.
+    assert!((plan(50, 0.05) - 1.0 / 0.35).abs() < 0.1, "{}", plan(50, 0.05));
     // Half of these reads are of transactions that only read.
     assert!((plan(100, 0.0) - 1.0 / 0.3).abs() < 0.1, "{}", plan(100, 0.0));
 }
@@ -136,7 +137,7 @@ fn processors_that_run_out_first_are_the_limit() {
     // 80 % of them are there for the database, which uses 25 %, and 1.3 to 2 times that for each transaction when all work, of
     // which the 45 % that do already have their part.
     assert!((low - 3.2 / 1.55).abs() < 1e-9 && (plan - 3.2 / 1.165).abs() < 1e-9, "{low} {plan}");
-    assert!((high - 40.0).abs() < 1e-9, "{high}");
+    assert!((high - 60.0).abs() < 1e-9, "{high}");
     let reason = verdict.headroom_reason.unwrap();
     assert!(
         reason.contains("processors") && reason.contains("uses 25 % of them") && reason.contains("100 x"),
@@ -230,10 +231,13 @@ fn a_processor_that_always_works_does_not_wake_up() {
     let two = limit(200.0, Some(100));
     assert!((two / none - 400.0 / 340.0).abs() < 0.01, "{two} {none}");
     let many = limit(2_000.0, Some(100));
-    // Three long ones, and 17 short ones of 10 us each, as they were measured.
-    assert!((many / none - 400.0 / 140.0).abs() < 0.01, "the later ones are short: {many} {none}");
+    // Three long ones, and 17 short ones of 10 us each, while the processors sleep 98 % of the time.
+    assert!(
+        (many / none - 400.0 / (400.0 - 0.98 * 260.0)).abs() < 0.01,
+        "the later ones are short: {many} {none}"
+    );
     // Of 50 transactions a second only 150 waits are long; where they are not counted, the log's writes are.
-    assert!((limit(200.0, Some(50)) / none - 400.0 / 355.0).abs() < 0.01);
+    assert!((limit(200.0, Some(50)) / none - 400.0 / (400.0 - 0.98 * 50.0)).abs() < 0.01);
     assert!((limit(200.0, None) - two).abs() < 1e-9);
     assert!((limit(2_000.0, Some(1_000)) - many).abs() < 1e-9, "most of them do not wait for I/O");
     let beside_others = |waits_per_s: f64| {
