@@ -21,7 +21,7 @@ pub(crate) fn explain(text: &str) -> ImportError {
         .remedy("run fio with --output-format=json+ --output=FILE and import that file");
     }
     ImportError::new("this is no output of diskspd or fio, and no history of counters that is known").remedy(
-        "give diskspd's text or XML, fio's JSON, or one of the tables of docs/import.md as CSV; --as FORMAT names the \
+        "give diskspd's text or XML, fio's JSON, or one of the tables of docs/reference/import.md as CSV; --as FORMAT names the \
          format",
     )
 }

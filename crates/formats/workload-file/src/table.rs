@@ -81,7 +81,7 @@ impl<'t> Table<'t> {
             DeValue::Boolean(yes) => yes.to_string().into(),
             other => {
                 let reason = format!("a single value belongs here, not {}", kind_of(other));
-                return Err(wrong(Wrong::new(reason, format!("see docs/run.md for {key}"))));
+                return Err(wrong(Wrong::new(reason, format!("see docs/reference/run.md for {key}"))));
             }
         };
         read(&text).map(Some).map_err(wrong)

@@ -42,7 +42,7 @@ fn read_file(file: &Path) -> Result<Trace, Failure> {
     }
     let parsed = import::decode(&bytes).and_then(|(text, _)| import::trace(&text));
     parsed.map_err(|error| {
-        let remedy = error.remedy.as_deref().unwrap_or("docs/import.md shows what a trace is");
+        let remedy = error.remedy.as_deref().unwrap_or("docs/reference/import.md shows what a trace is");
         refused(&error, remedy)
     })
 }

@@ -23,7 +23,9 @@ impl AccessError {
     pub fn remedy(&self) -> String {
         match self {
             AccessError::Unreadable(..) => "name a file that the user who runs this may read".into(),
-            AccessError::Wrong(..) => "docs/agent.md, section Access, shows what these files hold".into(),
+            AccessError::Wrong(..) => {
+                "docs/reference/agent.md, section Access, shows what these files hold".into()
+            }
             AccessError::Exposed(path) => format!("chmod 600 {}", path.display()),
             AccessError::Unprotected(address) => format!(
                 "127.0.0.1:{}, or --web-config FILE with basic_auth_users or client certificates, or \

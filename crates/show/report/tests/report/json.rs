@@ -1,4 +1,4 @@
-//! docs/json.md and the JSON say the same.
+//! docs/reference/json.md and the JSON say the same.
 
 use crate::known::known_storage;
 use crate::sample;
@@ -21,7 +21,7 @@ use workload::{
     Verification, Verify, Workload,
 };
 
-const DOCUMENT: &str = include_str!("../../../../../docs/json.md");
+const DOCUMENT: &str = include_str!("../../../../../docs/reference/json.md");
 
 /// Every path of a value: `files[].kind`. What holds further keys is not a path of its own.
 pub fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
