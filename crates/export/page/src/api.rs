@@ -86,7 +86,7 @@ impl Api {
                 Some(id) => self.with_history(|history| incident_list::one(history, id)),
                 None => Err(Refused::not_found(
                     "there is no such thing",
-                    "docs/reference/page.md lists what there is",
+                    "state, series, verdicts, curve, files, waits, devices, incidents, capabilities and stream exist",
                 )),
             },
         };

@@ -18,7 +18,7 @@ Examples:
   headroom luns list
   headroom luns remove --all
 
-Needs root. What is made stays until it is removed or the host restarts (docs/reference/luns.md).")]
+Needs root. What is made stays until it is removed or the host restarts.")]
 pub struct LunsArgs {
     #[command(subcommand)]
     action: Action,

@@ -24,7 +24,9 @@ impl AccessError {
         match self {
             AccessError::Unreadable(..) => "name a file that the user who runs this may read".into(),
             AccessError::Wrong(..) => {
-                "docs/reference/agent.md, section Access, shows what these files hold".into()
+                "web.yml is written as for Prometheus' exporters (tls_server_config, basic_auth_users); a file of \
+                 tokens has one a line"
+                    .into()
             }
             AccessError::Exposed(path) => format!("chmod 600 {}", path.display()),
             AccessError::Unprotected(address) => format!(

@@ -74,7 +74,7 @@ fn read_credentials(path: &Path) -> Result<Vec<(Protocol, Credential)>, Failure>
     let text = text_file::read(
         path,
         "list of credentials",
-        "a file with a credential a line (docs/reference/record.md)",
+        "a file with a credential a line, as in otlp bearer TOKEN",
     )?;
     let mut credentials = Vec::new();
     for (at, line) in entries(&text) {

@@ -96,7 +96,7 @@ fn a_source_without_waits_differs_from_one_without_waiters() {
     earlier.waits.clear();
     later.waits.clear();
     let text = said(&earlier, &later);
-    assert!(text.contains("this source told none") && !text.contains("nobody"), "{text}");
+    assert!(text.contains("this source reports none") && !text.contains("nobody"), "{text}");
 }
 
 #[test]
