@@ -279,7 +279,7 @@ function well(started, names) {
   const volumes = [
     new Volume(started, {
       id: "a1c4", database: "orders", source: "postgres://localhost:5432", engine: "PostgreSQL 17", mount: "/srv/postgres", device: "dm-3", measured: 6, names,
-      files_count: 10_000, load: 0.12, swing: 0.5, verdict: "healthy", sentence: "Latency agrees with what this storage gives, and 38 % of it is asked for.",
+      files_count: 10_000, load: 0.12, swing: 0.5, verdict: "healthy", sentence: "Latency agrees with what this storage gives, and 38 % of it is in use.",
       next: "Nothing to do: the storage can carry 2.6 x this demand.",
       bad: [{ from: started - 7.2 * 3600, to: started - 6.4 * 3600, load: 0.7, verdict: OVER.verdict, incident: 12 },
         { from: started - 2.6 * 3600, to: started - 2.45 * 3600, load: 0.1, slow: 4, verdict: "storage-degraded", incident: 13 }],

@@ -1,6 +1,6 @@
 //! What the agent knows now, as metric families: the verdict on each database and volume, and what each volume can give.
 //!
-//! [`FAMILIES`] is the one list of names, units and labels; `/metrics` and the table of docs/agent.md are made from it. A series
+//! [`FAMILIES`] is the one list of names, units and labels; `/metrics` and the table of docs/reference/metrics.md are made from it. A series
 //! is absent where its value is unknown.
 
 use crate::families::{Family, FamilyKind, Point, Unit, Value};
@@ -591,11 +591,11 @@ mod tests {
 
     #[test]
     fn the_documentation_has_each_family_with_its_labels() {
-        let documentation = include_str!("../../../../docs/agent.md");
+        let documentation = include_str!("../../../../docs/reference/metrics.md");
         for FamilyDescription { name, labels, help, kind, .. } in FAMILIES {
             let total = if *kind == FamilyKind::Counter { "_total" } else { "" };
             let line = format!("| `{name}{total}` | {} | {help} |", labels.join(", "));
-            assert!(documentation.contains(&line), "docs/agent.md lacks:\n{line}");
+            assert!(documentation.contains(&line), "docs/reference/metrics.md lacks:\n{line}");
         }
     }
 

@@ -46,8 +46,12 @@ fn no_rule_uses_another_one_of_its_group() {
 
 #[test]
 fn each_alert_has_a_runbook() {
-    let page = include_str!("../../../../docs/fleet.md");
+    let page = include_str!("../../../../docs/reference/fleet.md");
     for alert in mixin::alerts() {
-        assert!(page.contains(&format!("### {}", alert.name)), "docs/fleet.md has no {}", alert.name);
+        assert!(
+            page.contains(&format!("### {}", alert.name)),
+            "docs/reference/fleet.md has no {}",
+            alert.name
+        );
     }
 }

@@ -84,7 +84,10 @@ impl Api {
             "capabilities" => self.with_history(|history| capabilities::capabilities(history, self.now_ns())),
             _ => match path.strip_prefix("incidents/") {
                 Some(id) => self.with_history(|history| incident_list::one(history, id)),
-                None => Err(Refused::not_found("there is no such thing", "docs/page.md lists what there is")),
+                None => Err(Refused::not_found(
+                    "there is no such thing",
+                    "state, series, verdicts, curve, files, waits, devices, incidents, capabilities and stream exist",
+                )),
             },
         };
         result.into()

@@ -353,7 +353,7 @@ fn note_creation(profile: &Profile, notes: &mut Vec<String>) {
     }
     let made_anew = sizes.iter().any(|(_, size)| size.is_some());
     if profile.time_spans.len() > 1 && made_anew && profile.precreate == Precreate::None {
-        note(notes, "files are made once, before the first time span, not anew for each".into());
+        note(notes, "files are made once, before the first time span, not again for each".into());
     }
 }
 

@@ -33,7 +33,7 @@ pub fn list(profile: &Profile) -> Vec<UsageError> {
             add(true, &flag, "Linux has no processor groups", "number CPUs through, as in -a0,64");
         }
         for target in &span.targets {
-            let remote = "the cache of a file server cannot be told from the local one";
+            let remote = "the cache of a file server cannot be distinguished from the local one";
             add(target.cache == CacheMode::RemoteOnly, "-Sr", remote, "use -Su, or -Sb for both caches");
             let memory = "cache lines of persistent memory are not flushed one by one";
             add(target.flush == Some(FlushMode::NonVolatileMemory), "-Nn", memory, "use -Nv, which is msync");

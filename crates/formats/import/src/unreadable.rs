@@ -21,8 +21,8 @@ pub(crate) fn explain(text: &str) -> ImportError {
         .remedy("run fio with --output-format=json+ --output=FILE and import that file");
     }
     ImportError::new("this is no output of diskspd or fio, and no history of counters that is known").remedy(
-        "give diskspd's text or XML, fio's JSON, or one of the tables of docs/import.md as CSV; --as FORMAT names the \
-         format",
+        "give diskspd's text or XML, fio's JSON, or CSV of a table that headroom import --help names; --as FORMAT names \
+         the format",
     )
 }
 

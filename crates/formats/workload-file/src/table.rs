@@ -81,7 +81,12 @@ impl<'t> Table<'t> {
             DeValue::Boolean(yes) => yes.to_string().into(),
             other => {
                 let reason = format!("a single value belongs here, not {}", kind_of(other));
-                return Err(wrong(Wrong::new(reason, format!("see docs/run.md for {key}"))));
+                return Err(wrong(Wrong::new(
+                    reason,
+                    format!(
+                        "write one value, as in {key} = \"...\"; headroom run --print-file prints a file"
+                    ),
+                )));
             }
         };
         read(&text).map(Some).map_err(wrong)

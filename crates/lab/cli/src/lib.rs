@@ -19,7 +19,7 @@ struct Arguments {
     /// Keep and look up results in this file [default: headroom/history.db in the user's data directory]
     #[arg(long, global = true, value_name = "FILE", display_order = 100)]
     history: Option<PathBuf>,
-    /// Print JSON on stdout, documented in docs/json.md
+    /// Print JSON on stdout; keys do not change their meaning
     #[arg(long, global = true, display_order = 101)]
     json: bool,
 }

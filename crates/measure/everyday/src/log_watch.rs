@@ -49,7 +49,8 @@ impl LogWatch {
         }
         let roots = roots(processes);
         if roots.is_empty() {
-            let why = "the server's processes are not on this host, or cannot be told from others".into();
+            let why =
+                "the server's processes are not on this host, or cannot be distinguished from others".into();
             return LogWatch::Refused { why };
         }
         match Process::open(&Selection { pids: roots, ..Selection::default() }) {

@@ -45,7 +45,7 @@ fn find(case: &FileCase) -> Option<Finding> {
         "memory: the database's cache, against the data that is used; then what reads it again: plans, missing indexes, scans"
     };
     if case.file.meaning.cache == Cache::Included && !from_memory {
-        text.push_str("; how much of it the page cache answered is not told");
+        text.push_str("; how much of it the page cache answered is unknown");
     }
     let costs = !from_memory && latency_ns.is_some() && outstanding >= REREAD_OUTSTANDING;
     let weight = if costs { Weight::Warning } else { Weight::Note };

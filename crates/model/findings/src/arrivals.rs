@@ -47,7 +47,7 @@ pub fn rate(case: &Case) -> Option<Finding> {
             words::time(waited_ns as f64)
         ),
     };
-    let rates = format!("{} of the {} IOPS asked for", words::rate(result.iops()), words::rate(asked));
+    let rates = format!("{} of the {} IOPS requested", words::rate(result.iops()), words::rate(asked));
     Some(if reached < 1.0 - RATE_SHORT - chance || queue {
         let text = format!(
             "The storage did not keep up: {rates}{end}. The queue grows with the run, and the response times with it."
@@ -56,7 +56,7 @@ pub fn rate(case: &Case) -> Option<Finding> {
             .remedy("ask for less than the closed loop gives; response times then mean something")
     } else if reached > 1.0 + RATE_SHORT + chance {
         let text =
-            format!("More came than was asked for: {rates}{end}; a backlog from before was worked off.");
+            format!("More came than was requested: {rates}{end}; a backlog from before was worked off.");
         new(Weight::Note, text).remedy("let the warm-up end without a queue")
     } else {
         new(Weight::Good, format!("The rate was reached: {rates}{end}."))
@@ -131,7 +131,7 @@ pub fn response(case: &Case) -> Option<Finding> {
              which a closed loop hides."
         );
         new(Weight::Warning, text)
-            .remedy("promise the response times, not the storage's; look for the stalls in the course")
+            .remedy("promise the response times, not the storage's; look for the stalls over time")
     } else {
         new(
             Weight::Good,

@@ -139,7 +139,7 @@ pub fn other_load(case: &Case) -> Option<Finding> {
     let worst = cores.iter().map(|core| (core.core, stolen(core))).max_by(|a, b| a.1.total_cmp(&b.1));
     if let Some((core, stolen)) = worst.filter(|(_, stolen)| *stolen >= STOLEN_SHARE) {
         let text = format!(
-            "{} of core {core}'s time is in nobody's account: a hypervisor gave it to other machines.",
+            "{} of core {core}'s time is in no account: a hypervisor gave it to other machines.",
             words::share(stolen)
         );
         return Some(

@@ -57,7 +57,7 @@ fn outstanding_of_closed_loop(case: &Case, law: &str, share: f64, requested: f64
     let requested = words::rate(requested);
     if share > OUTSTANDING_OVER {
         let text = format!(
-            "{law}, more than the {requested} asked for: I/Os that began before the measured time weigh too much in it."
+            "{law}, more than the {requested} requested: I/Os that began before the measured time weigh too much in it."
         );
         (Weight::Note, text, Some("run for many times the longest latency"))
     } else if result.shares_outstanding() {
@@ -66,7 +66,7 @@ fn outstanding_of_closed_loop(case: &Case, law: &str, share: f64, requested: f64
         let size = result.mib_per_s() * 1_048_576.0 / result.iops();
         let bytes = words::bytes(size.max(0.0).round() as u64);
         let text = format!(
-            "The laws hold: {law} of {requested} asked, and x {bytes} = {} MiB/s.",
+            "The laws hold: {law} of {requested} requested, and x {bytes} = {} MiB/s.",
             words::rate(result.mib_per_s())
         );
         (Weight::Good, text, None)
@@ -77,11 +77,11 @@ fn outstanding_of_closed_loop(case: &Case, law: &str, share: f64, requested: f64
             (workload.sync.is_some(), "syncs"),
         ];
         let why: Vec<String> = why.iter().filter(|(held, _)| *held).map(|(_, why)| (*why).into()).collect();
-        let text = format!("{law} of {requested} asked: {} keep I/Os back.", words::list(&why));
+        let text = format!("{law} of {requested} requested: {} keep I/Os back.", words::list(&why));
         (Weight::Good, text, None)
     } else {
         let text = format!(
-            "{law}, only {} of the {requested} asked for: the client, or the kernel before the storage, did not keep it.",
+            "{law}, only {} of the {requested} requested: the client, or the kernel before the storage, did not keep it.",
             words::share(share)
         );
         let remedy = "give each thread fewer outstanding I/Os and use more threads; see its CPU use";
@@ -110,7 +110,7 @@ pub fn transfer_size(case: &Case) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "{} I/Os moved {} each, {} of the {} asked for: {}.",
+        "{} I/Os moved {} each, {} of the {} requested: {}.",
         format_count(result.ios()),
         words::bytes(moved.round() as u64),
         words::share(moved / requested),
@@ -203,7 +203,7 @@ mod tests {
         let text = finding(&run_of(200_000), FindingKind::Outstanding).unwrap().text;
         assert_eq!(
             text,
-            "The laws hold: 20,000 IOPS x 200 us = 4 outstanding of 4 asked, and x 8 KiB = 156 MiB/s."
+            "The laws hold: 20,000 IOPS x 200 us = 4 outstanding of 4 requested, and x 8 KiB = 156 MiB/s."
         );
     }
 

@@ -23,15 +23,18 @@ pub fn write_share(case: &Case) -> Option<Finding> {
     };
     let (asked_text, got_text) = (words::share(asked), words::share(got));
     if (got - asked).abs() > WRITE_SHARE_DIFFERS + chance {
-        let text =
-            format!("{got_text} of the I/Os were writes, not {asked_text} as asked: more than chance does.");
+        let text = format!(
+            "{got_text} of the I/Os were writes, not {asked_text} as requested: more than chance does."
+        );
         return Some(
             new(Weight::Warning, text)
                 .remedy("look at failed I/Os, and at how the tool chooses what to write"),
         );
     }
     let mixed = asked > 0.0 && asked < 1.0;
-    mixed.then(|| new(Weight::Good, format!("Writes were {got_text} of the I/Os, as asked ({asked_text}).")))
+    mixed.then(|| {
+        new(Weight::Good, format!("Writes were {got_text} of the I/Os, as requested ({asked_text})."))
+    })
 }
 
 pub fn syncs(case: &Case) -> Option<Finding> {

@@ -59,7 +59,7 @@ fn direct(case: &Case) -> Option<Finding> {
     let Some(cache_bytes) = case.conditions.device_cache_bytes.filter(|bytes| *bytes > 0) else {
         return Some(if used_bytes < PLAUSIBLE_CACHE_BYTES {
             let text = format!(
-                "Only {used} are in use: they may lie in a cache of the storage that nobody tells of."
+                "Only {used} are in use: they may lie in a cache of the storage that is not reported."
             );
             new(Weight::Note, text)
                 .remedy("use a target larger than the caches of drive, controller and array")
@@ -134,7 +134,7 @@ pub fn sectors(case: &Case) -> Option<Finding> {
         "With {what} {} not every I/O is whole sectors of {}: {}.",
         words::bytes(bytes),
         words::bytes(sector),
-        if writes { "the device reads before it writes" } else { "the device reads more than is asked for" }
+        if writes { "the device reads before it writes" } else { "the device reads more than is requested" }
     );
     let weight = if writes { Weight::Warning } else { Weight::Note };
     Some(

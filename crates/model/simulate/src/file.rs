@@ -1,4 +1,4 @@
-//! Reads the `[storage]` table of a workload file (docs/simulate.md).
+//! Reads the `[storage]` table of a workload file (docs/reference/simulate.md).
 
 use crate::model::{
     Cost, Disk, Flash, Limit, Mechanics, Metered, Rotating, Stall, Storage, Time, WriteCache,

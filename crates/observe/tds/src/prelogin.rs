@@ -106,10 +106,10 @@ pub fn agree(ours: Encryption, theirs: u8) -> Result<Agreed, Fault> {
             "the server does not encrypt the login; encrypt=off sends the password readable".into(),
         )),
         (Encryption::Mandatory, OFF | NOT_SUPPORTED) => {
-            Err(Fault::Encryption("the server does not encrypt, and encrypt=mandatory is asked for".into()))
+            Err(Fault::Encryption("the server does not encrypt, and encrypt=mandatory is given".into()))
         }
         (Encryption::Off, ON | REQUIRED) => {
-            Err(Fault::Encryption("the server demands encryption, and encrypt=off is asked for".into()))
+            Err(Fault::Encryption("the server demands encryption, and encrypt=off is given".into()))
         }
         _ => Err(Fault::Protocol("it says something unknown of encryption")),
     }

@@ -75,7 +75,7 @@ impl Answer {
     fn parse_token(&mut self, token: u8, reader: &mut Reader) -> Result<(), Fault> {
         match token {
             0x81 if self.tables.len() >= TABLES_MAX => {
-                return Err(Fault::Protocol("it answers with more tables than were asked for"));
+                return Err(Fault::Protocol("it answers with more tables than were requested"));
             }
             0x81 => self.tables.push(Table { columns: columns(reader)?, ..Table::default() }),
             0xD1 | 0xD2 => {

@@ -68,7 +68,7 @@ impl Chart {
     pub(crate) fn distinguishable<T>(&mut self, mut lines: Vec<T>, what: &str) -> Vec<T> {
         let left_out = truncate(&mut lines, SERIES_INKS);
         if left_out > 0 {
-            let note = format!("{left_out} {what} are not drawn: their colours could not be told apart.");
+            let note = format!("{left_out} {what} are not drawn: their colours could not be distinguished.");
             self.notes.push(note);
         }
         lines

@@ -30,7 +30,7 @@ pub fn difference(rows: Vec<Difference>, title: &str, note: &str) -> Panel {
         legend: vec![
             (Mark::Dot, Ink::Better, "better".into()),
             (Mark::Dot, Ink::Worse, "worse".into()),
-            (Mark::Dot, Ink::Muted, "cannot be told apart from none".into()),
+            (Mark::Dot, Ink::Muted, "cannot be distinguished from none".into()),
         ],
         size: Size { width: 1040, height: height.max(200) },
         narrow: Size { width: 372, height: height.clamp(230, 372) },

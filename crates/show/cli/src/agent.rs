@@ -30,7 +30,7 @@ Examples:
   headroom incidents                                         what it found
 
 It judges each database on each of its volumes as headroom check --source does, all the time, and
-puts no load on storage. /etc/headroom/agent.toml may say what the arguments say; docs/agent.md.
+puts no load on storage. /etc/headroom/agent.toml has the same options as keys.
 Exit codes: 0 its time is over, 2 wrong usage, 3 the history cannot be written, 130 ended by Ctrl-C.")]
 pub struct AgentArgs {
     /// Whose verdicts; several may be given [default: all databases that headroom discover finds]

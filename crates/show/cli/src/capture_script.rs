@@ -7,7 +7,7 @@ Examples:
   headroom capture-script sqlserver > capture.sql
   headroom capture-script sqlserver --database Tools > capture.sql
   sqlcmd -S SERVER -d Tools -E -i capture.sql          on the machine that reaches the server
-  headroom import file_stats.csv                       what was exported from it, see docs/capture-script.md")]
+  headroom import file_stats.csv                       what was exported from it")]
 pub struct CaptureScriptArgs {
     /// For which server: sqlserver
     engine: Engine,

@@ -15,7 +15,7 @@ use workload::{PhaseResult, RunResult};
 #[command(after_help = "\
 Kinds:
   load-curve         IOPS and latency against outstanding I/Os
-  sweep              the same with knees and crossings, and the course over time;
+  sweep              the same with knees and crossings, and both over time;
                      of two sweeps, how the second compares
   heat-map           IOPS over outstanding I/Os and block size; others as in
                      heat-map:X,Y,VALUE with X and Y of block-size, outstanding,
@@ -29,7 +29,7 @@ Kinds:
 Examples:
   headroom chart 12 --kind percentiles --out p.png
   headroom chart 1-16 17-32 --kind sweep --out study.svg
-  headroom chart 12 15 --kind over-time --out course.svg --theme dark
+  headroom chart 12 15 --kind over-time --out time.svg --theme dark
   headroom chart before.json after.json --out compared.html")]
 pub struct ChartArgs {
     /// Numbers of runs in the history (12, or 1-16 for several), or files that headroom run --json wrote (- is stdin)

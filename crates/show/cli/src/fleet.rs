@@ -23,7 +23,7 @@ Examples:
   headroom fleet rules /etc/prometheus/headroom                recording rules; alerts and dashboards likewise
 
 It asks at most 10 queries, whatever the number of hosts, of Prometheus, VictoriaMetrics, Mimir or Thanos. A prefix of
-the URL stays. HEADROOM_PROMETHEUS_AUTH: bearer TOKEN or basic USER:PASSWORD. docs/fleet.md
+the URL stays. HEADROOM_PROMETHEUS_AUTH: bearer TOKEN or basic USER:PASSWORD. docs/reference/fleet.md
 Exit codes: 0 no volume needs action, 1 one does, 2 wrong usage, 3 not answered, or not by all hosts.")]
 pub struct FleetArgs {
     #[command(subcommand)]
@@ -89,7 +89,7 @@ enum FleetCommand {
         #[arg(value_name = "DIR")]
         dir: PathBuf,
         /// The page with the runbooks, a heading for each alert
-        #[arg(long, value_name = "URL", default_value = "docs/fleet.md")]
+        #[arg(long, value_name = "URL", default_value = "docs/reference/fleet.md")]
         runbooks: String,
     },
     /// Write dashboards for Grafana, and a mixin of jsonnet

@@ -91,7 +91,7 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
                 out.progress(format_args!("packing: file {done} of {all}"), Some(left));
             })?;
             out.clear_progress();
-            out.progress("writing the history anew", None);
+            out.progress("writing the history again", None);
             history.vacuum()?;
             let after = bytes(&history);
             let path = history.path();

@@ -185,9 +185,9 @@ fn date(document: &mut Document, written_unix_ns: Option<u64>) {
     let text = match written_unix_ns {
         Some(at) => {
             undated.iter_mut().for_each(|result| result.started_unix_ns = at);
-            "when it ran is not told: the time of the file is taken"
+            "when it ran is unknown: the time of the file is taken"
         }
-        None => "when it ran is not told",
+        None => "when it ran is unknown",
     };
     document.notes.push(Note { line: None, text: text.into() });
 }

@@ -53,7 +53,7 @@ struct Arguments {
     /// Keep and look up results in this file [default: headroom/history.db in the user's data directory]
     #[arg(long, global = true, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// Print JSON on stdout, documented in docs/json.md
+    /// Print JSON on stdout; keys do not change their meaning
     #[arg(long, global = true)]
     json: bool,
 }
@@ -81,7 +81,7 @@ enum Command {
     Capability(capability::CapabilityArgs),
     /// Run a workload: by flags, a preset or a file
     Run(Box<run::RunArgs>),
-    /// Say what a workload would get from storage that is not there, or from measured storage if it were changed
+    /// Estimate what a workload would get from storage that is not there, or from measured storage if it were changed
     Simulate(simulate::SimulateArgs),
     /// Find where a target or a layout saturates: load at rising outstanding I/Os
     Sweep(sweep::SweepArgs),
@@ -93,7 +93,7 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
-    /// Find what asks storage on this host, and the best source for each
+    /// Find what uses storage on this host, and the best source for each
     Discover(discover::DiscoverArgs),
     /// Say what each source needs, what is missing, and what grants it
     Doctor(doctor::DoctorArgs),
@@ -105,17 +105,17 @@ enum Command {
     Fleet(Box<fleet::FleetArgs>),
     /// Show what an agent kept as a page, from the history
     Page(page::PageArgs),
-    /// Keep the counters of many sources in the history, for weeks
+    /// Record the counters of many sources in the history, for weeks
     Record(record::RecordArgs),
     /// Watch files, devices and waits live, or print them interval by interval
     Watch(watch::WatchArgs),
-    /// Tell the I/Os of processes one by one: file, place, size, time; print, draw and keep them to be asked again
+    /// Print the I/Os of processes one by one: file, place, size, time; draw them, and keep them for a replay
     Trace(Box<trace::TraceArgs>),
     /// Say what a stretch of the history shows: breaches, spikes, busy files, jobs, and what to look at next
     Analyze(analyze::AnalyzeArgs),
     /// Show what happened between two captures
     Intervals(intervals::IntervalsArgs),
-    /// Draw runs as a picture or a page: load curves, heat maps, percentiles, the course, histograms
+    /// Draw runs as a picture or a page: load curves, heat maps, percentiles, over time, histograms
     Chart(chart::ChartArgs),
     /// List and show what was kept
     History(history::HistoryArgs),
@@ -123,7 +123,7 @@ enum Command {
     CaptureScript(capture_script::CaptureScriptArgs),
     /// Read results of diskspd and fio, and counter histories of SQL Server and PerfMon
     Import(import::ImportArgs),
-    /// Tell how to make a SQLite program publish its counters
+    /// Show how to make a SQLite program publish its counters
     SqliteExtension,
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),

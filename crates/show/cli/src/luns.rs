@@ -18,7 +18,7 @@ Examples:
   headroom luns list
   headroom luns remove --all
 
-Needs root. What is made stays until it is removed or the host restarts (docs/luns.md).")]
+Needs root. What is made stays until it is removed or the host restarts.")]
 pub struct LunsArgs {
     #[command(subcommand)]
     action: Action,
@@ -292,7 +292,7 @@ mod tests {
         let lun = &listed["luns"][0];
         let found = keys(lun, "luns[].").into_iter().filter(|key| key != "luns[].caps");
         let found = found.chain(keys(&lun["caps"], "luns[].caps.")).chain(keys(&removed_json(&[]), ""));
-        let document = include_str!("../../../../docs/json.md");
+        let document = include_str!("../../../../docs/reference/json.md");
         let chapter = document.split("\n## ").find(|part| part.starts_with("luns\n")).unwrap();
         let rows = chapter.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
         assert_eq!(found.collect::<BTreeSet<String>>(), rows.map(str::to_owned).collect());

@@ -218,7 +218,7 @@ fn sweep(
         facts.device_number().and_then(|number| storage::foreign_load(number, Duration::from_millis(500)));
     if let Some(iops) = foreign_iops.filter(|iops| *iops > FOREIGN_IOPS_MAX) {
         out.warn(format_args!(
-            "others do {iops:.0} I/Os a second on this storage: the result will be lower than what it can give, \
+            "other programs do {iops:.0} IOPS on this storage: the result will be lower than what it can give, \
              and they will feel the load"
         ));
     }

@@ -16,7 +16,7 @@ Examples:
   headroom page                                 what the agent of this host kept, without an agent
   headroom page --history incident.db           a history that was copied from another machine
 
-It only reads the history, and answers until Ctrl-C. docs/page.md says what the page shows.")]
+It only reads the history, and answers until Ctrl-C.")]
 pub struct PageArgs {
     /// Show it there
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9187")]

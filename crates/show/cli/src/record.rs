@@ -19,7 +19,7 @@ use workload_file::values;
 #[command(after_help = "\
 Examples:
   headroom record --source sqlite:/data/shop.db            until Ctrl-C
-  headroom record --sources /etc/headroom/sources          as a service, see docs/record.md
+  headroom record --sources /etc/headroom/sources          as a service
 
 A file of sources has one a line; # begins a comment. It may hold credentials, and must then be readable by
 its owner only. Captures of the last 7 days stay, one in 5 minutes of the last 90, one an hour before.
@@ -45,7 +45,7 @@ pub struct RecordArgs {
     /// Push to an OTLP/HTTP receiver, as in http://collector:4318/v1/metrics
     #[arg(long, value_name = "URL")]
     otlp: Vec<String>,
-    /// A file with the credentials of what is pushed to, see docs/record.md
+    /// A file with the credentials of what is pushed to, a line each, as in otlp bearer TOKEN
     #[arg(long, value_name = "FILE")]
     push_auth: Option<PathBuf>,
     /// End after so long
@@ -164,7 +164,7 @@ fn recorded(name: SourceName, names: collect::FileNames) -> RecordedSource {
 
 /// Reads a file with a source in each line. Other users must not be able to read credentials in it.
 fn read_sources(path: &Path) -> Result<Vec<SourceName>, Failure> {
-    let text = text_file::read(path, "list of sources", "a file with a source a line (docs/record.md)")?;
+    let text = text_file::read(path, "list of sources", "a file with a source a line")?;
     let mut sources = Vec::new();
     for (number, line) in entries(&text) {
         let wrong = |why: String| Failure::usage(format_args!("{} line {number}: {why}", path.display()));

@@ -35,7 +35,7 @@ pub struct RunArgs {
     /// Directory (a test file is made in it and removed), file or block device [default: .]
     #[arg(value_name = "TARGET")]
     target: Option<PathBuf>,
-    /// What to run: phases, several workloads at once (docs/run.md)
+    /// What to run: phases, several workloads at once, in the form of --print-file
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     file: Option<PathBuf>,
     /// oltp, log, checkpoint, scan, backup or tempdb; flags replace its values
@@ -297,7 +297,7 @@ pub fn plan(args: &RunArgs) -> Result<Plan, Failure> {
 }
 
 fn read_file(file: &Path) -> Result<Plan, Failure> {
-    let text = text_file::read(file, "workload file", "a TOML file as in docs/run.md")?;
+    let text = text_file::read(file, "workload file", "a TOML file as headroom run --print-file prints")?;
     workload_file::read(&text).map_err(|error| {
         let remedy = error.remedy.clone();
         Failure::usage(format_args!("cannot run {}: {error}", file.display())).with_remedy(remedy)

@@ -13,7 +13,7 @@ use workload::{PhaseResult, Plan, Shape};
 /// Arguments of `headroom simulate`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-FILE is a workload file (docs/run.md) with the storage in it (docs/simulate.md).
+FILE is a workload file, as headroom run --print-file prints one, with [storage] in it.
 With --fit, the storage is a model of one that was measured, and how far the model
 is off on what it never saw is printed. Everything here is an estimate.
 
@@ -68,7 +68,8 @@ fn run_file(args: &SimulateArgs, file: &Path, fit: Option<Fit>, out: &mut Output
         (None, Some(fit)) => fit.storage.clone(),
         (None, None) => {
             let what = format_args!("{} does not say the storage", file.display()).to_string();
-            let remedy = "add [storage] with [[storage.disks]] as in docs/simulate.md, or give --fit";
+            let remedy =
+                "add [storage] with [[storage.disks]] (count, size, units, read, write), or give --fit";
             return Err(Failure::usage(what).with_remedy(remedy));
         }
     };
@@ -219,7 +220,11 @@ fn parse(read: impl std::io::Read) -> Result<Capability, serde_json::Error> {
 const CAPABILITY_BYTES_MAX: u64 = 64 << 20;
 
 fn read_file(file: &Path) -> Result<(Plan, Option<Storage>), Failure> {
-    let text = text_file::read(file, "workload file", "a TOML file as in docs/simulate.md")?;
+    let text = text_file::read(
+        file,
+        "workload file",
+        "a TOML file as headroom run --print-file prints, with [storage]",
+    )?;
     simulate::read(&text).map_err(|error| {
         let remedy = error.remedy.clone();
         Failure::usage(format_args!("cannot simulate {}: {error}", file.display())).with_remedy(remedy)

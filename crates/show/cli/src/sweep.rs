@@ -31,7 +31,7 @@ Examples:
   headroom sweep --compare span,stripe:64K /dev/loop0 /dev/loop1 --html r.html
                                                                     both layouts in one figure
 
-Only reads, unless --writes and --destroy-data are given (docs/sweep.md).")]
+Only reads, unless --writes and --destroy-data are given.")]
 pub struct SweepArgs {
     /// Directory (a test file is made in it and removed), file or block device; several make a layout [default: .]
     #[arg(value_name = "TARGET")]

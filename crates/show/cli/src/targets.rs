@@ -270,7 +270,7 @@ fn lasting(path: &Path, bytes: u64, history: &mut History, out: &mut Output) -> 
         FoundFile::Ours(file) if file.bytes() == bytes => return Ok(file),
         FoundFile::Ours(file) => {
             let (was, is) = (format_bytes(file.bytes()), format_bytes(bytes));
-            out.note(format_args!("{} had {was}: it is made anew with {is}", path.display()));
+            out.note(format_args!("{} had {was}: it is made again with {is}", path.display()));
             file.remove()?;
         }
         FoundFile::Interrupted => return Err(killed(path)),

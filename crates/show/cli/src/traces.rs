@@ -42,7 +42,10 @@ fn read_file(file: &Path) -> Result<Trace, Failure> {
     }
     let parsed = import::decode(&bytes).and_then(|(text, _)| import::trace(&text));
     parsed.map_err(|error| {
-        let remedy = error.remedy.as_deref().unwrap_or("docs/import.md shows what a trace is");
+        let remedy = error
+            .remedy
+            .as_deref()
+            .unwrap_or("give blkparse's text, or a trace that headroom trace --out wrote");
         refused(&error, remedy)
     })
 }

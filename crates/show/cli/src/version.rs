@@ -145,7 +145,7 @@ mod tests {
                 None => drop(found.insert(key.clone())),
             }
         }
-        let document = include_str!("../../../../docs/json.md");
+        let document = include_str!("../../../../docs/reference/json.md");
         let chapter = document.split("\n## ").find(|part| part.starts_with("--version\n")).unwrap();
         let rows = chapter.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
         let names =

@@ -109,7 +109,7 @@ fn latencies_that_were_not_measured_are_not_known() {
     let path = sample("diskspd_2.0.17_plain.txt");
     let told = text(&place.run(&["import", path.to_str().unwrap()]));
     assert!(told.contains("not known") && told.contains("20000"), "{told}");
-    assert!(told.contains("when it ran is not told: the time of the file is taken"), "{told}");
+    assert!(told.contains("when it ran is unknown: the time of the file is taken"), "{told}");
     let entries = place.json(&["history"]);
     let summary = entries[0]["summary"].as_str().unwrap();
     assert!(summary.contains("latency not known"), "{summary}");

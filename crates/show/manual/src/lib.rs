@@ -6,10 +6,12 @@
 //!   page::write            one subcommand -> man1/headroom-check.1
 //!     after_help::parse    its text after the options -> paragraphs, exit codes, examples
 //!   completions::write     bash, zsh and fish, under the names that they are looked up by
+//!   options::page          all options as a page of the documentation
 //! ```
 
 mod after_help;
 mod completions;
+pub mod options;
 mod page;
 
 use clap::Command;
@@ -35,6 +37,10 @@ pub fn command_tree() -> Command {
             real.display_order(placeholder.get_display_order())
         })
     })
+}
+
+fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set())
 }
 
 /// Writes the pages to `man/man1` and the completions to `bash`, `zsh` and `fish` below a directory.

@@ -2,7 +2,7 @@
 //! option, and the text after the help, whose lines it would run together.
 
 use crate::after_help::{self, AfterHelp};
-use crate::{PROGRAM, command_tree};
+use crate::{PROGRAM, command_tree, visible};
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -33,10 +33,6 @@ fn write_with_subcommands(
         write_with_subcommands(subcommand, source, Some(name), directory)?;
     }
     fs::write(directory.join(format!("{name}.{SECTION}")), render(command, source, parent)?)
-}
-
-fn visible(command: &Command) -> impl Iterator<Item = &Command> {
-    command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set())
 }
 
 fn render(command: &Command, source: &str, parent: Option<&str>) -> io::Result<Vec<u8>> {

@@ -69,3 +69,15 @@ fn completions_name_subcommands_and_options() {
         }
     }
 }
+
+#[test]
+fn the_reference_of_options_is_that_of_the_program() {
+    let written = include_str!("../../../../docs/reference/options.md");
+    let printed = manual::options::page();
+    let differing = written.lines().zip(printed.lines()).find(|(written, printed)| written != printed);
+    let command = "cargo run -p manual --bin headroom-manual -- --options > docs/reference/options.md";
+    assert!(
+        written == printed,
+        "docs/reference/options.md is not current: {command}\nfirst difference: {differing:?}"
+    );
+}

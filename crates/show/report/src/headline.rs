@@ -52,7 +52,7 @@ fn headroom(check: &Check, figures: &Figures) -> Headline {
                 "by its measurement, which does not hold now".to_owned()
             }
             1.0.. => headroom_note(verdict),
-            _ => "no room left: more is asked for than it gives".to_owned(),
+            _ => "no room left: the demand is more than it gives".to_owned(),
         };
         let note = match &check.headroom_on {
             Some(volume) => format!("on {volume}: {note}"),

@@ -1,4 +1,4 @@
-//! JSON for programs. Keys are stable and documented in docs/json.md; a figure that is not known is
+//! JSON for programs. Keys are stable and documented in docs/reference/json.md; a figure that is not known is
 //! `{"unknown": "<reason>"}` or null, never 0.
 
 mod analysis;

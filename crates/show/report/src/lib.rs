@@ -1,7 +1,7 @@
 //! Output for people and programs: verdicts, capabilities, runs and intervals as text, JSON, CSV and HTML.
 //!
 //! ```text
-//! Check ──────────────── text, json, html::check            one screen; stable keys (docs/json.md); one page
+//! Check ──────────────── text, json, html::check            one screen; stable keys (docs/reference/json.md); one page
 //! Capability ─────────── text, json, html::capability       KnownStorage ─── text, json::known_storage
 //! RunResult + Findings ─ text, json::run                    PhaseResults ─ text, json::phases
 //! NamedRuns ──────────── html::runs, html::matrix, html::comparison

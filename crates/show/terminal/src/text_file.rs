@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 use workload_file::FILE_BYTES_MAX;
 
-/// Reads a file. `what` and `form` describe it in errors: "workload file", "a TOML file as in docs/run.md".
+/// Reads a file. `what` and `form` describe it in errors: "workload file", "a file with a source a line".
 ///
 /// # Errors
 /// It cannot be read, is a directory, or is longer than [`FILE_BYTES_MAX`].

@@ -23,7 +23,11 @@ impl AccessError {
     pub fn remedy(&self) -> String {
         match self {
             AccessError::Unreadable(..) => "name a file that the user who runs this may read".into(),
-            AccessError::Wrong(..) => "docs/agent.md, section Access, shows what these files hold".into(),
+            AccessError::Wrong(..) => {
+                "web.yml is written as for Prometheus' exporters (tls_server_config, basic_auth_users); a file of \
+                 tokens has one a line"
+                    .into()
+            }
             AccessError::Exposed(path) => format!("chmod 600 {}", path.display()),
             AccessError::Unprotected(address) => format!(
                 "127.0.0.1:{}, or --web-config FILE with basic_auth_users or client certificates, or \

@@ -291,7 +291,7 @@ impl Reading {
                     0 => "sequential I/O (-s)",
                     _ => "random I/O, with its alignment,",
                 };
-                return refuse(format!("{said} was asked for before"), "give one of them, once");
+                return refuse(format!("{said} was given before"), "give one of them, once");
             }
             if target.random_percent == 0 {
                 target.random_percent = 100;
@@ -306,7 +306,7 @@ impl Reading {
         self.target.interlocked |= stride.is_some();
         match self.target.random_percent {
             0 => {}
-            100 => return refuse("random I/O (-r) was asked for before", "give one of them"),
+            100 => return refuse("random I/O (-r) was given before", "give one of them"),
             _ => return refuse("-rs was given before", "give the alignment by -r, as in -rs70 -r8K"),
         }
         if self.target.align_bytes.is_some() {

@@ -260,5 +260,5 @@ pub(crate) fn related_table(head: &[String]) -> Option<ImportError> {
     } else {
         return None;
     };
-    Some(ImportError::at(1, what).remedy("export dbo.DBIOStats, see docs/import.md"))
+    Some(ImportError::at(1, what).remedy("export dbo.DBIOStats, joined with the tables that name its files"))
 }

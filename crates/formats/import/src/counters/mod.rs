@@ -110,7 +110,7 @@ fn expect(found: Format, named: Option<Format>) -> Result<(), ImportError> {
 fn unknown_heading(format: Option<Format>) -> ImportError {
     let what = format.map_or("a history of counters".to_owned(), |format| format!("{format}'s"));
     ImportError::at(1, format!("the first row has not the columns of {what}"))
-        .remedy("export the table whole, with its heading, as CSV: docs/import.md lists tables and columns")
+        .remedy("export the table whole, with its heading, as CSV")
 }
 
 /// The rows of a table as values.

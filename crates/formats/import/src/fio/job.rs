@@ -55,7 +55,7 @@ impl Job {
                 100 => write = mixed,
                 _ => {
                     notes.push(say(
-                        "reads and writes are told as one (unified_rw_reporting): left out".into()
+                        "reads and writes are reported as one (unified_rw_reporting): left out".into()
                     ));
                     return Ok(None);
                 }

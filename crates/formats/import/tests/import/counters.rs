@@ -2,7 +2,7 @@
 //! * `counters_file_stats.csv`: the view of our capture script (`headroom.file_stats_csv`);
 //! * `counters_blitz_first.csv`: the CREATE TABLE for `@OutputTableNameFileStats` in the First Responder Kit's
 //!   sp_BlitzFirst.sql (2026-05), as SSMS saves a result with its headings;
-//! * `counters_dba_dash.csv`: DBADashDB/dbo/Tables/DBIOStats.sql of DBA Dash (2026-08), with the names that docs/import.md
+//! * `counters_dba_dash.csv`: DBADashDB/dbo/Tables/DBIOStats.sql of DBA Dash (2026-08), with the names that docs/reference/import.md
 //!   joins, as an Excel with semicolons writes it;
 //! * `counters_perfmon.csv`: a Data Collector Set's log, by the Platform SDK's page on log file formats.
 

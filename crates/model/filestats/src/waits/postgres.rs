@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(
             class("LWLock", "WALWrite"),
             Some(WaitClass::LogWrite),
-            "waits for whoever writes the log"
+            "waits for the process that writes the log"
         );
         assert_eq!(class("Client", "ClientRead"), None);
     }

@@ -251,7 +251,7 @@ fn the_watcher_can_end_it_and_an_impossible_model_is_refused() {
     assert!(machine.run(&phase, &[job], &mut |_, _| true).is_err(), "it ends behind the storage");
 }
 
-/// The example of docs/simulate.md, and every storage that the tests below draw.
+/// The example of docs/reference/simulate.md, and every storage that the tests below draw.
 #[test]
 fn a_file_contains_workload_and_storage() {
     let text = "[storage]\n[[storage.disks]]\nunits = 16\nread = \"20ms\"\n\

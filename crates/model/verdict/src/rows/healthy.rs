@@ -14,11 +14,10 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
     evidence.extend(case.latency());
     evidence.extend(case.knee());
     let summary = match used {
-        Some(used) => format!(
-            "latency agrees with what this storage gives, and {:.0} % of it is asked for",
-            used * 100.0
-        ),
-        None => "the storage is hardly asked for anything: the reads are served from memory".into(),
+        Some(used) => {
+            format!("latency agrees with what this storage gives, and {:.0} % of it is in use", used * 100.0)
+        }
+        None => "the storage is hardly used: the reads are served from memory".into(),
     };
     let times = case.headroom().map_or(1.0, |headroom| headroom.plan);
     let broken = [(IoClass::Read, figures.read_ns()), (IoClass::LogWrite, figures.commit_ns())]
@@ -35,9 +34,9 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
             format!("plan ahead: {times:.1} x today's demand is the limit, and bursts reach it earlier")
         }
         (None, Some(used)) if used > 0.001 => {
-            format!("nothing to do: {:.0} x this demand could be carried", times.max(1.0))
+            format!("no action needed: the storage can carry {:.0} times this demand", times.max(1.0))
         }
-        _ => "nothing to do".into(),
+        _ => "no action needed".into(),
     };
     Some(Grounds { summary, evidence, next_step })
 }

@@ -35,6 +35,6 @@ pub(crate) fn nobody_waits(case: &Case) -> Option<Grounds> {
             format_ns(latency_ns)
         ),
         evidence,
-        next_step: "nothing to do: the slow I/O is background work that no session waits for".into(),
+        next_step: "no action needed: the slow I/O is background work that no session waits for".into(),
     })
 }

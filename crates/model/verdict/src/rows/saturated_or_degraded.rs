@@ -54,14 +54,14 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
     let binding = utilisation.binding;
     if let Some(other) = case.busy_neighbour(binding) {
         let summary = format!(
-            "{}: {asked:.0} % of what this storage gives is asked for, bound by {binding}{limit}; {}",
+            "{}: {asked:.0} % of what this storage gives is in use, bound by {binding}{limit}; {}",
             ANOTHER_PROGRAM,
             other.sentence()
         );
         return Some(Grounds { summary, evidence, next_step: give_way(other) });
     }
     let summary =
-        format!("the workload asks {asked:.0} % of what this storage gives, bound by {binding}{limit}");
+        format!("the workload uses {asked:.0} % of what this storage gives, bound by {binding}{limit}");
     Some(Grounds {
         summary,
         evidence,

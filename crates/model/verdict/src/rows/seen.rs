@@ -138,7 +138,7 @@ pub(crate) fn demand_exceeds(case: &Case) -> Option<Grounds> {
     let binding = used.binding;
     Some(Grounds {
         summary: format!(
-            "the workload asks {asked:.0} % of what this storage was seen to give when it was full, bound by {binding}"
+            "the workload uses {asked:.0} % of what this storage was seen to give when it was full, bound by {binding}"
         ),
         evidence,
         next_step: format!(
@@ -168,7 +168,7 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
     evidence.extend(case.latency());
     let summary = match (&room.used, carried) {
         (Some((used, _)), _) => format!(
-            "{:.0} % is asked for of what this storage was seen to give when it was full; it was never measured",
+            "{:.0} % is in use of what this storage was seen to give when it was full; it was never measured",
             used.value * 100.0
         ),
         (None, Some((times, at))) => format!(
@@ -178,7 +178,8 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
         ),
         (None, None) => return None,
     };
-    let next_step = "nothing to do; to know how much more it gives, run `headroom measure` at a quiet time";
+    let next_step =
+        "no action needed; to know how much more it gives, run `headroom measure` at a quiet time";
     Some(Grounds { summary, evidence, next_step: next_step.into() })
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn busy_log(case: &Case) -> Option<Grounds> {
     Some(Grounds {
         summary: format!(
             "the log is written and synced one after the other {:.0} % of the time, {per_second:.0} times a second, while \
-             {:.0} % of the storage is asked for",
+             {:.0} % of the storage is in use",
             busy * 100.0,
             used * 100.0
         ),

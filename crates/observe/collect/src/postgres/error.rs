@@ -125,14 +125,14 @@ impl SourceFault for PostgresError {
             }
             PostgresError::Tls { .. } => Some(
                 "sslrootcert=FILE of the authority that signed the server's certificate, and the host by the name that \
-                 it has; sslmode=require encrypts without looking: docs/source-postgres.md",
+                 it has; sslmode=require encrypts without verifying it",
             ),
             PostgresError::Refused { cause: RefusalCause::Database, .. } => {
                 Some("give the database: postgres:dbname=DATABASE")
             }
             PostgresError::Refused { .. } => Some(
                 "give a role that may log in (user=ROLE dbname=DATABASE), its password in PGPASSWORD or in \
-                 ~/.pgpass with mode 0600: docs/source-postgres.md",
+                 ~/.pgpass with mode 0600",
             ),
             _ => None,
         }

@@ -93,7 +93,7 @@ impl Waits {
 
     /// Nothing was sampled between two connections: the sums begin at zero with each.
     pub fn epoch(&self, state: &ServerState) -> Epoch {
-        Epoch::for_run(format!("{} looks since {}", state.run, self.began_unix_ns))
+        Epoch::for_run(format!("{} samples since {}", state.run, self.began_unix_ns))
     }
 
     /// The sums so far, and a remark on how they were counted. An event that is missing was not seen yet.

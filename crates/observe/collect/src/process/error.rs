@@ -63,7 +63,7 @@ impl SourceFault for OpenError {
     fn remedy(&self) -> Option<&'static str> {
         match self {
             OpenError::NotPermitted(_) => Some(
-                "run as root, or give the program CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE: docs/source-process.md",
+                "run as root, or once: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep $(command -v headroom)",
             ),
             OpenError::NoBtf(_) => Some("a kernel from 5.13 on, built with CONFIG_DEBUG_INFO_BTF=y"),
             OpenError::Refused { .. } => Some(

@@ -83,7 +83,7 @@ pub(super) const BLOCK: &str = "block_complete";
 /// Counts completions that interrupt [`BLOCK`]. It is attached once that has happened: each program of an event costs
 /// time, and on most machines completions never nest.
 pub(super) const GUARD: &str = "block_complete_2";
-const ONLY_BLOCK: &str = "only the block layer is counted, as chosen: not what processes asked for";
+const ONLY_BLOCK: &str = "only the block layer is counted, as chosen: not what processes issued";
 const ONLY_STORAGE: &str = "only what reached storage is counted, as chosen: block I/O and system calls that sync, not reads and writes of programs";
 const NO_SYNCS: &str = "syncs are not counted";
 const BLOCK_TRACEPOINT: &str = "block_rq_complete";

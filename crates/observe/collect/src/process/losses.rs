@@ -19,12 +19,12 @@ const LOST: [&str; 12] = [
     "I/Os of threads that the kernel had no memory to follow",
     "calls of io_submit with more than 1024 I/Os",
     "libaio I/Os whose iocb was submitted again before their result was fetched",
-    "io_uring I/Os that ended without a completion that the kernel tells of",
+    "io_uring I/Os that ended without a completion that the kernel reports",
     "parts of block requests made of more I/Os than are looked at",
     "I/Os whose counters the kernel could not make or find at that moment",
     "names of processes, because their table was full or busy",
     "children of chosen processes, because the table of those chosen was full or busy",
-    "I/Os that were to be told, because the buffer was full",
+    "I/Os that were to be printed, because the buffer was full",
 ];
 const LOST_FILES_FULL: usize = 0;
 const LOST_NAMES_FULL: usize = 1;
@@ -54,7 +54,7 @@ impl Programs {
         let before = self.lost_before.borrow_mut().insert(words.to_owned(), lost).unwrap_or(0);
         let new = lost.saturating_sub(before);
         if lost > 0 {
-            losses.notes.push(format!("lost {lost} {words}, {new} of them since the last look"));
+            losses.notes.push(format!("lost {lost} {words}, {new} of them since the last sample"));
         }
         new > 0
     }

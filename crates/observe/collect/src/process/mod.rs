@@ -22,7 +22,7 @@
 //!
 //! Layers are separate samples, which are never added up: `pid 812 (postgres)` has the requests of the process,
 //! `… page-cache misses` the part of its reads that had to wait for storage, `… page faults` the reads of mapped
-//! files, and `block layer` the requests to devices for a file, by any process. `docs/source-process.md` says what
+//! files, and `block layer` the requests to devices for a file, by any process. `docs/how-to/source-process.md` says what
 //! each counts and what it cannot count.
 //!
 //! Main path: [`Process::open`], then [`Source::snapshot`] periodically; dropping it unloads the programs.

@@ -175,7 +175,7 @@ pub(super) fn find_name(id: FileId, written: Option<&Name>, processes: &[u32], m
             }
             (1, Some(point)) => gone(format!("{point} (file system's journal and metadata)").into()),
             (1, None) => gone(format!("{} (file system's journal and metadata)", name.display()).into()),
-            _ => gone(format!("{} (not told for which file)", name.display()).into()),
+            _ => gone(format!("{} (unattributed)", name.display()).into()),
         };
     }
     let Some(written) = written else {

@@ -210,7 +210,7 @@ impl Missed {
         let bytes: u64 = self.unseen.iter().map(|one| one.bytes).sum();
         let share = 100.0 * unseen as f64 / self.total.max(1) as f64;
         let so = match all {
-            true => "they count as not told for which file",
+            true => "they count as unattributed",
             false => "the block layer's figures may be too low by them",
         };
         format!(

@@ -46,7 +46,7 @@ impl SourceFault for SqliteError {
         match self {
             SqliteError::NotPublished { dir, .. } => vec![
                 format!("looked for counters in: {}", dir.display()),
-                "how a program publishes them: docs/source-sqlite.md".into(),
+                "how a program publishes them: headroom sqlite-extension".into(),
             ],
             SqliteError::CountersUnreadable { first, .. } => vec![format!("the first one: {first}")],
             SqliteError::DatabaseNotFound { .. } | SqliteError::CountersDir { .. } => Vec::new(),

@@ -59,7 +59,7 @@ impl SourceFault for SqlServerError {
             SqlServerError::TimedOut(_) => Some("see whether the server hangs, or its network"),
             SqlServerError::Encryption(_) => Some(
                 "where the server made its certificate itself ?certificate=trust, or ?certificate=FILE of its authority; \
-                 where it has no TLS ?encrypt=off; see docs/source-sqlserver.md",
+                 where it has no TLS ?encrypt=off",
             ),
             SqlServerError::Refused(_) => Some(
                 "give the user as sqlserver://USER@HOST or in SQLCMDUSER, the password in SQLCMDPASSWORD or \

@@ -1,5 +1,5 @@
 //! SQL Server, 2012 and later, and Azure SQL Database: file by file what they read and wrote and how long that took, and
-//! what their sessions waited for. Not verified against a live server: docs/source-sqlserver.md. The protocol is in the
+//! what their sessions waited for. Not verified against a live server: docs/how-to/source-sqlserver.md. The protocol is in the
 //! crate `tds`.
 //!
 //! ```text

@@ -93,7 +93,7 @@ fn only_table(answer: Answer, grant: &str) -> Result<Table, SqlServerError> {
             _ => from_server_error(number, text),
         });
     }
-    let no_table = || SqlServerError::Failed("it answers without the rows asked for".into());
+    let no_table = || SqlServerError::Failed("it answers without the requested rows".into());
     answer.tables.into_iter().next().ok_or_else(no_table)
 }
 

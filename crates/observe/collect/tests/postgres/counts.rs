@@ -92,7 +92,7 @@ fn an_index_rebuild_shows_in_its_interval_and_not_in_the_next() {
         let (log, temp) = (written(&rebuild, FileKind::Log), written(&rebuild, FileKind::Temp));
         let index: u64 = server.sql("SELECT pg_relation_size('i')").parse().unwrap();
         assert!(index > 8 << 20, "{index}");
-        // No version counts the pages of a new index (docs/source-postgres.md).
+        // No version counts the pages of a new index (docs/how-to/source-postgres.md).
         assert!(written(&rebuild, FileKind::Data) < index / 10, "{version}");
         // Pages are logged without their free space.
         assert!(

@@ -57,7 +57,7 @@ fn all_block_io_of_a_device_is_attributed() {
         let field = |at: usize| text.split_ascii_whitespace().nth(at).unwrap().parse::<u64>().unwrap();
         (field(2) * 512, field(6) * 512)
     };
-    let not_told = format!("{device} (not told for which file)");
+    let not_told = format!("{device} (unattributed)");
     let ours = |snapshot: &Snapshot| {
         let known = |path: &str| path.starts_with(directory.to_str().unwrap()) || path == device;
         (block_bytes(snapshot, known), block_bytes(snapshot, |path| path == not_told))

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
-const GUIDE: &str = include_str!("../../../../../docs/history.md");
+const GUIDE: &str = include_str!("../../../../../docs/reference/history.md");
 const DAY_NS: u64 = 86_400_000_000_000;
 
 /// The code blocks that begin with that fence.

@@ -80,7 +80,7 @@ pub(crate) fn load_curve(runs: &[NamedRun]) -> Chart {
     }
     if left_out + lines_left_out > 0 {
         chart.notes.push(format!(
-            "Not drawn: {left_out} more settings, and {lines_left_out} lines whose colours could not be told apart."
+            "Not drawn: {left_out} more settings, and {lines_left_out} lines whose colours could not be distinguished."
         ));
     }
     chart

@@ -35,11 +35,11 @@ pub(super) fn panel(drawn: &[DrawnSweep], mut legend: Vec<Key>) -> Panel {
     if queue {
         let ink = if let [one] = drawn { one.ink } else { Ink::Muted };
         legend.push((Mark::Dashed, ink, "queue of the devices, the kernel's mean".into()));
-        legend.push((Mark::Dot, ink, "one look at it".into()));
+        legend.push((Mark::Dot, ink, "one sample of it".into()));
     }
     let all: Vec<SweepSeries> = drawn.iter().map(SweepSeries::new).collect();
     Panel {
-        title: "The course".into(),
+        title: "Over time".into(),
         note:
             "Each sweep from its own beginning, step by step. N is the time waited over the time that passed \
                (Little's law)."

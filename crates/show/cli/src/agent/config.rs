@@ -134,12 +134,14 @@ fn access(given: serve::Settings, written: &mut Written) -> serve::Settings {
 }
 
 fn parse(path: &Path) -> Result<Written, Failure> {
-    let text = text_file::read(path, "configuration", "a file as in docs/agent.md")?;
+    let text =
+        text_file::read(path, "configuration", "a TOML file whose keys are the options of headroom agent")?;
     toml::from_str(&text).map_err(|error| {
         let why = error.message();
         let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-        Failure::usage(format_args!("{} line {line}: {why}", path.display()))
-            .with_remedy("docs/agent.md lists the keys; headroom agent --check-config checks the file")
+        Failure::usage(format_args!("{} line {line}: {why}", path.display())).with_remedy(
+            "the keys are the options of headroom agent; headroom agent --check-config checks the file",
+        )
     })
 }
 

@@ -10,7 +10,7 @@ use workload_file::values;
 /// What is run: every flag that is given replaces what FILE says.
 #[derive(clap::Args, Default, PartialEq)]
 pub struct DefinitionArgs {
-    /// Definition in TOML, see docs/matrix.md
+    /// Definition in TOML: [axes], [fixed] and [runs] have these options as keys
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Directories (a test file is made in each), files or block devices [default: .]
@@ -133,10 +133,10 @@ impl DefinitionArgs {
             return Err(Failure::usage(format_args!("{} is a directory, not a definition", path.display()))
                 .with_remedy(format_args!("--target {}", path.display())));
         }
-        let text = text_file::read(path, "definition", "a TOML file as in docs/matrix.md")?;
+        let text = text_file::read(path, "definition", "a TOML file with the parameters under [axes]")?;
         Matrix::from_toml(&text).map_err(|error| {
             Failure::usage(format_args!("cannot read {}: {error}", path.display()))
-                .with_remedy("correct the TOML there; docs/matrix.md shows a definition")
+                .with_remedy("correct the TOML there: [axes], [fixed] and [runs] have the options of headroom matrix as keys")
         })
     }
 }

@@ -71,8 +71,11 @@ fn read_credentials(path: &Path) -> Result<Vec<(Protocol, Credential)>, Failure>
         ))
         .with_remedy(format_args!("chmod 600 {}", path.display())));
     }
-    let text =
-        text_file::read(path, "list of credentials", "a file with a credential a line (docs/record.md)")?;
+    let text = text_file::read(
+        path,
+        "list of credentials",
+        "a file with a credential a line, as in otlp bearer TOKEN",
+    )?;
     let mut credentials = Vec::new();
     for (at, line) in entries(&text) {
         // The error does not repeat the line, which may hold a credential.

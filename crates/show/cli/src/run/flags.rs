@@ -124,7 +124,7 @@ pub struct Flags {
     /// End after so many I/Os
     #[arg(long, value_name = "N", value_parser = values::ios, help_heading = LONG)]
     ios: Option<u64>,
-    /// Width of a row of the course [default: 1s]
+    /// Width of a row over time [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time, help_heading = LONG, hide_short_help = true)]
     pub series: Option<Duration>,
     /// Seed of every random choice [default: 0]

@@ -1,4 +1,4 @@
-//! The study that docs/study-a.md repeats: an index rebuild shows in its interval, and not in the next.
+//! The study that docs/measurements/study-a.md repeats: an index rebuild shows in its interval, and not in the next.
 
 use crate::programs::built;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// The script of the documentation, as its readers run it.
 fn script() -> &'static str {
-    let page = include_str!("../../../../../docs/study-a.md");
+    let page = include_str!("../../../../../docs/measurements/study-a.md");
     let (_, rest) = page.split_once("```sh run\n").expect("a block that runs");
     rest.split_once("```").expect("its end").0
 }

@@ -113,13 +113,10 @@ fn kinds(charts: &[&HistoryChart], source: &Analysis, report: &AnalysisReport) -
     }
     let lines: Vec<(&HistorySeries, Ink)> =
         outstanding.iter().map(|(series, ink, _)| (*series, *ink)).collect();
-    let load = chart(
-        "Outstanding I/Os (N)",
-        "How much was asked: the same time axis.",
-        &legend(&keys),
-        LOW,
-        |size| HistorySeries::outstanding(&lines, &marked, size),
-    );
+    let load =
+        chart("Outstanding I/Os (N)", "The demand, on the same time axis.", &legend(&keys), LOW, |size| {
+            HistorySeries::outstanding(&lines, &marked, size)
+        });
     format!("<div class=\"charts wide\" style=\"margin-top:14px\">\n{latencies}{load}</div>\n")
 }
 

@@ -170,7 +170,7 @@ fn over_time(check: &Check) -> String {
     });
     let iops =
         chart("I/Os a second", "", &legend(&iops_legend), Size::WIDE, |size| iops_over_time(&series, size));
-    format!("<h2>The course</h2>\n<div class=\"charts wide\">\n{latency}{iops}</div>\n")
+    format!("<h2>Over time</h2>\n<div class=\"charts wide\">\n{latency}{iops}</div>\n")
 }
 
 fn files(check: &Check) -> String {

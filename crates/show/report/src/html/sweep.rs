@@ -112,11 +112,11 @@ fn members(sweep: &Sweep) -> String {
 }
 
 const HOW_TO_READ: &str = "<h2>What the words mean</h2>\n<div class=\"card\">\n\
-<p><b>The knee</b> is where a curve saturates: N = Xmax × R0, the most it gives times what an I/O takes with nothing in \
-its way. Below it more outstanding I/Os bring more throughput, above it they only wait.</p>\n\
+<p><b>The knee</b> is N = Xmax × R0, the highest rate times the unloaded latency. Below it I/Os hardly wait for each other; \
+from it on latency begins to pay for throughput.</p>\n\
 <p><b>N</b> is the mean number of outstanding I/Os by Little’s law, IOPS × mean latency. <b>Queue</b> is the same of the \
 devices below, as the kernel counts it all the time; what waits before the device, as under a limit of a cgroup, is not yet \
-in it. <b>Looks</b> are what a monitor saw that looked at the queue now and then; <b>off by</b> is how wrong their mean \
-was, <b>worst look</b> how wrong a single one.</p>\n\
+in it. <b>Sampled</b> is what a monitor sees that samples the queue now and then; <b>off by</b> is how wrong the mean of the \
+samples was, <b>worst sample</b> how wrong a single one.</p>\n\
 <p><b>Levels</b> are loads over which throughput stays. Where there are two, the upper one is volatile: do not plan with \
 it. A disk is called <b>degraded</b> from a mean of 15 ms on, <b>critical</b> from 20 ms.</p>\n</div>\n";

@@ -24,7 +24,7 @@ pub fn comparison(compared: &Comparison, style: &Style) -> String {
     let rules = &compared.rules;
     let looks = match rules.looks {
         0 | 1 => String::new(),
-        looks => format!(", over {looks} looks"),
+        looks => format!(", over {looks} tests"),
     };
     let note = format!(
         "95 % intervals by the noise {method}{looks}; differences within {} ({} of p90 and above) do not matter",

@@ -38,7 +38,7 @@ pub fn intervals(
     match (waits.is_empty(), between.waits.is_empty()) {
         (false, _) => lines.extend(waits),
         (true, false) => lines.push(style.paint(Ink::Dim, "  nobody waited for I/O")),
-        (true, true) => lines.push(style.paint(Ink::Dim, "  this source told none")),
+        (true, true) => lines.push(style.paint(Ink::Dim, "  this source reports none")),
     }
     lines.join("\n") + "\n"
 }

@@ -29,8 +29,8 @@ fn steps(sweep: &Sweep, style: &Style) -> Vec<String> {
         table = table.right(title, |step| write(step));
     }
     let mut lines = table.lines(style);
-    let note = "N: by Little's law. queue: of the devices, the kernel's mean over time; looks: the mean of what single \
-                looks saw; off, worst: how wrong that mean and the worst look were.";
+    let note = "N: by Little's law. queue: of the devices, the kernel's mean over time; sampled: the mean of single \
+                samples; off, worst: how wrong that mean and the worst sample were.";
     lines.extend(style.paragraph(Ink::Dim, note, 2, 3));
     lines
 }

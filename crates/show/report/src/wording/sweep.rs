@@ -133,7 +133,7 @@ fn queue_samples(steps: &[SweepStep]) -> String {
     let most = queue.samples.iter().max().copied().unwrap_or_default();
     let saw = if least == most { most.to_string() } else { format!("{least} to {most}") };
     format!(
-        "one look at it was off by {} at {} outstanding: the mean over time was {}, looks saw {saw}",
+        "one sample of it was off by {} at {} outstanding: the mean over time was {}, samples saw {saw}",
         number::whole_change(error),
         step.point.outstanding,
         number::rate(queue.weighted),
@@ -172,11 +172,13 @@ pub(crate) const STEP_FIGURES: [StepFigure; 11] = [
     figure("p99", "p99", |step| or_dash(step.point.latency_ns_p99, |ns| number::time(ns as f64))),
     figure("N", "N (Little)", |step| number::rate(step.point.outstanding_measured)),
     figure("queue", "queue", |step| or_dash(step.queue.as_ref(), |queue| number::rate(queue.weighted))),
-    figure("looks", "looks", |step| or_dash(step.queue.as_ref().and_then(QueueSeen::sampled), number::rate)),
+    figure("sampled", "sampled", |step| {
+        or_dash(step.queue.as_ref().and_then(QueueSeen::sampled), number::rate)
+    }),
     figure("off", "off by", |step| {
         or_dash(step.queue.as_ref().and_then(QueueSeen::error), number::whole_change)
     }),
-    figure("worst", "worst look", |step| {
+    figure("worst", "worst sample", |step| {
         or_dash(step.queue.as_ref().and_then(QueueSeen::error_max), number::whole_change)
     }),
 ];

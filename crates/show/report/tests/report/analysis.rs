@@ -50,7 +50,7 @@ fn each_key_is_documented() {
             _ => {}
         }
     }
-    let document = include_str!("../../../../../docs/json.md");
+    let document = include_str!("../../../../../docs/reference/json.md");
     let chapter = document.split("\n## ").find(|part| part.starts_with("analyze")).expect("the chapter");
     let mut all = Vec::new();
     keys(&json::analysis(&analysed(HOUR, &files())), &mut all);

@@ -1,4 +1,4 @@
-//! docs/json.md and the JSON say the same.
+//! docs/reference/json.md and the JSON say the same.
 
 use crate::known::known_storage;
 use crate::sample;
@@ -21,7 +21,9 @@ use workload::{
     Verification, Verify, Workload,
 };
 
-const DOCUMENT: &str = include_str!("../../../../../docs/json.md");
+/// The document for users, and the laboratory's.
+const DOCUMENTS: [&str; 2] =
+    [include_str!("../../../../../docs/reference/json.md"), include_str!("../../../../lab/cli/JSON.md")];
 
 /// Every path of a value: `files[].kind`. What holds further keys is not a path of its own.
 pub fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
@@ -50,7 +52,8 @@ pub fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
 
 /// The keys of a chapter of the document: the first cell of each row.
 pub fn documented(chapter: &str) -> BTreeSet<String> {
-    let text = DOCUMENT.split("\n## ").find(|part| part.starts_with(chapter)).expect("the chapter is there");
+    let mut chapters = DOCUMENTS.iter().flat_map(|document| document.split("\n## "));
+    let text = chapters.find(|part| part.starts_with(chapter)).expect("the chapter is there");
     text.lines()
         .filter_map(|line| line.strip_prefix("| `"))
         .filter_map(|line| line.split('`').next())
@@ -395,7 +398,7 @@ fn each_key_that_a_run_adds_to_its_result_is_documented_and_each_documented_key_
     let kinds: Vec<&str> = kinds.split('`').skip(3).step_by(2).collect();
     assert!(kinds.len() > 20, "{kinds:?}");
     for kind in kinds {
-        assert!(DOCUMENT.contains(&format!("`{kind}`")), "{kind}");
+        assert!(DOCUMENTS[0].contains(&format!("`{kind}`")), "{kind}");
     }
 }
 

@@ -96,7 +96,7 @@ fn a_source_without_waits_differs_from_one_without_waiters() {
     earlier.waits.clear();
     later.waits.clear();
     let text = said(&earlier, &later);
-    assert!(text.contains("this source told none") && !text.contains("nobody"), "{text}");
+    assert!(text.contains("this source reports none") && !text.contains("nobody"), "{text}");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn json_has_the_sentence_beside_the_figures() {
 
 #[test]
 fn the_guide_says_what_each_class_implies() {
-    let guide = include_str!("../../../../../docs/waits.md");
+    let guide = include_str!("../../../../../docs/reference/waits.md");
     for class in WaitClass::ALL {
         let row = guide.lines().find(|line| line.starts_with(&format!("| {class} |")));
         assert!(row.is_some_and(|row| row.contains(class.implies())), "{class}: {row:?}");

@@ -349,7 +349,7 @@ fn a_recorded_trace_is_asked_again_io_by_io() {
         let load = ["run", text(dir.path()), "--create", "64M", "--warm-up", "0s", "--duration", "10s"];
         let said = headroom(&ours, &[&load[..], &["--replay", text(&trace), "--speed", speed]].concat());
         assert!(said.stdout.contains("a recorded trace"), "{}", said.stdout);
-        assert!(!said.stdout.contains("as asked"), "{}", said.stdout);
+        assert!(!said.stdout.contains("as requested"), "{}", said.stdout);
     };
     for (speed, at_least_ns) in [("2", 700_000_000), ("max", 0)] {
         let result = replay(speed);

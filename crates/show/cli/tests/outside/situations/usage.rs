@@ -72,9 +72,21 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
     fs::write(&plain, "garbage").unwrap();
     // (command, the file's kind, its form)
     let cases: [(&[&str], &str, &str); 4] = [
-        (&["run", "--file"], "it is no workload file", "try: name a TOML file as in docs/run.md"),
-        (&["simulate"], "it is no workload file", "try: name a TOML file as in docs/simulate.md"),
-        (&["matrix"], "is a directory, not a definition", "try: name a TOML file as in docs/matrix.md"),
+        (
+            &["run", "--file"],
+            "it is no workload file",
+            "try: name a TOML file as headroom run --print-file prints",
+        ),
+        (
+            &["simulate"],
+            "it is no workload file",
+            "try: name a TOML file as headroom run --print-file prints",
+        ),
+        (
+            &["matrix"],
+            "is a directory, not a definition",
+            "try: name a TOML file with the parameters under [axes]",
+        ),
         (&["record", "--sources"], "it is no list of sources", "try: name a file with a source a line"),
     ];
     for (command, no_such, form) in cases {
