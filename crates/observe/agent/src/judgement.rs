@@ -7,6 +7,7 @@ use filestats::{Figure, FileInterval, ServiceLevel, WaitInterval};
 use host::DeviceNumber;
 use incidents::{BusyFile, BusyProcess, Detail, LongWait, Readings, Standing, Subject, Verdicts};
 use metrics::{Headroom, Latency};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use verdict::{Confidence, Figures, Neighbour, Observation, Verdict, VerdictKind, judge};
@@ -174,6 +175,9 @@ fn busiest_files(files: &[FileInterval]) -> Vec<BusyFile> {
     let mut known: Vec<BusyFile> = known.collect();
     let time = |file: &BusyFile| file.outstanding.unwrap_or(0.0);
     known.sort_by(|a, b| time(b).total_cmp(&time(a)).then(b.operations_per_s.total_cmp(&a.operations_per_s)));
+    // Calls and block layer are rows of one file: the longer time is the file's.
+    let mut named = HashSet::new();
+    known.retain(|file| named.insert(file.path.clone()));
     known.truncate(NAMED_MAX);
     known
 }

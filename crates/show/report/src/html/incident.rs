@@ -21,11 +21,11 @@ pub fn incident(numbered: &NumberedIncident, minutes: &[(u64, Readings)], versio
         more: String::new(),
     };
     let mut body = banner.html();
-    body.push_str(&facts(numbered));
     if let Some(worst) = worst {
         let step = sentence(&worst.next_step);
         body.push_str(&format!("<section class=\"card next\"><b>Next step</b><p>{step}</p></section>\n"));
     }
+    body.push_str(&facts(numbered));
     body.push_str(&over_time(minutes, (incident.started_unix_ns, until)));
     body.push_str(&worst.map_or(String::new(), worst_moment));
     let title = format!("incident {id}: {} on {}", incident.verdict, incident.subject.mount);
@@ -48,7 +48,7 @@ fn facts(numbered: &NumberedIncident) -> String {
         rows.push(("occurred", recurrence));
     }
     let table = Table::from_items(rows);
-    let table = table.text("", |(name, _)| (*name).to_owned()).long("", |(_, value)| escape(value));
+    let table = table.text("what", |(name, _)| (*name).to_owned()).long("value", |(_, value)| escape(value));
     format!("<h2>What happened</h2>\n{}", table.html())
 }
 
