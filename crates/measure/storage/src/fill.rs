@@ -102,9 +102,7 @@ pub(crate) fn fill(
     // Writers take the chunks by rising number and finish those that they took, so that no chunk before the end is missing.
     match failed {
         Some(failed) => Err(failed),
-        None if stopped && progress.done_bytes < bytes => {
-            Err(NotFilled::Stopped { done_bytes: progress.done_bytes })
-        }
+        None if stopped => Err(NotFilled::Stopped { done_bytes: progress.done_bytes }),
         None => Ok(()),
     }
 }

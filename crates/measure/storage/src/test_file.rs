@@ -177,8 +177,8 @@ impl TestFile {
             if enough { ControlFlow::Break(()) } else { on_progress(progress) }
         };
         let extent = self.filled_bytes..self.bytes;
-        let filled = fill_extent(&self.file, dir, self.alignment, extent, &mut each)?;
-        if filled < self.bytes && !enough {
+        let (filled, stopped) = fill_extent(&self.file, dir, self.alignment, extent, &mut each)?;
+        if stopped && !enough {
             return Err(StorageError::Interrupted { path: dir.into() });
         }
         self.filled_bytes = filled;
@@ -225,8 +225,8 @@ pub(crate) fn write_whole(
 ) -> Result<(), StorageError> {
     let alignment = allocate(file, dir, filesystem, bytes)?;
     match fill_extent(file, dir, alignment, 0..bytes, on_progress)? {
-        filled if filled < bytes => Err(StorageError::Interrupted { path: dir.into() }),
-        _ => Ok(()),
+        (_, true) => Err(StorageError::Interrupted { path: dir.into() }),
+        (_, false) => Ok(()),
     }
 }
 
@@ -246,14 +246,14 @@ fn allocate(
     alignment::for_new_file(file, filesystem).map_err(broken)
 }
 
-/// Writes and syncs an extent of the file; returns how far it is written, less where `on_progress` ended it.
+/// Writes and syncs an extent of the file; returns how far it is written, and whether `on_progress` ended it.
 fn fill_extent(
     file: &File,
     dir: &Path,
     alignment: Option<Alignment>,
     extent: Range<u64>,
     on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
-) -> Result<u64, StorageError> {
+) -> Result<(u64, bool), StorageError> {
     let bytes = extent.end;
     let broken = |done_bytes, source| StorageError::Filling { path: dir.into(), done_bytes, bytes, source };
     let direct = alignment.and_then(|_| alignment::reopen(file, OFlags::RDWR | OFlags::DIRECT).ok());
@@ -262,11 +262,11 @@ fn fill_extent(
         None => fill::fill(file, false, extent.start, bytes, on_progress),
     };
     let filled = match filled {
-        Ok(()) => bytes,
-        Err(NotFilled::Stopped { done_bytes }) => done_bytes,
+        Ok(()) => (bytes, false),
+        Err(NotFilled::Stopped { done_bytes }) => (done_bytes, true),
         Err(NotFilled::Failed { done_bytes, error }) => return Err(broken(done_bytes, error)),
     };
-    file.sync_all().map_err(|error| broken(filled, error))?;
+    file.sync_all().map_err(|error| broken(filled.0, error))?;
     // Later reads must come from the storage; a file system may ignore the advice.
     let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
     Ok(filled)
