@@ -8,6 +8,7 @@ use verdict::{Observation, Verdict, judge};
 use workload::{Caching, TargetFacts};
 
 /// A volume of a database, and the verdict on it alone.
+#[derive(Clone)]
 pub struct JudgedVolume {
     /// A directory on it, or its mount point.
     pub target: Target,
@@ -17,6 +18,14 @@ pub struct JudgedVolume {
     pub capability: Option<Capability>,
     /// The verdict.
     pub verdict: Verdict,
+}
+
+impl JudgedVolume {
+    /// Judges the same observation by a better capability.
+    pub fn judge_again(&mut self, capability: Capability, service_level: &ServiceLevel) {
+        self.verdict = judge(&self.observation, Some(&capability), service_level);
+        self.capability = Some(capability);
+    }
 }
 
 /// What is known of a storage: the one place where every judgement finds it.

@@ -50,7 +50,7 @@ mod volumes;
 pub use clients::run;
 pub use counted::counted_sqlite;
 pub use error::Error;
-pub use experiment::{Phase, experiment, rebuild_indexes};
+pub use experiment::{Listener, Phase, experiment, rebuild_indexes};
 pub use judged::{JudgedVolume, Known, judge_volumes};
 pub use observer::{Extent, Observer};
 pub use page_cache::PageCache;

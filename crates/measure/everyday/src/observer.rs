@@ -227,14 +227,10 @@ impl<'a> Observer<'a> {
         self.volumes.targets().zip(moments).filter_map(|(target, moment)| Some((target, moment?))).collect()
     }
 
-    /// What was observed so far of each volume that the database used, the given volume first. An observer of the whole gives
-    /// it away.
+    /// What was observed so far of each volume that the database used, the given volume first.
     pub fn observations(&mut self) -> Vec<(Target, Observation)> {
-        let volumes = self.volumes.all.iter_mut();
-        let mut moments: Vec<Vec<Moment>> = match self.extent {
-            Extent::Whole => volumes.map(|volume| std::mem::take(&mut volume.moments)).collect(),
-            Extent::Window(_) => volumes.map(|volume| volume.moments.clone()).collect(),
-        };
+        let mut moments: Vec<Vec<Moment>> =
+            self.volumes.all.iter().map(|volume| volume.moments.clone()).collect();
         let mut divided = self.volumes.undivided(self.source.undivided_mounts());
         moments.resize_with(self.volumes.all.len(), Vec::new);
         if divided.len() > 1 {

@@ -1,7 +1,8 @@
 //! The everyday workload against a real, small shop.
 
 use everyday::{
-    Error, Observer, Plan, Scope, counted_sqlite, database, experiment, prepare, rebuild_indexes, run,
+    Error, Listener, Observer, Plan, Scope, counted_sqlite, database, experiment, prepare, rebuild_indexes,
+    run,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,6 +103,12 @@ fn a_vfs_is_used_by_its_name() {
     assert!(error.contains("no such vfs"), "{error}");
 }
 
+struct Silent;
+
+impl Listener for Silent {
+    fn progress(&mut self, _: &'static str, _: Duration) {}
+}
+
 #[test]
 fn the_experiment_observes_the_workload_and_then_the_rebuild() {
     let dir = tempfile::tempdir().unwrap();
@@ -110,7 +117,7 @@ fn the_experiment_observes_the_workload_and_then_the_rebuild() {
     let plan = Plan { vfs: Some("headroom".into()), ..small() };
     prepare(&path, &plan, &mut |_, _| {}).unwrap();
     let mut observer = Observer::new(Box::new(source), Target::open(dir.path()).unwrap(), Scope::One);
-    let phases = experiment(&path, &plan, &mut observer, &AtomicBool::new(false), &mut |_, _| {}).unwrap();
+    let phases = experiment(&path, &plan, &mut observer, &AtomicBool::new(false), &mut Silent).unwrap();
     assert_eq!(
         phases.iter().map(|phase| phase.name).collect::<Vec<_>>(),
         ["everyday workload", "index rebuild"]
@@ -129,6 +136,6 @@ fn a_stopped_experiment_rebuilds_nothing() {
     prepare(&path, &small(), &mut |_, _| {}).unwrap();
     let source = collect::sqlite::InProcess::new(counted_sqlite().unwrap());
     let mut observer = Observer::new(Box::new(source), Target::open(dir.path()).unwrap(), Scope::One);
-    let phases = experiment(&path, &small(), &mut observer, &AtomicBool::new(true), &mut |_, _| {}).unwrap();
+    let phases = experiment(&path, &small(), &mut observer, &AtomicBool::new(true), &mut Silent).unwrap();
     assert_eq!(phases.len(), 1);
 }

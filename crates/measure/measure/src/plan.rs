@@ -29,6 +29,7 @@ impl Plan {
     /// The plan of an effort; everything is measured, directly.
     pub fn new(effort: Effort) -> Plan {
         let (time_s, point_ms, precision, outstanding_max) = match effort {
+            Effort::Preliminary => (13, 500, 0.06, 256),
             Effort::Quick => (32, 1_000, 0.04, 256),
             Effort::Default => (75, 1_800, 0.025, 512),
             Effort::Thorough => (300, 6_000, 0.01, 1024),
@@ -57,7 +58,7 @@ impl Plan {
     /// Shapes that are swept, each with its share of the time; reads first.
     pub(crate) fn curves(&self) -> Vec<(Shape, f64)> {
         let mut shapes = vec![(Shape::random_read(8 * KIB), 1.5)];
-        if self.effort != Effort::Quick {
+        if matches!(self.effort, Effort::Default | Effort::Thorough) {
             shapes.push((Shape::random_read(64 * KIB), 1.0));
             shapes.push((Shape::sequential_read(64 * KIB), 0.8));
         }
@@ -82,7 +83,7 @@ impl Plan {
         let random = |kib: u32, writes: u8| Shape::random_read(kib * KIB).with_writes(writes);
         let mut shapes = vec![(random(64, 100), true), (random(64, 30), true), (random(16, 50), false)];
         match self.effort {
-            Effort::Quick => shapes.insert(0, (random(64, 0), true)),
+            Effort::Preliminary | Effort::Quick => shapes.insert(0, (random(64, 0), true)),
             Effort::Default | Effort::Thorough => shapes.extend([
                 (Shape::sequential_write(64 * KIB), true),
                 (Shape::sequential_write(512 * KIB), true),

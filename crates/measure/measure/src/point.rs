@@ -11,16 +11,52 @@ use workload::{Backend, RunLength, RunResult, Shape, Workload};
 pub struct PointRun<'a> {
     region: &'a Region,
     plan: &'a Plan,
+    pass: Pass,
     began: Instant,
     watch: &'a mut dyn FnMut(&MeasureProgress) -> ControlFlow<()>,
-    /// Load threads: more than one after a single one was too busy.
-    threads: u32,
-    /// Set by the first point.
-    pub backend: Option<Backend>,
+    /// What one pass leaves to the next.
+    pub carried: Carried,
     /// The user ended the measurement.
     pub stopped: bool,
+}
+
+/// What points of one pass may take, and how they differ from those of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pass {
+    /// Time of a point that is extended.
+    pub extended: Duration,
+    /// Most time by which the points of the measurement are extended in total.
+    pub extra_max: Duration,
+    /// Added to the plan's seed: a pass that read the same blocks again might read them from a cache.
+    pub seed: u64,
+}
+
+/// What is known from the points so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Carried {
+    /// Time of the passes before.
+    pub spent: Duration,
+    /// Load threads: more than one after a single one was too busy.
+    pub threads: u32,
+    /// Set by the first point.
+    pub backend: Option<Backend>,
     /// Time that bursty points took beyond theirs: the plan ends that much later.
     pub extra: Duration,
+}
+
+impl Default for Carried {
+    fn default() -> Carried {
+        Carried { spent: Duration::ZERO, threads: 1, backend: None, extra: Duration::ZERO }
+    }
+}
+
+impl Pass {
+    /// The points that decide a first verdict.
+    pub const FIRST: Pass =
+        Pass { extended: Duration::from_millis(1_000), extra_max: Duration::from_secs(5), seed: 1 << 32 };
+    /// All points of the plan.
+    pub const WHOLE: Pass =
+        Pass { extended: Duration::from_millis(2_500), extra_max: Duration::from_secs(14), seed: 0 };
 }
 
 /// A load thread that uses a larger share of its core may be the limit: another one is added.
@@ -32,31 +68,29 @@ const MEASURED_SHARE: f64 = 0.6;
 /// A point whose interval is wider at the end of its time is extended: bursts (a token bucket's refills) need many of
 /// their periods.
 const COARSE: f64 = 0.06;
-/// Time of an extended point.
-const EXTENDED: Duration = Duration::from_millis(2_500);
-/// Most time by which the points of a plan are extended in total.
-const EXTRA_MAX: Duration = Duration::from_secs(14);
 /// Shortest time of a point, whatever the plan has left.
 pub const POINT_TIME_MIN: Duration = Duration::from_millis(400);
 
 impl<'a> PointRun<'a> {
-    /// Points of a plan that began at `began`.
+    /// Points of a pass that begins now, after what was `carried` from the one before.
     pub fn new(
         region: &'a Region,
         plan: &'a Plan,
-        began: Instant,
+        pass: Pass,
+        carried: Carried,
         watch: &'a mut dyn FnMut(&MeasureProgress) -> ControlFlow<()>,
     ) -> Self {
-        PointRun {
-            region,
-            plan,
-            began,
-            watch,
-            threads: 1,
-            backend: None,
-            stopped: false,
-            extra: Duration::ZERO,
-        }
+        PointRun { region, plan, pass, began: Instant::now(), watch, carried, stopped: false }
+    }
+
+    /// Ends the pass.
+    pub fn end(self) -> Carried {
+        Carried { spent: self.elapsed(), ..self.carried }
+    }
+
+    /// Time of all passes.
+    fn elapsed(&self) -> Duration {
+        self.carried.spent + self.began.elapsed()
     }
 
     /// One point of appends to an empty file, with one outstanding.
@@ -70,7 +104,7 @@ impl<'a> PointRun<'a> {
 
     /// Time until the plan's end.
     pub fn time_left(&self) -> Duration {
-        (self.plan.time_max + self.extra).saturating_sub(self.began.elapsed())
+        (self.plan.time_max + self.carried.extra).saturating_sub(self.elapsed())
     }
 
     /// One point: runs until it is steady and then precise, or out of time.
@@ -85,18 +119,19 @@ impl<'a> PointRun<'a> {
         loop {
             // Every thread keeps the same number outstanding, so that N is exact.
             let threads =
-                (1..=self.threads.min(outstanding)).rev().find(|it| outstanding.is_multiple_of(*it));
+                (1..=self.carried.threads.min(outstanding)).rev().find(|it| outstanding.is_multiple_of(*it));
             let threads = threads.unwrap_or(1);
             let began = Instant::now();
             let (result, half_width, steady) =
                 self.run(self.region, shape, outstanding, threads, time_max)?;
-            self.extra += began.elapsed().saturating_sub(time_max + Duration::from_millis(100));
+            self.carried.extra += began.elapsed().saturating_sub(time_max + Duration::from_millis(100));
             let busy = result.thread_busy_max() >= BUSY_MAX;
-            if busy && !self.stopped && threads == self.threads && threads < cores.min(outstanding) {
-                self.threads = (threads * 2).min(cores);
+            let most = threads == self.carried.threads;
+            if busy && !self.stopped && most && threads < cores.min(outstanding) {
+                self.carried.threads = (threads * 2).min(cores);
                 continue;
             }
-            self.backend = Some(result.backend);
+            self.carried.backend = Some(result.backend);
             return Ok(Point::new(&result, half_width, steady));
         }
     }
@@ -112,25 +147,25 @@ impl<'a> PointRun<'a> {
         let workload = Workload {
             outstanding: outstanding / threads,
             threads,
-            seed: self.plan.seed.wrapping_add(u64::from(outstanding)),
+            seed: self.plan.seed.wrapping_add(self.pass.seed).wrapping_add(u64::from(outstanding)),
             ..Workload::from(*shape)
         };
         let warm_up_max = time_max.mul_f64(1.0 - MEASURED_SHARE).max(WARM_UP_MIN);
         let length = RunLength {
             warm_up: warm_up_max,
-            duration: time_max.max(EXTENDED),
+            duration: time_max.max(self.pass.extended),
             ios_max: None,
             ..RunLength::default()
         };
-        let may_extend = self.extra < EXTRA_MAX;
-        let time_end = self.plan.time_max + self.extra;
+        let extended = if self.carried.extra < self.pass.extra_max { self.pass.extended } else { time_max };
+        let time_end = self.plan.time_max + self.carried.extra;
         let mut slices = ThroughputSlices::default();
         let (mut was_steady, mut measuring) = (false, false);
-        let (plan, began) = (self.plan, self.began);
+        let (plan, spent, began) = (self.plan, self.carried.spent, self.began);
         let watch = &mut *self.watch;
         let mut each = |live: &LiveStats| {
             let iops = live.ios as f64 / live.elapsed.as_secs_f64().max(1e-3);
-            let elapsed = began.elapsed();
+            let elapsed = spent + began.elapsed();
             let progress = MeasureProgress {
                 doing: format!("{shape}, {outstanding} outstanding"),
                 elapsed,
@@ -156,7 +191,6 @@ impl<'a> PointRun<'a> {
             let interval = slices.mean_interval();
             let precise = interval.half_width.is_some_and(|half| half <= plan.precision * interval.mean);
             let coarse = interval.half_width.is_none_or(|half| half > COARSE * interval.mean);
-            let extended = if may_extend { EXTENDED } else { time_max };
             let out_of_time = live.elapsed >= time_max && (!coarse || live.elapsed >= extended);
             if (closed && precise && slices.is_steady()) || out_of_time {
                 RunControl::Finish

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use workload::Shape;
 
 /// Throughput that rises by less over a doubling of N has stopped rising.
-const GAIN_MIN: f64 = 0.04;
+pub(crate) const GAIN_MIN: f64 = 0.04;
 /// The sweep continues to this many times the knee, to measure the plateau.
 const BEYOND_KNEE: f64 = 4.0;
 /// Factors of the knee's N where points are added.
@@ -13,17 +13,21 @@ const AROUND_KNEE: [f64; 4] = [1.0, 1.5, 0.7, 2.5];
 /// A point is added only where the ratio of its N to that of every other point is at least this.
 const APART_MIN: f64 = 1.2;
 
-/// Sweeps N for one shape within the time allotted.
+/// Sweeps N for one shape within the time allotted. Points that are `known` already are not measured again.
 pub fn curve(
     run: &mut PointRun,
     shape: &Shape,
     plan: &Plan,
     context: &StorageLimits,
-    allotted: Duration,
+    (allotted, known): (Duration, &[Point]),
 ) -> Result<Curve, MeasureError> {
-    let (began, extra_before) = (Instant::now(), run.extra);
+    let (began, extra_before) = (Instant::now(), run.carried.extra);
     // Time that bursty points take beyond theirs is added to the plan's, not taken from this curve's.
-    let left = |run: &PointRun| (allotted + run.extra - extra_before).saturating_sub(began.elapsed());
+    let left = |run: &PointRun| (allotted + run.carried.extra - extra_before).saturating_sub(began.elapsed());
+    let measured = |run: &mut PointRun, outstanding: u32, time_max: Duration| {
+        let known = known.iter().find(|point| point.outstanding == outstanding);
+        known.map_or_else(|| run.point(shape, outstanding, time_max), |known| Ok(known.clone()))
+    };
     let mut points: Vec<Point> = Vec::new();
     // Rising N: the number of points is unknown, so that each gets an equal part of the time left for ten.
     let mut outstanding = 1;
@@ -31,7 +35,7 @@ pub fn curve(
         let left = left(run);
         let expected = (10 - points.len().min(7)) as u32;
         let time_max = (left / expected).clamp(POINT_TIME_MIN, plan.point_time_max);
-        let point = run.point(shape, outstanding, time_max)?;
+        let point = measured(run, outstanding, time_max)?;
         if point.ios > 0 {
             points.push(point);
         }
@@ -40,6 +44,11 @@ pub fn curve(
         }
         outstanding *= 2;
     }
+    for point in known {
+        if points.iter().all(|other| other.outstanding != point.outstanding) {
+            insert(&mut points, point.clone());
+        }
+    }
     while !run.stopped
         && let Some(outstanding) = next_around_knee(&points, shape, plan.outstanding_max, context)
     {
@@ -47,15 +56,20 @@ pub fn curve(
         if left < POINT_TIME_MIN {
             break;
         }
-        let point = run.point(shape, outstanding, left.min(plan.point_time_max))?;
+        let point = measured(run, outstanding, left.min(plan.point_time_max))?;
         if point.ios == 0 {
             break;
         }
-        let at = points.partition_point(|other| other.outstanding < outstanding);
-        points.insert(at, point);
+        insert(&mut points, point);
     }
     let knee = find_knee(shape, &points, context);
     Ok(Curve { workload: *shape, points, knee })
+}
+
+/// Adds a point to points by rising N.
+pub(crate) fn insert(points: &mut Vec<Point>, point: Point) {
+    let at = points.partition_point(|other| other.outstanding < point.outstanding);
+    points.insert(at, point);
 }
 
 /// The next N of an adaptive sweep up to `outstanding_max`: doublings until throughput has stopped rising and the plateau
@@ -96,10 +110,13 @@ fn next_around_knee(
     let knee: Knee =
         find_knee(shape, points, context).filter(|knee| knee.reason != KneeReason::NotReached)?;
     let candidates = AROUND_KNEE.iter().map(|factor| (knee.outstanding * factor).round() as u32);
-    candidates.filter(|n| (2..=outstanding_max).contains(n)).find(|n| {
-        points.iter().all(|point| {
-            let ratio = f64::from(point.outstanding) / f64::from(*n);
-            ratio.max(1.0 / ratio) >= APART_MIN
-        })
+    candidates.filter(|n| (2..=outstanding_max).contains(n)).find(|n| is_apart(*n, points))
+}
+
+/// Whether a point at N is far enough from all others to be worth its time.
+pub(crate) fn is_apart(outstanding: u32, points: &[Point]) -> bool {
+    points.iter().all(|point| {
+        let ratio = f64::from(point.outstanding) / f64::from(outstanding);
+        ratio.max(1.0 / ratio) >= APART_MIN
     })
 }

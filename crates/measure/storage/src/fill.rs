@@ -29,27 +29,34 @@ const BUFFER_ALIGN_BYTES: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) enum NotFilled {
-    Stopped,
-    Failed { done_bytes: u64, error: io::Error },
+    /// The caller ended it; the file is full up to here.
+    Stopped {
+        done_bytes: u64,
+    },
+    Failed {
+        done_bytes: u64,
+        error: io::Error,
+    },
 }
 
-/// Writes `file` full of data that neither compresses nor repeats.
+/// Writes `file` from `from_bytes` up to `bytes` full of data that neither compresses nor repeats.
 pub(crate) fn fill(
     file: &File,
     direct: bool,
+    from_bytes: u64,
     bytes: u64,
     on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
 ) -> Result<(), NotFilled> {
-    debug_assert!(bytes.is_multiple_of(CHUNK_BYTES));
-    let chunks = bytes / CHUNK_BYTES;
+    debug_assert!(bytes.is_multiple_of(CHUNK_BYTES) && from_bytes.is_multiple_of(CHUNK_BYTES));
+    let (first, chunks) = (from_bytes / CHUNK_BYTES, bytes / CHUNK_BYTES);
     let seed = RandomState::new().build_hasher().finish();
-    let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (next, stop) = (AtomicU64::new(first), AtomicBool::new(false));
     let (sender, receiver) = mpsc::sync_channel(UNREPORTED_MAX);
-    let mut progress = FillProgress { done_bytes: 0, total_bytes: bytes };
-    let mut outcome = Ok(());
+    let mut progress = FillProgress { done_bytes: from_bytes, total_bytes: bytes };
+    let (mut failed, mut stopped) = (None, false);
 
     thread::scope(|scope| {
-        for _ in 0..WRITERS.min(chunks) {
+        for _ in 0..WRITERS.min(chunks.saturating_sub(first)) {
             let (sender, next, stop) = (sender.clone(), &next, &stop);
             scope.spawn(move || {
                 let mut buffer = AlignedBuffer::new(CHUNK_BYTES as usize, BUFFER_ALIGN_BYTES);
@@ -81,20 +88,23 @@ pub(crate) fn fill(
                 Ok(Ok(())) => progress.done_bytes += CHUNK_BYTES,
                 Ok(Err(error)) => {
                     stop.store(true, Ordering::Relaxed);
-                    if outcome.is_ok() {
-                        outcome = Err(NotFilled::Failed { done_bytes: progress.done_bytes, error });
-                    }
+                    failed.get_or_insert(NotFilled::Failed { done_bytes: progress.done_bytes, error });
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if outcome.is_ok() && on_progress(progress).is_break() {
+            if failed.is_none() && !stopped && on_progress(progress).is_break() {
                 stop.store(true, Ordering::Relaxed);
-                outcome = Err(NotFilled::Stopped);
+                stopped = true;
             }
         }
     });
-    outcome
+    // Writers take the chunks by rising number and finish those that they took, so that no chunk before the end is missing.
+    match failed {
+        Some(failed) => Err(failed),
+        None if stopped => Err(NotFilled::Stopped { done_bytes: progress.done_bytes }),
+        None => Ok(()),
+    }
 }
 
 /// Fills a chunk with random data that depends on its number.

@@ -36,5 +36,7 @@ pub use made_file::{FoundFile, MadeFile};
 pub use overwrite_guard::Access;
 pub use region::{ExpectedAccess, MEMBERS_MAX, Region, Volume};
 pub use target::Target;
-pub use test_file::{FillProgress, RESERVE_BYTES_MAX, RESERVE_BYTES_MIN, TestFile, reserve_bytes};
+pub use test_file::{
+    BEGUN_BYTES_MIN, FillProgress, RESERVE_BYTES_MAX, RESERVE_BYTES_MIN, TestFile, reserve_bytes,
+};
 pub use workspace::Workspace;

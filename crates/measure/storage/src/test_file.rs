@@ -8,8 +8,9 @@ use rustix::fs::{Advice, AtFlags, FallocateFlags, OFlags, StatVfs};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use workload::Caching;
 
 /// Progress of writing a test file.
@@ -29,10 +30,17 @@ pub struct TestFile {
     directory: OwnedFd,
     name: String,
     path: PathBuf,
+    /// The directory that people know, for errors.
+    dir: PathBuf,
     bytes: u64,
+    /// Bytes that are written, from its beginning.
+    filled_bytes: u64,
     alignment: Option<Alignment>,
     filesystem: Option<String>,
 }
+
+/// A file that is begun is at least this large when its time is up, or whole.
+pub const BEGUN_BYTES_MIN: u64 = 64 << 20;
 
 /// Share of the file system that a test file leaves free.
 const RESERVE_PERCENT: u64 = 5;
@@ -64,6 +72,26 @@ impl Workspace {
         bytes: u64,
         on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
     ) -> Result<TestFile, StorageError> {
+        let mut made = self.begin_test_file(name, bytes, Duration::MAX, on_progress)?;
+        made.complete(on_progress)?;
+        Ok(made)
+    }
+
+    /// Begins a test file as [`test_file`](Self::test_file) makes it: allocated, and written and synced as far as it comes in
+    /// `time`, but at least [`BEGUN_BYTES_MIN`]. [`TestFile::complete`] writes the rest.
+    ///
+    /// # Errors
+    /// As [`test_file`](Self::test_file).
+    ///
+    /// # Panics
+    /// If `bytes` is 0.
+    pub fn begin_test_file(
+        &self,
+        name: &str,
+        bytes: u64,
+        time: Duration,
+        on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
+    ) -> Result<TestFile, StorageError> {
         assert!(bytes > 0, "a test file of 0 bytes measures nothing");
         let bytes = whole_chunks(bytes);
         self.check_room(bytes)?;
@@ -75,8 +103,14 @@ impl Workspace {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let filesystem = filesystem(dir);
         // From here on dropping it removes the file.
-        let mut made = TestFile { file, directory, name, path, bytes, alignment: None, filesystem };
-        made.alignment = write_whole(&made.file, dir, made.filesystem.as_deref(), bytes, on_progress)?;
+        let (dir, filled_bytes, alignment) = (dir.to_owned(), 0, None);
+        let mut made =
+            TestFile { file, directory, name, path, dir, bytes, filled_bytes, alignment, filesystem };
+        made.alignment = allocate(&made.file, &made.dir, made.filesystem.as_deref(), bytes)?;
+        let began = Instant::now();
+        let is_enough =
+            |progress: FillProgress| began.elapsed() >= time && progress.done_bytes >= BEGUN_BYTES_MIN;
+        made.fill_until(is_enough, on_progress)?;
         Ok(made)
     }
 
@@ -117,18 +151,52 @@ impl TestFile {
         self.bytes
     }
 
+    /// Writes what is missing of a file that was begun.
+    ///
+    /// # Errors
+    /// [`StorageError::Filling`], [`StorageError::Interrupted`].
+    pub fn complete(
+        &mut self,
+        on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
+    ) -> Result<(), StorageError> {
+        self.fill_until(|_| false, on_progress)
+    }
+
+    fn fill_until(
+        &mut self,
+        is_enough: impl Fn(FillProgress) -> bool,
+        on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
+    ) -> Result<(), StorageError> {
+        if self.filled_bytes == self.bytes {
+            return Ok(());
+        }
+        let dir = &self.dir;
+        let mut enough = false;
+        let mut each = |progress: FillProgress| {
+            enough = is_enough(progress);
+            if enough { ControlFlow::Break(()) } else { on_progress(progress) }
+        };
+        let extent = self.filled_bytes..self.bytes;
+        let (filled, stopped) = fill_extent(&self.file, dir, self.alignment, extent, &mut each)?;
+        if stopped && !enough {
+            return Err(StorageError::Interrupted { path: dir.into() });
+        }
+        self.filled_bytes = filled;
+        Ok(())
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens it for load, reads and writes.
+    /// Opens what is written of it for load, reads and writes.
     ///
     /// # Errors
     /// [`StorageError::NoDirectIo`] where `caching` is direct and the file system cannot.
     pub fn region(&self, caching: Caching) -> Result<Region, StorageError> {
         let mode = OpenMode { caching, alignment: self.alignment, filesystem: self.filesystem.as_deref() };
-        Region::reopen(&self.file, &self.path, OFlags::RDWR, self.bytes, mode)
+        Region::reopen(&self.file, &self.path, OFlags::RDWR, self.filled_bytes, mode)
     }
 
     /// Removes it. Dropping does the same, without reporting errors.
@@ -147,34 +215,61 @@ impl TestFile {
     }
 }
 
-/// Allocates the file, writes it full and syncs it; returns its alignment. `dir` is for errors.
+/// Allocates the file, writes it full and syncs it. `dir` is for errors.
 pub(crate) fn write_whole(
     file: &File,
     dir: &Path,
     filesystem: Option<&str>,
     bytes: u64,
     on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
+) -> Result<(), StorageError> {
+    let alignment = allocate(file, dir, filesystem, bytes)?;
+    match fill_extent(file, dir, alignment, 0..bytes, on_progress)? {
+        (_, true) => Err(StorageError::Interrupted { path: dir.into() }),
+        (_, false) => Ok(()),
+    }
+}
+
+/// Gives the file its size and, where the file system can, its blocks; returns its alignment.
+fn allocate(
+    file: &File,
+    dir: &Path,
+    filesystem: Option<&str>,
+    bytes: u64,
 ) -> Result<Option<Alignment>, StorageError> {
-    let broken = |done_bytes, source| StorageError::Filling { path: dir.into(), done_bytes, bytes, source };
+    let broken = |source| StorageError::Filling { path: dir.into(), done_bytes: 0, bytes, source };
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
         Ok(()) => {}
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(bytes).map_err(|error| broken(0, error))?,
-        Err(error) => return Err(broken(0, error.into())),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(bytes).map_err(broken)?,
+        Err(error) => return Err(broken(error.into())),
     }
-    let alignment = alignment::for_new_file(file, filesystem).map_err(|error| broken(0, error))?;
+    alignment::for_new_file(file, filesystem).map_err(broken)
+}
+
+/// Writes and syncs an extent of the file; returns how far it is written, and whether `on_progress` ended it.
+fn fill_extent(
+    file: &File,
+    dir: &Path,
+    alignment: Option<Alignment>,
+    extent: Range<u64>,
+    on_progress: &mut dyn FnMut(FillProgress) -> ControlFlow<()>,
+) -> Result<(u64, bool), StorageError> {
+    let bytes = extent.end;
+    let broken = |done_bytes, source| StorageError::Filling { path: dir.into(), done_bytes, bytes, source };
     let direct = alignment.and_then(|_| alignment::reopen(file, OFlags::RDWR | OFlags::DIRECT).ok());
     let filled = match &direct {
-        Some(direct) => fill::fill(direct, true, bytes, on_progress),
-        None => fill::fill(file, false, bytes, on_progress),
+        Some(direct) => fill::fill(direct, true, extent.start, bytes, on_progress),
+        None => fill::fill(file, false, extent.start, bytes, on_progress),
     };
-    filled.map_err(|reason| match reason {
-        NotFilled::Stopped => StorageError::Interrupted { path: dir.into() },
-        NotFilled::Failed { done_bytes, error } => broken(done_bytes, error),
-    })?;
-    file.sync_all().map_err(|error| broken(bytes, error))?;
+    let filled = match filled {
+        Ok(()) => (bytes, false),
+        Err(NotFilled::Stopped { done_bytes }) => (done_bytes, true),
+        Err(NotFilled::Failed { done_bytes, error }) => return Err(broken(done_bytes, error)),
+    };
+    file.sync_all().map_err(|error| broken(filled.0, error))?;
     // Later reads must come from the storage; a file system may ignore the advice.
     let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
-    Ok(alignment)
+    Ok(filled)
 }
 
 impl Drop for TestFile {

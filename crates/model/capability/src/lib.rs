@@ -77,6 +77,9 @@ pub struct Conditions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
+    /// About 12 s: the points that decide a first verdict, the widest intervals. What a longer measurement that was ended
+    /// early leaves behind.
+    Preliminary,
     /// About half a minute: the curves a verdict needs most, wider intervals.
     Quick,
     /// About 75 seconds.
@@ -111,6 +114,11 @@ pub struct Capability {
 }
 
 impl Capability {
+    /// Whether it was measured, and only by the points that decide a first verdict.
+    pub fn is_preliminary(&self) -> bool {
+        self.conditions.effort == Effort::Preliminary && self.origin != Origin::Declared
+    }
+
     /// The measured curve of exactly that shape.
     pub fn curve(&self, shape: &Shape) -> Option<&Curve> {
         self.curves.iter().find(|curve| curve.workload == *shape)

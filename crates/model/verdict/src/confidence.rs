@@ -140,6 +140,9 @@ fn doubts_of_origin(origin: Origin) -> Option<String> {
 /// What lowers the trust in the measurement itself.
 fn doubts_of_capability(capability: &Capability) -> Vec<String> {
     let mut doubts = Vec::new();
+    if capability.is_preliminary() {
+        doubts.push("the measurement is preliminary: only the points that decide were measured".into());
+    }
     if capability.cost_model.is_none() {
         doubts.push("writes were not measured: the utilisation is that of the reads alone".into());
     }

@@ -80,6 +80,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 const ONE_IO_SECONDS: f64 = 1e6;
 /// What the storage gives is as much as was measured within this factor, from one hour to the next.
 const MEASURED_WITHIN: f64 = 1.1;
+/// The same of a preliminary measurement, whose points are short and few (`scripts/bench first-answer`).
+const PRELIMINARY_WITHIN: f64 = 1.5;
 /// Part of the storage that a database with a log gets at least: its sessions wait for the log together, and nothing else is
 /// asked for then. Measured for bulk loads.
 const BESIDE_LOG_MIN: f64 = 0.8;
@@ -147,22 +149,28 @@ impl Headroom {
     fn measured(plan: f64) -> Headroom {
         Headroom { plan, low: plan / MEASURED_WITHIN, high: plan * MEASURED_WITHIN, reason: None }
     }
+
+    /// The same where the measurement is preliminary: both ends of the range are less sure.
+    fn preliminary(self) -> Headroom {
+        let wider = PRELIMINARY_WITHIN / MEASURED_WITHIN;
+        let reason = self.reason.unwrap_or_else(|| "the measurement is preliminary".to_owned());
+        Headroom { low: self.low / wider, high: self.high * wider, reason: Some(reason), ..self }
+    }
 }
 
 impl Case<'_> {
     /// How far today's demand could grow; `None` without I/O, and where nothing is known of the storage.
     pub(crate) fn headroom(&self) -> Option<Headroom> {
-        if self.capability.is_none() {
-            return self.seen_headroom();
-        }
+        let Some(capability) = self.capability else { return self.seen_headroom() };
         let used = self.figures.utilisation.filter(|used| used.value > 0.0)?.value;
         let single = Headroom::measured(1.0 / used);
+        let sure = |room: Headroom| if capability.is_preliminary() { room.preliminary() } else { room };
         if self.observation.commits_one_by_one {
-            return Some(self.with_processors(self.one_by_one(single), None));
+            return Some(self.with_processors(self.one_by_one(sure(single)), None));
         }
         let growth = self.growth();
         let room = growth.as_ref().and_then(|growth| self.shared_log(growth)).unwrap_or(single);
-        Some(self.with_processors(room, growth.as_ref()))
+        Some(self.with_processors(sure(room), growth.as_ref()))
     }
 
     /// By what the storage was seen to give. Without an upper end where its limit was not seen.

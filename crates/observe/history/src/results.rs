@@ -55,7 +55,7 @@ impl History {
     }
 
     /// What is known best of the storage that the target is on: the newest that was measured there, else the newest that was
-    /// borrowed, else the newest that is declared. Same mount, and same top device by number, name, size and backing file,
+    /// borrowed, else the newest that is declared. A preliminary measurement counts only where there is no whole one. Same mount, and same top device by number, name, size and backing file,
     /// because after a restart another device may have the number. Without any device and mount to compare, the target must have
     /// the same path.
     ///
@@ -72,12 +72,13 @@ impl History {
     pub fn known_capabilities(&self, target: &TargetFacts) -> Result<Vec<(ResultId, Capability)>, Error> {
         // Results of earlier versions have no origin: they were measured.
         let query = "WITH of_storage AS (SELECT id, json, measured_unix_ns, \
-             coalesce(json_extract(json, '$.origin'), 'measured') AS origin FROM capabilities \
+             coalesce(json_extract(json, '$.origin'), 'measured') AS origin, \
+             json_extract(json, '$.conditions.effort') IS 'preliminary' AS preliminary FROM capabilities \
              WHERE mount IS :mount \
              AND device_number IS :device_number AND device_name IS :device_name \
              AND device_bytes IS :device_bytes AND backing_file IS :backing_file \
              AND (device_number IS NOT NULL OR mount IS NOT NULL OR target = :target)), \
-             ranked AS (SELECT *, row_number() OVER (PARTITION BY origin ORDER BY measured_unix_ns DESC, id DESC) AS age \
+             ranked AS (SELECT *, row_number() OVER (PARTITION BY origin ORDER BY preliminary, measured_unix_ns DESC, id DESC) AS age \
              FROM of_storage) \
              SELECT id, json FROM ranked WHERE age = 1 ORDER BY CASE origin \
              WHEN 'measured' THEN 0 WHEN 'gentle' THEN 1 WHEN 'borrowed' THEN 2 ELSE 3 END";
@@ -101,10 +102,11 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn newest_capabilities(&self, limit: usize) -> Result<Vec<Capability>, Error> {
-        let query = "SELECT json FROM capabilities WHERE id IN (SELECT max(id) FROM capabilities \
-             GROUP BY mount, device_number, device_name, device_bytes, backing_file, \
-             iif(device_number IS NULL AND mount IS NULL, target, NULL)) \
-             ORDER BY measured_unix_ns DESC, id DESC LIMIT ?";
+        let query = "WITH ranked AS (SELECT id, json, measured_unix_ns, row_number() OVER (\
+             PARTITION BY mount, device_number, device_name, device_bytes, backing_file, \
+             iif(device_number IS NULL AND mount IS NULL, target, NULL) \
+             ORDER BY json_extract(json, '$.conditions.effort') IS 'preliminary', id DESC) AS age FROM capabilities) \
+             SELECT json FROM ranked WHERE age = 1 ORDER BY measured_unix_ns DESC, id DESC LIMIT ?";
         self.rows("list capabilities", query, [limit as i64], |row| row.get(0).map(|Json(one)| one))
     }
 
@@ -171,7 +173,13 @@ pub(crate) fn storable<T: Serialize + DeserializeOwned>(kind: EntryKind, value: 
 
 fn summary_of(capability: &Capability) -> String {
     let summary = summary_of_curves(capability);
-    if capability.origin.is_measured() { summary } else { format!("{}: {summary}", capability.origin) }
+    if capability.is_preliminary() {
+        format!("{}: {summary}", capability.conditions.effort)
+    } else if capability.origin.is_measured() {
+        summary
+    } else {
+        format!("{}: {summary}", capability.origin)
+    }
 }
 
 fn summary_of_curves(capability: &Capability) -> String {

@@ -1,40 +1,44 @@
+mod first;
+
 use crate::measure::{How, TestPlace, keep, measure_directory};
 use capability::Capability;
 use collect::{FileNames, Source};
 use everyday::{JudgedVolume, Known, Observer, Scope, judge_volumes};
 use filestats::{Profile, ServiceLevel};
-use headroom_sqlite::VFS_NAME;
 use history::History;
-use report::{Check, Phase};
+use report::{Check, FirstAnswer, Phase};
 use simulate::{Advice, Demand};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use storage::{Target, Workspace};
 use terminal::{
     Done, FINE, Failure, Output, SourceName, bad_news, interrupt, kept, no_answer, page, workspace,
 };
 use verdict::{Answer, Figures, Observation, VerdictKind};
-use workload::{Caching, parse_duration};
+use workload::parse_duration;
 
 /// Arguments of `headroom check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Without --source: measures DIR, runs an everyday SQLite workload and an index
-rebuild in it, judges, and removes what it made: about two minutes.
+rebuild in it, judges, and removes what it made. A preliminary answer comes within
+a minute; it is refined for another one. Ctrl-C keeps what is known.
 With --source: watches a live database without any load on its storage. What the
 storage gives is known from headroom measure, or is measured with --measure. All
 volumes that its files lie on are judged; the answer is the one that binds.
 
 Verdicts: healthy, demand exceeds capability, storage degraded, throttled,
 serialized, burst, not storage, nobody waits, cannot say.
-Exit code: 0 for healthy and nobody waits, 3 for cannot say, else 1.
+Exit code: 0 for healthy and nobody waits, 3 for cannot say, else 1; and 1 where
+the headroom is below that of --fail-below.
 
 Examples:
   headroom check --html report.html
-  headroom check --source sqlite:/data/shop.db --service-level 10/10/5")]
+  headroom check --source sqlite:/data/shop.db --service-level 10/10/5
+  headroom check --source postgres: --fail-below 2 || page-somebody")]
 pub struct CheckArgs {
     /// Directory on the storage in question [default: all volumes of the database with --source, else here]
     #[arg(value_name = "DIR")]
@@ -48,6 +52,12 @@ pub struct CheckArgs {
     /// Measure the storage now: always, or also with --source (this puts load on it)
     #[arg(long)]
     measure: bool,
+    /// End with the preliminary answer, within a minute
+    #[arg(long, conflicts_with = "source")]
+    preliminary: bool,
+    /// End with exit code 1 where the headroom is smaller, as 2 for twice today's demand
+    #[arg(long, value_name = "TIMES", value_parser = some_times)]
+    fail_below: Option<f64>,
     #[command(flatten)]
     how: How,
     /// Latency promised: oltp, warehouse, or read/write/log milliseconds
@@ -72,13 +82,18 @@ fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A capability measured longer ago than this is measured again when that is free to do.
-const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
+/// A headroom that is more than 0.
+fn some_times(text: &str) -> Result<f64, String> {
+    let times = text.parse().ok().filter(|times: &f64| times.is_finite() && *times > 0.0);
+    times.ok_or_else(|| format!("'{text}' is no headroom; give how many times today's demand, as 2 or 1.5"))
+}
+
 /// How long to watch when nothing is said.
 const DURATION: Duration = Duration::from_secs(20);
 
 /// `headroom check`.
 pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let began = Instant::now();
     if args.source.as_ref().is_some_and(|source| source.counts_only_devices) {
         return Err(Failure::usage("devices: has no files that anybody waits for").with_remedy(
             "give whose files: process:, sqlite:PATH...; the device below them is watched with them",
@@ -99,10 +114,9 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     interrupt::install();
     let seen = match live {
         Some(live) => watch_live(args, live, target, &mut history, out)?,
-        None => run_everyday(args, target, &mut history, out)?,
+        None => first::run(args, began, &target, &mut history, out)?,
     };
-    let checks = seen.volumes.into_iter().map(|volume| check_of(args, volume, &seen.phases));
-    let check = answer(checks.collect());
+    let check = Check { first_answer: seen.first_answer, ..answer(args, seen.volumes, &seen.phases) };
     // The answer first: a history or a page that cannot be written must not swallow it.
     out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
     if let Some(path) = &args.keep_observation {
@@ -116,7 +130,7 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     page::write(args.html.as_deref(), || report::html::check(&check), out)?;
     Ok(match check.verdict.verdict {
         VerdictKind::CannotSay => no_answer(),
-        kind if kind.is_bad_news() => bad_news(),
+        kind if kind.is_bad_news() || is_below(check.verdict.headroom, args.fail_below) => bad_news(),
         _ => FINE,
     })
 }
@@ -130,11 +144,17 @@ fn keep_observation(path: &Path, check: &Check) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format_args!("cannot write {}: {error}", path.display())))
 }
 
+/// Whether the headroom is known and smaller than what somebody wants.
+fn is_below(headroom: Option<f64>, wanted: Option<f64>) -> bool {
+    headroom.zip(wanted).is_some_and(|(headroom, wanted)| headroom < wanted)
+}
+
 /// The verdict on one volume, with all that is reported with it.
 fn check_of(args: &CheckArgs, volume: JudgedVolume, phases: &[Phase]) -> Check {
     let JudgedVolume { target, observation, capability, verdict } = volume;
     let exceeded = verdict.verdict == VerdictKind::DemandExceedsCapability;
-    let advice = capability.as_ref().filter(|_| exceeded);
+    // Of few points a simulation would know little, and the first answer must not wait for it.
+    let advice = capability.as_ref().filter(|capability| exceeded && !capability.is_preliminary());
     let advice = advice.and_then(|capability| advice_for(&observation, capability));
     Check {
         verdict,
@@ -147,6 +167,7 @@ fn check_of(args: &CheckArgs, volume: JudgedVolume, phases: &[Phase]) -> Check {
         phases: phases.to_vec(),
         advice,
         version: env!("CARGO_PKG_VERSION").into(),
+        first_answer: None,
         others: Vec::new(),
         alone: None,
         headroom_on: None,
@@ -154,7 +175,8 @@ fn check_of(args: &CheckArgs, volume: JudgedVolume, phases: &[Phase]) -> Check {
 }
 
 /// The verdict on the volume that binds, with those on the others.
-fn answer(mut volumes: Vec<Check>) -> Check {
+fn answer(args: &CheckArgs, volumes: Vec<JudgedVolume>, phases: &[Phase]) -> Check {
+    let mut volumes: Vec<Check> = volumes.into_iter().map(|volume| check_of(args, volume, phases)).collect();
     let judged: Vec<verdict::JudgedVolume> = volumes
         .iter()
         .map(|volume| verdict::JudgedVolume {
@@ -197,6 +219,7 @@ struct Seen {
     observer: Observer<'static>,
     volumes: Vec<JudgedVolume>,
     phases: Vec<Phase>,
+    first_answer: Option<FirstAnswer>,
 }
 
 /// Observes somebody's database; no load unless it was asked for.
@@ -243,7 +266,7 @@ fn watch_live(
         let now = measured.remove(target.path());
         now.map_or_else(|| known(args, target, history), |now| Ok(Known::measured(now)))
     })?;
-    Ok(Seen { observer, volumes, phases: vec![phase] })
+    Ok(Seen { observer, volumes, phases: vec![phase], first_answer: None })
 }
 
 /// What the history knows of the storage.
@@ -278,65 +301,6 @@ fn measure_volumes(
     Ok(measured)
 }
 
-/// Measures the directory, then runs a workload of our own in it.
-fn run_everyday(
-    args: &CheckArgs,
-    target: Target,
-    history: &mut History,
-    out: &mut Output,
-) -> Result<Seen, Failure> {
-    let workspace = workspace::open(target.path(), history, out)?;
-    let plan = everyday::Plan {
-        duration: args.duration.unwrap_or(DURATION),
-        vfs: Some(VFS_NAME.into()),
-        ..everyday::Plan::default()
-    };
-    // A workload that fills the disk half-way would harm everybody on it.
-    workspace.check_room(plan.bytes_max()).map_err(|error| {
-        let what = "cannot run an everyday workload in";
-        let dir = target.path().display();
-        let failure = Failure::new(format_args!("{what} {dir}: not enough room"))
-            .with_remedy("free some space, or name another directory on the same storage");
-        error.facts().into_iter().fold(failure, Failure::with_fact)
-    })?;
-    let stored = history.latest_capability(target.facts())?.map(|(_, capability)| capability);
-    let capability = match stored
-        .filter(|stored| !args.measure && is_fresh(stored, &target, args.how.caching()))
-    {
-        Some(capability) => {
-            let age_h = host::unix_ns().saturating_sub(capability.measured_unix_ns) / 3_600_000_000_000;
-            out.note(format_args!("using the capability measured {age_h} h ago (--measure for a new one)"));
-            capability
-        }
-        None => measure_now(args, &target, &workspace, history, out)?,
-    };
-    if interrupt::requested() {
-        workspace::remove(workspace, out)?;
-        return Err(Failure::new("ended before the everyday workload: there is nothing to judge"));
-    }
-    let source = collect::sqlite::InProcess::new(everyday::counted_sqlite().map_err(failure)?);
-    let database = workspace.real_entry("everyday.db")?;
-    let mut preparing = |done: u64, total: u64| {
-        out.progress(format_args!("making an everyday database, {} %", 100 * done / total.max(1)), None);
-    };
-    everyday::prepare(&database, &plan, &mut preparing).map_err(failure)?;
-
-    let mut observer = Observer::new(Box::new(source), target, Scope::One);
-    let mut observing = |name: &str, left| out.progress(format_args!("observing: {name}"), Some(left));
-    let phases = everyday::experiment(&database, &plan, &mut observer, interrupt::flag(), &mut observing)
-        .map_err(failure)?;
-    let phases = phases.into_iter().map(|phase| Phase {
-        name: phase.name.into(),
-        from_unix_ns: phase.from_unix_ns,
-        to_unix_ns: phase.to_unix_ns,
-    });
-    let phases = phases.collect();
-    let known = |_: &Target| Ok::<_, Failure>(Known::measured(capability.clone()));
-    let volumes = judge_volumes(&mut observer, &args.service_level, known)?;
-    workspace::remove(workspace, out)?;
-    Ok(Seen { observer, volumes, phases })
-}
-
 fn failure(error: everyday::Error) -> Failure {
     let (facts, remedy) = (error.facts(), error.remedy());
     Failure::from_parts(error, facts, remedy.map(Into::into))
@@ -355,12 +319,21 @@ fn measure_now(
     Ok(capability)
 }
 
-/// Young enough, measured the same way, and under the same caps as now.
-fn is_fresh(capability: &Capability, target: &Target, caching: Caching) -> bool {
-    let age_ns = host::unix_ns().saturating_sub(capability.measured_unix_ns);
-    Duration::from_nanos(age_ns) <= FRESH
-        && capability.conditions.caching == caching
-        && capability.target.caps == target.facts().caps
-        && capability.cost_model.is_some()
-        && capability.origin.is_measured()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_known_headroom_is_below_a_wanted_one() {
+        assert!(is_below(Some(1.9), Some(2.0)) && !is_below(Some(2.0), Some(2.0)));
+        assert!(!is_below(None, Some(2.0)) && !is_below(Some(1.1), None));
+    }
+
+    #[test]
+    fn a_wanted_headroom_is_a_number_above_0() {
+        assert_eq!((some_times("2"), some_times("1.5")), (Ok(2.0), Ok(1.5)));
+        for text in ["0", "-1", "nan", "inf", "two", ""] {
+            assert!(some_times(text).unwrap_err().contains("as 2 or 1.5"), "{text}");
+        }
+    }
 }

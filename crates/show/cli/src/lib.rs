@@ -15,6 +15,7 @@ mod diskspd;
 mod doctor;
 mod extension;
 mod fleet;
+mod help;
 mod history;
 mod import;
 mod incidents;
@@ -39,7 +40,7 @@ mod version;
 mod watch;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use terminal::Output;
@@ -145,7 +146,9 @@ pub fn main() -> ExitCode {
     if laboratory::is_named(std::env::args_os().skip(1)) {
         return terminal::finish(laboratory::run(), Output::new(false));
     }
-    let arguments = match Arguments::try_parse() {
+    let columns = Output::new(false).style().width;
+    let matches = help::by_task(arguments(), columns).try_get_matches();
+    let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) if error.kind() == ErrorKind::DisplayVersion => {
             let mut out = Output::new(version::is_json(std::env::args_os()));

@@ -1,11 +1,15 @@
+mod staged;
+
+pub use staged::Staged;
+
 use crate::layouts::{self, LayoutFlags};
 use crate::targets::{NO_DIRECTORY_IS_DESTROYED, test_file_bytes};
-use ::measure::Plan;
+use ::measure::{MeasureProgress, Plan};
 use capability::{Capability, Effort};
 use history::History;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use storage::{Access, Region, Target, TestFile, Workspace};
+use storage::{Access, Region, StorageError, Target, TestFile, Workspace};
 use terminal::{Done, FINE, Failure, Output, bad_news, failure::DMESG, interrupt, kept, page, workspace};
 use workload::{Caching, PlanTarget, TargetFacts, TargetKind, format_bytes, parse_bytes};
 
@@ -81,6 +85,11 @@ impl How {
         Plan { writes, caching: self.caching(), seed: self.seed, ..Plan::new(effort) }
     }
 
+    /// The size of the test file in a directory.
+    pub fn test_bytes(&self, target: &Target) -> u64 {
+        self.size.unwrap_or_else(|| test_file_bytes(target))
+    }
+
     /// Whether the page cache takes part.
     pub fn caching(&self) -> Caching {
         if self.buffered { Caching::Buffered } else { Caching::Direct }
@@ -128,15 +137,18 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
     Ok(if failed(&capability) > 0 { bad_news() } else { FINE })
 }
 
-/// Keeps it for later verdicts; what was ended early would hide a whole one.
+/// Keeps it for later verdicts. Of what was ended early that is worth its place only where it decides a verdict.
 pub fn keep(capability: &Capability, history: &mut History, out: &mut Output) -> Result<(), Failure> {
     let failed = failed(capability);
     if failed > 0 {
         out.warn(format_args!("{failed} I/Os on {} failed: {DMESG}", capability.target.path));
     }
     if interrupt::requested() {
-        out.warn("ended early: what was measured is printed, and not kept in the history");
-        return Ok(());
+        if !capability.is_preliminary() {
+            out.warn("ended early: what was measured is printed, and not kept in the history");
+            return Ok(());
+        }
+        out.warn("ended early: what was measured is kept as preliminary, until it is measured in full");
     }
     history.save_capability(capability)?;
     Ok(())
@@ -160,8 +172,17 @@ pub fn measure_directory(
     history: &mut History,
     out: &mut Output,
 ) -> Result<Capability, Failure> {
+    let bytes = check_place(place, how)?;
+    let file = workspace::make_test_file(place.workspace, TEST_FILE, bytes, history, out)?;
+    let measured = on_test_file(place, &file, &how.plan(writes), out);
+    workspace::remove_test_file(file, history)?;
+    measured
+}
+
+/// The size of the test file, if a directory can be measured.
+fn check_place(place: &TestPlace<'_>, how: &How) -> Result<u64, Failure> {
     let TestPlace { target, workspace } = place;
-    let bytes = how.size.unwrap_or_else(|| test_file_bytes(target));
+    let bytes = how.test_bytes(target);
     // Checked first, because the further checks need space too.
     workspace.check_room(bytes)?;
     if how.caching() == Caching::Direct && target.facts().direct_align_bytes.is_none() {
@@ -178,10 +199,7 @@ pub fn measure_directory(
             format_bytes(SIZE_MIN)
         )));
     }
-    let file = workspace::make_test_file(workspace, TEST_FILE, bytes, history, out)?;
-    let measured = on_test_file(place, &file, &how.plan(writes), out);
-    workspace::remove_test_file(file, history)?;
-    measured
+    Ok(bytes)
 }
 
 fn on_test_file(
@@ -191,7 +209,13 @@ fn on_test_file(
     out: &mut Output,
 ) -> Result<Capability, Failure> {
     let region = file.region(plan.caching)?;
-    let log = Region {
+    let log = log_region(place, file)?;
+    sweep(place.target.facts(), &region, Some(&log), plan, out)
+}
+
+/// The file that appends are measured with.
+fn log_region(place: &TestPlace<'_>, file: &TestFile) -> Result<Region, StorageError> {
+    Ok(Region {
         file: place.workspace.create("log")?,
         offset_bytes: 0,
         bytes: LOG_BYTES_MAX.min(file.bytes() / 8),
@@ -200,8 +224,7 @@ fn on_test_file(
         memory_align_bytes: 1,
         path: place.workspace.entry("log"),
         volume: None,
-    };
-    sweep(place.target.facts(), &region, Some(&log), plan, out)
+    })
 }
 
 /// The test file's name in the workspace.
@@ -214,6 +237,17 @@ fn sweep(
     plan: &Plan,
     out: &mut Output,
 ) -> Result<Capability, Failure> {
+    let foreign_iops = foreign_iops(facts, out);
+    let target = ::measure::MeasuredTarget { region, log, facts, foreign_iops };
+    let mut watch = |progress: &MeasureProgress| {
+        show_progress(progress, progress.left, out);
+        interrupt::break_if_requested()
+    };
+    Ok(::measure::measure(target, plan, &mut watch)?)
+}
+
+/// What others do on the device, with a warning where it matters.
+fn foreign_iops(facts: &TargetFacts, out: &mut Output) -> Option<f64> {
     let foreign_iops =
         facts.device_number().and_then(|number| storage::foreign_load(number, Duration::from_millis(500)));
     if let Some(iops) = foreign_iops.filter(|iops| *iops > FOREIGN_IOPS_MAX) {
@@ -222,13 +256,12 @@ fn sweep(
              and they will feel the load"
         ));
     }
-    let target = ::measure::MeasuredTarget { region, log, facts, foreign_iops };
-    let mut watch = |progress: &::measure::MeasureProgress| {
-        out.progress(
-            format_args!("measuring {}: {:.0} I/Os a second", progress.doing, progress.iops),
-            Some(progress.left),
-        );
-        interrupt::break_if_requested()
-    };
-    Ok(::measure::measure(target, plan, &mut watch)?)
+    foreign_iops
+}
+
+fn show_progress(progress: &MeasureProgress, left: Duration, out: &mut Output) {
+    out.progress(
+        format_args!("measuring {}: {:.0} I/Os a second", progress.doing, progress.iops),
+        Some(left),
+    );
 }

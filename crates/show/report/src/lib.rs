@@ -22,6 +22,7 @@ mod analysis_report;
 pub mod csv;
 mod estimate;
 mod files;
+mod first_answer;
 mod headline;
 pub mod html;
 mod incident;
@@ -35,6 +36,7 @@ mod wording;
 
 pub use analysis_report::{AnalysisReport, ChartSubject, HistoryChart};
 pub use estimate::{Estimate, Simulation, simulated_note};
+pub use first_answer::FirstAnswer;
 pub use incident::NumberedIncident;
 pub use known_storage::KnownStorage;
 pub use trace_summary::{OpTotals, TraceFile, TraceSummary};
@@ -81,6 +83,8 @@ pub struct Check {
     pub advice: Option<simulate::Advice>,
     /// Version of Headroom that judged.
     pub version: String,
+    /// What was answered first, where the storage was measured in the meantime; `None` elsewhere.
+    pub first_answer: Option<FirstAnswer>,
     /// The database's other volumes, each judged alone, without others of its own.
     pub others: Vec<Check>,
     /// The verdict on this volume alone; `None` where there are no others, and it is the answer.

@@ -9,7 +9,17 @@ pub struct Output {
     json: bool,
     terminal: bool,
     progress_drawn: Option<Instant>,
+    /// The preliminary answer that is on the screen.
+    drawn: Option<Drawn>,
     written: Result<bool, Failure>,
+}
+
+/// What is on the screen and may be drawn over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Drawn {
+    lines: usize,
+    /// Of the terminal when it was drawn.
+    size: (u16, u16),
 }
 
 /// The line of progress is drawn at most this often.
@@ -18,7 +28,8 @@ const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 impl Output {
     /// An output that prints answers as text, or as JSON.
     pub fn new(json: bool) -> Output {
-        Output { json, terminal: std::io::stderr().is_terminal(), progress_drawn: None, written: Ok(true) }
+        let terminal = std::io::stderr().is_terminal();
+        Output { json, terminal, progress_drawn: None, drawn: None, written: Ok(true) }
     }
 
     /// Prints JSON from now on.
@@ -31,6 +42,38 @@ impl Output {
         let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         report::text::Style { color: std::io::stdout().is_terminal() && !no_color, width }
+    }
+
+    /// Shows an answer that a better one will follow: on a terminal as the answer itself, which [`Output::answer`] then draws
+    /// over. A pipe or a file gets only the last answer; a terminal beside it gets `remark`.
+    pub fn preliminary(&mut self, text: impl FnOnce(&report::text::Style) -> String, remark: impl Display) {
+        self.clear_progress();
+        if self.json || !std::io::stdout().is_terminal() {
+            self.note(remark);
+            return;
+        }
+        let style = self.style();
+        let mut answer = escape_answer(&text(&style), &style).into_owned();
+        if !answer.ends_with('\n') {
+            answer.push('\n');
+        }
+        let replaced = self.take_drawn();
+        let size = terminal_size::terminal_size().map(|(width, height)| (width.0, height.0));
+        self.drawn = size.map(|size| Drawn { lines: answer.lines().count(), size });
+        let mut stdout = std::io::stdout();
+        self.written =
+            is_read(stdout.write_all((replaced + &answer).as_bytes()).and_then(|()| stdout.flush()));
+    }
+
+    /// A line follows the preliminary answer, which is not drawn over then.
+    fn leave_drawn(&mut self) {
+        self.drawn.iter_mut().for_each(|drawn| drawn.lines = usize::MAX);
+    }
+
+    /// What removes the preliminary answer from the screen, or separates the next one from it.
+    fn take_drawn(&mut self) -> String {
+        let size = terminal_size::terminal_size().map(|(width, height)| (width.0, height.0));
+        self.drawn.take().map_or(String::new(), |drawn| drawn.removal(size))
     }
 
     /// Prints the answer as text or as JSON. Only the one that is printed is made.
@@ -50,8 +93,10 @@ impl Output {
         if !answer.ends_with('\n') {
             answer.push('\n');
         }
+        let replaced = self.take_drawn();
         let mut stdout = std::io::stdout();
-        self.written = is_read(stdout.write_all(answer.as_bytes()).and_then(|()| stdout.flush()));
+        self.written =
+            is_read(stdout.write_all((replaced + &answer).as_bytes()).and_then(|()| stdout.flush()));
     }
 
     /// Removes the line of progress and checks that the answer was written.
@@ -88,6 +133,7 @@ impl Output {
     pub fn note(&mut self, what: impl Display) {
         self.clear_progress();
         if self.terminal {
+            self.leave_drawn();
             to_stderr(format_args!("{}\n", escape_part(&what.to_string())));
         }
     }
@@ -95,7 +141,17 @@ impl Output {
     /// Prints a warning on stderr.
     pub fn warn(&mut self, warning: impl Display) {
         self.clear_progress();
+        self.leave_drawn();
         to_stderr(format_args!("warning: {}\n", escape_part(&warning.to_string())));
+    }
+}
+
+impl Drawn {
+    /// Moves to its first line and clears the rest, as long as all of it is still where it was drawn: the terminal has the same
+    /// size, and more lines than it. Else the next answer stands below it.
+    fn removal(&self, size: Option<(u16, u16)>) -> String {
+        let fits = size == Some(self.size) && self.lines < usize::from(self.size.1);
+        if fits { format!("\x1b[{}A\r\x1b[J", self.lines) } else { "\n".into() }
     }
 }
 
@@ -147,6 +203,20 @@ fn format_duration(left: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_preliminary_answer_is_drawn_over_only_where_all_of_it_is_on_the_screen() {
+        let drawn = Drawn { lines: 30, size: (100, 40) };
+        assert_eq!(drawn.removal(Some((100, 40))), "\x1b[30A\r\x1b[J");
+        for other in [Some((80, 40)), Some((100, 24)), None] {
+            assert_eq!(drawn.removal(other), "\n", "the terminal is another than it was");
+        }
+        assert_eq!(
+            Drawn { lines: 40, ..drawn }.removal(Some((100, 40))),
+            "\n",
+            "its first line scrolled off"
+        );
+    }
 
     #[test]
     fn time_left_is_in_seconds_and_from_a_minute_on_in_minutes() {

@@ -6,7 +6,7 @@ use luns::{LunError, Registry};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use storage::{FillProgress, StorageError, TestFile, Workspace};
 use workload::format_bytes;
 
@@ -50,9 +50,24 @@ pub fn make_test_file(
     history: &mut History,
     out: &mut Output,
 ) -> Result<TestFile, Failure> {
+    begin_test_file(workspace, name, (bytes, Duration::MAX), history, out)
+}
+
+/// Begins a test file as [`make_test_file`] does, of at most so many bytes and for so long; [`TestFile::complete`] writes the
+/// rest.
+///
+/// # Errors
+/// It cannot be made or recorded, or the user ended it.
+pub fn begin_test_file(
+    workspace: &Workspace,
+    name: &str,
+    (bytes, time): (u64, Duration),
+    history: &mut History,
+    out: &mut Output,
+) -> Result<TestFile, Failure> {
     let path = recorded_path(&workspace.entry(name));
     history.record_test_file(&path, bytes, None)?;
-    let made = workspace.test_file(name, bytes, &mut filling(out));
+    let made = workspace.begin_test_file(name, bytes, time, &mut filling(out));
     if made.is_err() && !path.exists() {
         history.forget_test_file(&path)?;
     }

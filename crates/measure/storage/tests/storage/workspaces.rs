@@ -416,6 +416,35 @@ fn a_test_file_is_all_there_and_reaches_the_storage() {
 }
 
 #[test]
+fn a_test_file_that_is_begun_is_used_as_far_as_it_is_written_and_completed_later() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let workspace = Workspace::open(directory.path()).unwrap();
+    let bytes = storage::BEGUN_BYTES_MIN + 64 * MIB;
+    // Its time is up before it begins.
+    let mut file = workspace.begin_test_file("test-1", bytes, Duration::ZERO, &mut go_on).unwrap();
+    let begun = file.region(Caching::Buffered).unwrap().bytes;
+    assert!((storage::BEGUN_BYTES_MIN..bytes).contains(&begun), "{begun}");
+    assert_eq!((file.bytes(), file.path().metadata().unwrap().len()), (bytes, bytes), "its room is its own");
+    let mut seen = Vec::new();
+    file.complete(&mut |progress| {
+        seen.push(progress.done_bytes);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(seen.is_sorted() && seen[0] >= begun && seen.last() == Some(&bytes), "no part is written twice");
+    let region = file.region(Caching::Buffered).unwrap();
+    assert_eq!(region.bytes, bytes);
+    let mut block = vec![0; 4096];
+    for offset in [0, begun - 4096, begun, bytes - 4096] {
+        region.file.read_exact_at(&mut block, offset).unwrap();
+        assert!(block.iter().any(|byte| *byte != 0), "{offset}");
+    }
+    let path = file.path().to_path_buf();
+    drop(file);
+    assert!(!path.exists());
+}
+
+#[test]
 fn in_memory_a_test_file_is_made_through_the_page_cache_and_only_buffered_opens_it() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let workspace = Workspace::open(directory.path()).unwrap();

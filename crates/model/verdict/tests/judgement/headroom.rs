@@ -1,10 +1,10 @@
 //! How many times today's work can be carried, of a disk of 4,000 reads or 8,000 writes a second.
 
 use crate::builder::*;
-use capability::Capability;
-use filestats::{Cache, FileKind, Interval, Ops};
+use capability::{Capability, Effort};
+use filestats::{Cache, FileKind, Interval, Ops, ServiceLevel};
 use proptest::prelude::*;
-use verdict::{Moment, Observation, ProcessorUse, Verdict, VerdictKind};
+use verdict::{Moment, Observation, ProcessorUse, Verdict, VerdictKind, judge};
 use workload::{Cap, CapKind, Shape};
 
 fn range(verdict: &Verdict) -> (f64, f64, f64) {
@@ -26,6 +26,24 @@ fn reads_grow_with_the_work() {
     let (tenth_less, tenth_more) = (plan / 1.1, plan * 1.1);
     assert!((plan - 10.0).abs() < 0.1, "{plan}");
     assert!((low - tenth_less).abs() < 1e-9 && (high - tenth_more).abs() < 1e-9, "{low} {plan} {high}");
+}
+
+#[test]
+fn a_preliminary_measurement_gives_the_same_figure_with_a_wider_range_and_a_doubt() {
+    let reads = steady(Load { reads: 400, read_ns: 4 * MS, ..Load::default() });
+    let commits = steady(Load { commits: 200, sync_ns: 2 * MS, ..Load::default() });
+    let mut preliminary = disk();
+    preliminary.conditions.effort = Effort::Preliminary;
+    for observation in [reads, commits] {
+        let whole = verdict(&observation);
+        let first = judge(&observation, Some(&preliminary), &ServiceLevel::OLTP);
+        let ((low, plan, high), (first_low, first_plan, first_high)) = (range(&whole), range(&first));
+        assert_eq!((first.verdict, first_plan), (whole.verdict, plan));
+        assert!(first_low < low && first_high > high, "{first_low} {low} {high} {first_high}");
+        assert!(first.doubts.iter().any(|doubt| doubt.contains("preliminary")), "{first:#?}");
+        assert!(first.confidence < whole.confidence);
+        assert!(first.headroom_reason.is_some(), "a range without a reason is not shown");
+    }
 }
 
 #[test]
@@ -186,7 +204,7 @@ fn commits_on_busy_processors(
         changed(&mut used, moment);
         moment.processors = Some(used);
     }
-    let verdict = verdict::judge(&observation, Some(capability), &filestats::ServiceLevel::OLTP);
+    let verdict = judge(&observation, Some(capability), &ServiceLevel::OLTP);
     assert!(
         verdict.headroom_reason.as_ref().unwrap().contains("the processors run out first"),
         "{verdict:#?}"
@@ -298,7 +316,7 @@ fn the_cap_that_is_named_is_of_the_direction_that_runs_out() {
     let load =
         Load { writeback: 7_900, writeback_ns: 2 * MS, commits: 20, sync_ns: 2 * MS, ..Load::default() };
     let observation = Observation { caps, ..steady(load) };
-    let verdict = verdict::judge(&observation, Some(&capability), &filestats::ServiceLevel::OLTP);
+    let verdict = judge(&observation, Some(&capability), &ServiceLevel::OLTP);
     assert_eq!(verdict.verdict, VerdictKind::DemandExceedsCapability, "{verdict:#?}");
     assert!(verdict.summary.contains("8000 writes a second"), "{}", verdict.summary);
 }

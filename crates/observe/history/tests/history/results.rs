@@ -173,6 +173,29 @@ fn a_capability_holds_for_the_whole_storage_and_the_newest_counts() {
 }
 
 #[test]
+fn a_preliminary_measurement_never_hides_a_whole_one() {
+    let (_dir, mut history) = new_history();
+    let measured = |at: u64, effort: Effort| {
+        let capability = capability(target("/mnt/data"), at);
+        Capability { conditions: Conditions { effort, ..capability.conditions }, ..capability }
+    };
+    let best = |history: &History| {
+        let (_, best) = history.latest_capability(&target("/mnt/data")).unwrap().unwrap();
+        assert_eq!(
+            history.newest_capabilities(9).unwrap(),
+            std::slice::from_ref(&best),
+            "the same one is listed"
+        );
+        best.measured_unix_ns
+    };
+    history.save_capability(&measured(10, Effort::Preliminary)).unwrap();
+    assert_eq!(best(&history), 10, "better than nothing");
+    history.save_capability(&measured(20, Effort::Quick)).unwrap();
+    history.save_capability(&measured(30, Effort::Preliminary)).unwrap();
+    assert_eq!(best(&history), 20);
+}
+
+#[test]
 fn what_was_measured_goes_before_what_is_borrowed_and_that_before_what_is_declared() {
     let (_dir, mut history) = new_history();
     let saved =

@@ -32,7 +32,7 @@ pub fn check(check: &Check) -> String {
         body.push_str(&cost_model(capability));
     }
     body.push_str(HOW_TO_READ);
-    let title = format!("{}: {}", check.verdict.verdict, check.source);
+    let title = format!("{}: {}", check.verdict_title(), check.source);
     let footer = judged_by(&check.version, &check.service_level, &check.profile);
     page(&title, &body, &footer)
 }
@@ -50,7 +50,7 @@ fn banner(check: &Check) -> String {
             number::instant(check.observation.ended_unix_ns())
         ),
         beside: format!("confidence: <b>{}</b>", verdict.confidence),
-        title: &verdict.verdict.to_string(),
+        title: &check.verdict_title(),
         sentence: sentence(&verdict.summary),
         more: doubts,
     };

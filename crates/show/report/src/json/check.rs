@@ -31,6 +31,8 @@ pub fn check(check: &Check) -> Value {
         "target_path": check.target,
         "verdict": verdict.verdict,
         "confidence": verdict.confidence,
+        "preliminary": check.is_preliminary(),
+        "first_answer": check.first_answer,
         "cause": verdict.cause,
         "summary": verdict.summary,
         "doubts": verdict.doubts,

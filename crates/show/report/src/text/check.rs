@@ -50,7 +50,7 @@ pub fn check(check: &Check, style: &Style) -> String {
 
 fn banner(check: &Check, style: &Style) -> Vec<String> {
     let verdict = &check.verdict;
-    let name = verdict.verdict.to_string().to_uppercase();
+    let name = check.verdict_title().to_uppercase();
     let confidence = format!("confidence: {}", verdict.confidence);
     let gap = style.columns().saturating_sub(name.chars().count() + confidence.chars().count());
     let name = if style.color {

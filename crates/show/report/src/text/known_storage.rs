@@ -2,7 +2,7 @@ use super::style::{Ink, Style};
 use super::table::{Cell, Table};
 use super::wrap::{clean, clip};
 use crate::{KnownStorage, number};
-use capability::{Bound, Resource};
+use capability::{Bound, Capability, Resource};
 use seen::Seen;
 use workload::Unit;
 
@@ -26,12 +26,18 @@ pub fn known_storage(known: &KnownStorage, style: &Style) -> String {
         .right("age", |one| age(known.now_unix_ns.saturating_sub(one.at_unix_ns)));
     lines.extend(table.lines(style));
     lines.extend(known.seen.iter().map(|seen| style.paint(Ink::Dim, &seen_line(seen))));
+    if known.capabilities.iter().any(Capability::is_preliminary) {
+        lines.push(style.paint(Ink::Dim, &clip(PRELIMINARY, style.columns())));
+    }
     let contradictions = known.contradictions();
     lines.extend(
         contradictions.iter().flat_map(|text| style.paragraph(Ink::Tone(crate::Tone::Warning), text, 2, 2)),
     );
     lines.join("\n") + "\n"
 }
+
+/// Where a measurement was ended early.
+const PRELIMINARY: &str = "  measured: preliminary, only the points that decide a first verdict";
 
 fn value(one: &Resource) -> String {
     let figure = match one.unit {

@@ -65,6 +65,7 @@ fn full_check() -> report::Check {
     let mut check = sample::demand_exceeds();
     check.verdict.doubts = vec!["the storage was measured 40 days ago".into()];
     check.headroom_on = Some("/data".into());
+    check.first_answer = Some(report::FirstAnswer::new(&check.verdict, Duration::from_secs(42)));
     let cap = Cap { kind: CapKind::ReadIops, per_second: 10, device: "7:0".into(), origin: "io.max".into() };
     check.observation.caps = vec![cap.clone()];
     let used = verdict::CapUse { cap: cap.clone(), counted: 9, elapsed_ns: 1_000_000_000 };

@@ -265,6 +265,7 @@ pub fn check(course: &[Option<Load>], capability: Option<Capability>, caps: Vec<
         phases: Vec::new(),
         advice: None,
         version: "0.1.0".into(),
+        first_answer: None,
         others: Vec::new(),
         alone: None,
         headroom_on: None,

@@ -64,8 +64,9 @@ fn killed_while_measuring_the_next_run_cleans_and_succeeds() {
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
     assert!(database.exists());
-    let said = headroom(&ours, &check("5s"));
-    assert!(matches!(said.code, Some(0 | 1 | 3)) && !said.stdout.is_empty(), "{}", said.stderr);
+    let arguments = check("5s");
+    let said = headroom(&ours, &[&arguments[..], &["--fail-below", "1e9"]].concat());
+    assert!(matches!(said.code, Some(1 | 3)) && !said.stdout.is_empty(), "{}", said.stderr);
     nothing_left(dir.path());
     assert_eq!(test_files_on_record(&ours), 0);
 }
@@ -93,6 +94,35 @@ fn ctrl_c_prints_what_is_known_and_leaves_nothing() {
     assert!(took < Duration::from_secs(5), "{took:?}");
     nothing_left(dir.path());
     assert_eq!(test_files_on_record(&ours), 0);
+}
+
+#[test]
+fn ctrl_c_after_the_first_answer_keeps_it_and_the_preliminary_measurement() {
+    let (ours, dir) = (Headroom::new(), storage());
+    let page = ours.history().with_file_name("first.html");
+    let arguments =
+        ["check", "--size", "64M", "--duration", "2s", "--json", "--html", text(&page), text(dir.path())];
+    let run = Started::new(&mut ours.command(&arguments));
+    // The page is the first answer's before it is the last one's.
+    run.wait_until("the first answer", || page.metadata().is_ok_and(|page| page.len() > 0));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("(preliminary)"));
+    std::thread::sleep(Duration::from_secs(1));
+    let (said, took) = ctrl_c(run);
+    assert_eq!(said.code, Some(130), "{}", said.stderr);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    let answer: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(
+        (&answer["preliminary"], &answer["conditions"]["effort"]),
+        (&true.into(), &"preliminary".into())
+    );
+    assert_eq!(answer["first_answer"]["verdict"], answer["verdict"], "the same observation: {answer:#}");
+    let after_s = answer["first_answer"]["after_s"].as_f64().unwrap();
+    assert!(after_s < 60.0, "{after_s}");
+    nothing_left(dir.path());
+    assert_eq!(test_files_on_record(&ours), 0);
+    let history = ours.json(&["history"]);
+    let kept = history.as_array().unwrap().iter().find(|entry| entry["kind"] == "capability").unwrap();
+    assert!(kept["summary"].as_str().unwrap().starts_with("preliminary: "), "{kept}");
 }
 
 #[test]

@@ -8,11 +8,12 @@ use std::process::Command;
 #[test]
 fn wrong_arguments_are_named_with_the_accepted_form() {
     let ours = Headroom::new();
-    let cases: [(&[&str], &str, &str); 13] = [
+    let cases: [(&[&str], &str, &str); 14] = [
         (&["measure", "--size", "abc"], "--size", "give bytes, or a number with K, M, G or T"),
         (&["measure", "--size", "0"], "--size", "give a size as in 64M or 1G"),
         (&["check", "--duration", "soon"], "--duration", "as in 500ms, 15s or 2m"),
         (&["check", "--duration", "0s"], "--duration", "as in 20s or 2m"),
+        (&["check", "--fail-below", "0"], "--fail-below", "as 2 or 1.5"),
         (&["check", "--source", "pg:x"], "--source", "sqlite:PATH"),
         (&["capture", "--source", "sqlite:"], "--source", "sqlite:PATH"),
         (&["check", "--bands", "nice"], "--bands", "there are randal, microsoft-css"),
