@@ -20,9 +20,11 @@
 
 mod plan;
 mod point;
+mod refresh;
 mod sweep;
 
 pub use plan::Plan;
+pub use refresh::refresh;
 pub use sweep::next_step;
 
 use capability::{Capability, Conditions, CostModel, Curve, Maximum, Origin, StorageLimits};

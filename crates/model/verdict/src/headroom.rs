@@ -144,15 +144,22 @@ impl Headroom {
     fn measured(plan: f64) -> Headroom {
         Headroom { plan, low: plan / MEASURED_WITHIN, high: plan * MEASURED_WITHIN, reason: None }
     }
+
+    fn at_most(self, most: f64) -> Headroom {
+        let (plan, low) = (self.plan.min(most), self.low.min(most));
+        Headroom { plan, low, high: self.high.min(most * MEASURED_WITHIN), ..self }
+    }
 }
 
 impl Case<'_> {
     /// How far today's demand could grow; `None` without I/O, and where nothing is known of the storage.
     pub(crate) fn headroom(&self) -> Option<Headroom> {
-        if self.capability.is_none() {
-            return self.seen_headroom();
+        let used = self.figures.utilisation.map(|used| used.value).filter(|used| *used > 0.0);
+        if self.capability.is_none() || self.lacks_writes() {
+            // The reads by their curve, and all by what was seen: the smaller holds.
+            return Some(self.seen_headroom()?.at_most(used.map_or(f64::INFINITY, |used| 1.0 / used)));
         }
-        let used = self.figures.utilisation.filter(|used| used.value > 0.0)?.value;
+        let used = used?;
         let single = Headroom::measured(1.0 / used);
         if self.observation.commits_one_by_one {
             return Some(self.with_processors(self.one_by_one(single), None));
