@@ -76,6 +76,8 @@ pub struct SubjectState {
     pub commit: Latency,
     /// Whether an incident is open.
     pub incident_open: bool,
+    /// What the storage was seen to give over what it gave when it was measured, where that contradicts the measurement for a day.
+    pub contradicted: Option<f64>,
 }
 
 /// How many times today's demand can be carried, as `headroom check` says it.
@@ -131,6 +133,7 @@ const SUBJECT: &[&str] = &["mount", "source"];
 const BY_RESOURCE: &[&str] = &["mount", "source", "resource"];
 const BY_OPERATION: &[&str] = &["mount", "source", "op"];
 const BY_CURVE: &[&str] = &["mount", "curve"];
+const BY_CURVE_AND_ORIGIN: &[&str] = &["mount", "curve", "from"];
 const BY_POINT: &[&str] = &["mount", "curve", "outstanding"];
 const BY_FLOW: &[&str] = &["mount", "op", "pattern"];
 const BY_PART: &[&str] = &["mount", "part"];
@@ -222,7 +225,7 @@ pub const FAMILIES: &[FamilyDescription] = &[
     gauge(
         "headroom_expected_latency_seconds",
         BY_OPERATION,
-        "latency that the measured curves expect at that concurrency and size",
+        "latency that the curves expect at that concurrency and size",
         Unit::Seconds,
         |state| state.of_operations(|latency| latency.expected_ns),
     ),
@@ -231,10 +234,17 @@ pub const FAMILIES: &[FamilyDescription] = &[
     }),
     gauge(
         "headroom_capability_measured_timestamp_seconds",
-        BY_CURVE,
-        "when the curve was measured",
+        BY_CURVE_AND_ORIGIN,
+        "when the curve became known: measured, gentle, borrowed or declared",
         Unit::Seconds,
-        |state| state.of_curves(|capability, _| Some(seconds(capability.measured_unix_ns as f64))),
+        AgentState::ages_of_curves,
+    ),
+    gauge(
+        "headroom_capability_contradicted_ratio",
+        SUBJECT,
+        "what the storage was seen to give over what is known of it, where that differs by 15 % for a day; else no series",
+        Unit::Ratio,
+        |state| state.of_subjects(|one| one.contradicted),
     ),
     gauge(
         "headroom_capability_knee_outstanding",
@@ -274,14 +284,14 @@ pub const FAMILIES: &[FamilyDescription] = &[
     gauge(
         "headroom_curve_operations_per_second",
         BY_POINT,
-        "I/Os a second that were measured with so many outstanding",
+        "I/Os a second of the curve with so many outstanding",
         Unit::None,
         |state| state.of_points(|point| point.iops),
     ),
     gauge(
         "headroom_curve_latency_seconds",
         BY_POINT,
-        "mean latency that was measured with so many outstanding",
+        "mean latency of the curve with so many outstanding",
         Unit::Seconds,
         |state| state.of_points(|point| seconds(point.latency_ns)),
     ),
@@ -435,6 +445,18 @@ impl AgentState {
         known.collect()
     }
 
+    fn ages_of_curves(&self) -> Points {
+        let curves = self
+            .capabilities
+            .iter()
+            .flat_map(|(mount, known)| known.curves.iter().map(move |curve| (mount, known, curve)));
+        let known = curves.map(|(mount, known, curve)| {
+            let labels = vec![mount.clone(), curve_name(&curve.workload), known.origin.to_string()];
+            (labels, seconds(known.measured_unix_ns as f64))
+        });
+        known.collect()
+    }
+
     fn of_points(&self, value: fn(&capability::Point) -> f64) -> Points {
         let curves = self
             .capabilities
@@ -546,6 +568,7 @@ mod tests {
             read: Latency { latency_ns: Some(2_000_000.0), expected_ns: Some(f64::NAN) },
             commit: Latency::default(),
             incident_open: true,
+            contradicted: None,
         };
         AgentState { version: "0.1.0".into(), subjects: [(subject, judged)].into(), ..AgentState::default() }
     }

@@ -49,6 +49,14 @@ impl Known {
         Ok(Known { capability, seen })
     }
 
+    /// The same as it is now: a declared volume gives more while it has burst credits.
+    #[must_use]
+    pub fn with_credits(self) -> Known {
+        let credits = self.seen.as_ref().map_or(&[][..], |seen| &seen.credits);
+        let capability = self.capability.map(|capability| capability.with_credits(credits));
+        Known { capability, seen: self.seen }
+    }
+
     /// Only what was just measured.
     pub fn measured(capability: Capability) -> Known {
         Known { capability: Some(capability), seen: None }

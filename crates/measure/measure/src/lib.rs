@@ -28,10 +28,12 @@ mod first;
 mod measurement;
 mod plan;
 mod point;
+mod refresh;
 mod sweep;
 
 pub use measurement::{Measurement, Stage};
 pub use plan::Plan;
+pub use refresh::refresh;
 pub use sweep::next_step;
 
 use capability::{Capability, StorageLimits};

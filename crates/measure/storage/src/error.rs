@@ -83,6 +83,23 @@ pub enum StorageError {
         /// Size of the file.
         bytes: u64,
     },
+    /// A directory without a file that is large enough to be read.
+    #[error(
+        "cannot measure {} by reading what is there: no file below it has {} on this file system",
+        path.display(), format_bytes(crate::LIVE_FILE_BYTES_MIN)
+    )]
+    NoLiveFile {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Files that are to be read as one lie on different file systems.
+    #[error("cannot measure {} and {} as one: they lie on different file systems", first.display(), path.display())]
+    OtherStorage {
+        /// The file that lies elsewhere.
+        path: PathBuf,
+        /// The first file.
+        first: PathBuf,
+    },
     /// Smaller than one aligned block.
     #[error("cannot measure {}: {} hold no block of {align_bytes} B", path.display(), format_bytes(*bytes))]
     TooSmall {
@@ -348,6 +365,12 @@ impl StorageError {
             StorageError::Unwritten { .. } | StorageError::IsDirectory { .. } => {
                 "name the directory: headroom then writes a full test file of its own there".into()
             }
+            StorageError::NoLiveFile { .. } => {
+                "name the directory of the database's files, or some of them (--files); where there is no database yet, \
+                 measure without --gentle"
+                    .into()
+            }
+            StorageError::OtherStorage { .. } => "measure the file systems one after the other".into(),
             StorageError::Exists { .. } => "name another path; what is there stays as it is".into(),
             StorageError::TooSmall { .. } => "name a larger file, or a directory".into(),
             StorageError::NotOurs { path, kind } => format!(

@@ -16,7 +16,16 @@ impl Unwritten {
     /// Scans the first `bytes` bytes of `file` by the file system's extents (FIEMAP), or by its holes where there is no list
     /// of extents.
     pub fn scan(file: &File, bytes: u64) -> io::Result<Unwritten> {
-        match by_extents(file, bytes) {
+        Unwritten::scan_with(file, bytes, FLAG_SYNC)
+    }
+
+    /// The same without writing dirty pages first: those that have no extent yet count as never written.
+    pub fn scan_unsynced(file: &File, bytes: u64) -> io::Result<Unwritten> {
+        Unwritten::scan_with(file, bytes, 0)
+    }
+
+    fn scan_with(file: &File, bytes: u64, flags: u32) -> io::Result<Unwritten> {
+        match by_extents(file, bytes, flags) {
             Err(error)
                 if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL)) =>
             {
@@ -63,14 +72,14 @@ struct Map {
     extents: [Extent; EXTENTS_AT_ONCE],
 }
 
-fn by_extents(file: &File, bytes: u64) -> io::Result<Unwritten> {
+fn by_extents(file: &File, bytes: u64, flags: u32) -> io::Result<Unwritten> {
     let mut found = Unwritten::default();
     let mut at = 0;
     while at < bytes {
         let mut map = Map {
             start: at,
             length: bytes - at,
-            flags: if at == 0 { FLAG_SYNC } else { 0 },
+            flags: if at == 0 { flags } else { 0 },
             mapped_extents: 0,
             extent_count: EXTENTS_AT_ONCE as u32,
             reserved: 0,
@@ -149,11 +158,11 @@ mod tests {
             eprintln!("skipped: no preallocation here");
             return;
         };
-        match by_extents(&file, 4 * MIB) {
+        match by_extents(&file, 4 * MIB, FLAG_SYNC) {
             Ok(found) => {
                 assert_eq!(found, Unwritten { hole_bytes: 2 * MIB, unwritten_bytes: MIB });
                 file.write_all_at(&vec![1; 3 * MIB as usize], MIB).unwrap();
-                assert_eq!(by_extents(&file, 4 * MIB).unwrap().total_bytes(), 0);
+                assert_eq!(by_extents(&file, 4 * MIB, FLAG_SYNC).unwrap().total_bytes(), 0);
             }
             Err(error) => eprintln!("skipped: no list of extents here ({error})"),
         }

@@ -4,6 +4,7 @@
 //! Target::open(path) ──> TargetFacts   file system, device chain (sysfs), alignment (statx), caps (cgroups)
 //!    │
 //!    ├─ a directory:  Workspace::open(dir) ──> test_file(bytes) ──> TestFile::region ─┐
+//!    ├─ files that a database has in use, only to be read:  LiveFiles ──────────────┤
 //!    ├─ a permanent file that Headroom made:  MadeFile::find / create, marked ─────┤
 //!    └─ a file or block device:  open_for(Access, Caching) ──────────────────────────┴─> Region
 //! ```
@@ -22,6 +23,7 @@ mod error;
 mod extents;
 mod fill;
 mod foreign_load;
+mod live_files;
 mod made_file;
 mod overwrite_guard;
 mod region;
@@ -32,6 +34,7 @@ mod workspace;
 pub use buffer::AlignedBuffer;
 pub use error::{Refused, StorageError};
 pub use foreign_load::foreign_load;
+pub use live_files::{LIVE_FILE_BYTES_MIN, LiveFiles};
 pub use made_file::{FoundFile, MadeFile};
 pub use overwrite_guard::Access;
 pub use region::{ExpectedAccess, MEMBERS_MAX, Region, Volume};

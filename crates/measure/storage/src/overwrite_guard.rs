@@ -84,7 +84,7 @@ impl Target {
         region_of(made.file(), self.path(), access, self.mode(caching))
     }
 
-    fn mode(&self, caching: Caching) -> OpenMode<'_> {
+    pub(crate) fn mode(&self, caching: Caching) -> OpenMode<'_> {
         let filesystem = self.facts().filesystem.as_deref();
         OpenMode { caching, alignment: self.alignment(), filesystem }
     }
@@ -106,11 +106,17 @@ fn region_of(file: &File, path: &Path, access: Access, mode: OpenMode<'_>) -> Re
     let bytes = metadata.len();
     let unwritten =
         Unwritten::scan(file, bytes).map_err(|error| StorageError::from_io("map", path, error))?;
-    if unwritten.total_bytes() > bytes / 100 * UNWRITTEN_PERCENT_MAX {
-        let Unwritten { hole_bytes, unwritten_bytes } = unwritten;
-        return Err(StorageError::Unwritten { path: path.into(), hole_bytes, unwritten_bytes, bytes });
-    }
+    check_written(path, unwritten, bytes)?;
     Region::reopen(file, path, access.flags(), bytes, mode)
+}
+
+/// Refuses a file of which much was never written.
+pub(crate) fn check_written(path: &Path, unwritten: Unwritten, bytes: u64) -> Result<(), StorageError> {
+    if unwritten.total_bytes() <= bytes / 100 * UNWRITTEN_PERCENT_MAX {
+        return Ok(());
+    }
+    let Unwritten { hole_bytes, unwritten_bytes } = unwritten;
+    Err(StorageError::Unwritten { path: path.into(), hole_bytes, unwritten_bytes, bytes })
 }
 
 fn open_device(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region, StorageError> {
@@ -167,7 +173,7 @@ fn open_when_free(path: &Path, flags: OFlags) -> Result<File, Errno> {
     }
 }
 
-fn open_regular(path: &Path, flags: OFlags) -> Result<File, StorageError> {
+pub(crate) fn open_regular(path: &Path, flags: OFlags) -> Result<File, StorageError> {
     // NONBLOCK: if a pipe has replaced the file, the open must not hang.
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
     match rustix::fs::open(path, flags, Mode::empty()) {

@@ -100,11 +100,28 @@ pub struct RateLimit {
     pub of: Binding,
     /// I/Os or bytes a second.
     pub per_second: f64,
+    /// What it gives for a while beyond that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Burst>,
+}
+
+/// What a limit allows for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Burst {
+    /// I/Os or bytes a second while any credit is left.
+    pub per_second: f64,
+    /// I/Os or bytes that can be saved.
+    pub saved_max: f64,
 }
 
 impl RateLimit {
     /// The part of it that these flows use.
     fn utilisation(&self, flows: &[Flow]) -> Utilisation {
+        Utilisation { value: self.demand(flows) / self.per_second, binding: self.of }
+    }
+
+    /// What these flows ask of it, a second.
+    pub fn demand(&self, flows: &[Flow]) -> f64 {
         let (side, in_bytes) = match self.of {
             Binding::Operations => (None, false),
             Binding::Bandwidth => (None, true),
@@ -115,7 +132,7 @@ impl RateLimit {
         };
         let limited = flows.iter().filter(|flow| side.is_none_or(|side| side == flow.side));
         let rates = limited.map(|flow| flow.per_second * if in_bytes { flow.bytes } else { 1.0 });
-        Utilisation { value: rates.sum::<f64>() / self.per_second, binding: self.of }
+        rates.sum()
     }
 }
 

@@ -6,8 +6,8 @@
 //! ```
 
 use crate::{
-    Binding, Capability, Conditions, CostModel, Curve, Demand, Effort, Knee, KneeReason, Origin, Point,
-    RateLimit, Sharing,
+    Binding, Burst, Capability, Conditions, CostModel, Curve, Demand, Effort, Knee, KneeReason, Origin,
+    Point, RateLimit, Sharing,
 };
 use workload::{Backend, Caching, Shape, TargetFacts};
 
@@ -50,7 +50,13 @@ impl Declared {
     /// Sets a limit; a second one of the same resource replaces the first.
     pub fn set(&mut self, of: Binding, per_second: f64) {
         self.limits.retain(|limit| limit.of != of);
-        self.limits.push(RateLimit { of, per_second });
+        self.limits.push(RateLimit { of, per_second, burst: None });
+    }
+
+    /// What a limit gives for a while beyond its rate.
+    pub fn set_burst(&mut self, of: Binding, burst: Burst) {
+        let limit = self.limits.iter_mut().find(|limit| limit.of == of);
+        limit.into_iter().for_each(|limit| limit.burst = Some(burst));
     }
 
     /// The capability of a target of which this is stated.

@@ -19,6 +19,7 @@
 //! intervals are Student's t over batch means (Law and Kelton). This crate does no I/O.
 
 mod cost;
+mod credit;
 mod curve;
 mod declared;
 mod humps;
@@ -32,8 +33,10 @@ mod sweep;
 mod volume_types;
 
 pub use cost::{
-    Binding, CostModel, Demand, Flow, HeldOut, Maximum, ModelError, RateLimit, Sharing, Side, Utilisation,
+    Binding, Burst, CostModel, Demand, Flow, HeldOut, Maximum, ModelError, RateLimit, Sharing, Side,
+    Utilisation,
 };
+pub use credit::Credit;
 pub use curve::{Curve, Point};
 pub use declared::{DeclarationError, Declared};
 pub use humps::{Humps, humps};

@@ -2,14 +2,14 @@
 //!
 //! | source | |
 //! |---|---|
-//! | AWS | "Amazon EBS volume types" in the Amazon EBS user guide, docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html |
+//! | AWS | "Amazon EBS volume types" in the Amazon EBS user guide, docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html; gp3 since September 2025: "Amazon EBS increases the maximum size and provisioned performance of General Purpose (gp3) volumes", aws.amazon.com/about-aws/whats-new/2025/09/amazon-ebs-size-provisioned-performance-gp3-volumes |
 //! | Azure | "Azure managed disk types", learn.microsoft.com/azure/virtual-machines/disks-types |
-//! | Google | "About Persistent Disk performance" and "Hyperdisk performance limits", cloud.google.com/compute/docs/disks |
+//! | Google | "About Persistent Disk performance", "About Hyperdisk Balanced" and "About Hyperdisk Extreme", cloud.google.com/compute/docs/disks/performance, cloud.google.com/compute/docs/disks/hd-types; the limits of an instance of the size that reaches them |
 //!
-//! Baselines only: what a volume gives for a while from burst credits is not counted. The instance that a volume is attached to
+//! Limits are baselines. What a volume gives for a while from credits that it saved stands beside them. The instance that a volume is attached to
 //! has limits of its own, which are not here.
 
-use crate::{Binding, Declared};
+use crate::{Binding, Burst, Declared};
 use std::fmt;
 use std::str::FromStr;
 
@@ -30,6 +30,7 @@ pub struct VolumeType {
     unit: f64,
     /// Time of a small I/O in milliseconds, or the bound that is stated; `None` where no number is.
     latency_ms: Option<f64>,
+    bursts: Bursts,
 }
 
 /// The size of a volume, and what was bought for it beside.
@@ -56,6 +57,28 @@ enum Law {
     BoughtPerOperation { included: f64, per_operation: f64, most: f64 },
     /// So much for each operation a second up to `most`, or `beyond` for each where that is more.
     PerOperation { each: f64, most: f64, beyond: f64 },
+}
+
+/// What a volume gives for a while from credits that it saved.
+#[derive(Clone, Copy, Debug)]
+enum Bursts {
+    None,
+    /// So many operations a second, and so many that can be saved; none from the size on at which the baseline is as high.
+    Operations {
+        per_second: f64,
+        saved_max: f64,
+    },
+    /// So many MiB a second for each TiB, at most so many; 1 TiB for each TiB can be saved.
+    Throughput {
+        per_tib: f64,
+        most: f64,
+    },
+    /// So many operations and MB a second for half an hour, up to this size in GiB.
+    HalfHour {
+        operations: f64,
+        mb: f64,
+        gib_max: f64,
+    },
 }
 
 /// Why a limit is not known.
@@ -118,7 +141,12 @@ const fn volume(
         write_throughput: None,
         unit,
         latency_ms,
+        bursts: Bursts::None,
     }
+}
+
+const fn bursting(volume: VolumeType, bursts: Bursts) -> VolumeType {
+    VolumeType { bursts, ..volume }
 }
 
 /// P1 to P80 and E1 to E80: a disk counts as the next larger size.
@@ -152,13 +180,31 @@ const STANDARD_MB: &[(f64, f64)] = &[(4_096.0, 100.0), (8_192.0, 400.0), (16_384
 
 /// All that are known.
 const TYPES: [VolumeType; 15] = [
-    volume("AWS", "gp2", linear(0.0, 3.0, 100.0, 16e3), Law::Steps(&[(333.0, 128.0), (ANY, 250.0)]), None),
+    bursting(
+        volume(
+            "AWS",
+            "gp2",
+            linear(0.0, 3.0, 100.0, 16e3),
+            Law::Steps(&[(333.0, 128.0), (ANY, 250.0)]),
+            None,
+        ),
+        Bursts::Operations { per_second: 3e3, saved_max: 5.4e6 },
+    ),
     volume("AWS", "gp3", bought(Some(3e3), 500.0, 80e3), with_operations(125.0, 0.25, 2e3), None),
     volume("AWS", "io1", bought(None, 50.0, 64e3), per_operation(0.25, 500.0, 1.0 / 64.0), None),
     volume("AWS", "io2", bought(None, 1e3, 256e3), per_operation(0.25, 4e3, 0.0), Some(0.5)),
-    volume("AWS", "st1", linear(0.0, 40.0 / TIB, 0.0, 500.0), linear(0.0, 40.0 / TIB, 0.0, 500.0), None),
-    volume("AWS", "sc1", linear(0.0, 12.0 / TIB, 0.0, 192.0), linear(0.0, 12.0 / TIB, 0.0, 192.0), None),
-    volume("Azure", "premium-ssd", Law::Steps(PREMIUM_OPERATIONS), Law::Steps(PREMIUM_MB), None),
+    bursting(
+        volume("AWS", "st1", linear(0.0, 40.0 / TIB, 0.0, 500.0), linear(0.0, 40.0 / TIB, 0.0, 500.0), None),
+        Bursts::Throughput { per_tib: 250.0, most: 500.0 },
+    ),
+    bursting(
+        volume("AWS", "sc1", linear(0.0, 12.0 / TIB, 0.0, 192.0), linear(0.0, 12.0 / TIB, 0.0, 192.0), None),
+        Bursts::Throughput { per_tib: 80.0, most: 250.0 },
+    ),
+    bursting(
+        volume("Azure", "premium-ssd", Law::Steps(PREMIUM_OPERATIONS), Law::Steps(PREMIUM_MB), None),
+        Bursts::HalfHour { operations: 3_500.0, mb: 170.0, gib_max: 512.0 },
+    ),
     volume(
         "Azure",
         "premium-ssd-v2",
@@ -166,7 +212,10 @@ const TYPES: [VolumeType; 15] = [
         with_operations(125.0, 0.25, 1_200.0),
         Some(1.0),
     ),
-    volume("Azure", "standard-ssd", Law::Steps(STANDARD_OPERATIONS), Law::Steps(STANDARD_MB), None),
+    bursting(
+        volume("Azure", "standard-ssd", Law::Steps(STANDARD_OPERATIONS), Law::Steps(STANDARD_MB), None),
+        Bursts::HalfHour { operations: 600.0, mb: 150.0, gib_max: 1_024.0 },
+    ),
     volume("Azure", "ultra", bought(None, 1e3, 400e3), with_operations(1.0, 0.25, 10e3), Some(1.0)),
     volume(
         "Google",
@@ -194,7 +243,13 @@ const TYPES: [VolumeType; 15] = [
         with_operations(140.0, 0.25, 2_400.0),
         Some(1.0),
     ),
-    volume("Google", "hyperdisk-extreme", bought(None, 1e3, 350e3), per_operation(0.25, 5e3, 0.0), Some(1.0)),
+    volume(
+        "Google",
+        "hyperdisk-extreme",
+        bought(None, 1_200.0, 350e3),
+        per_operation(0.25, 5e3, 0.0),
+        Some(1.0),
+    ),
 ];
 
 impl Law {
@@ -255,7 +310,7 @@ impl VolumeType {
         let throughput = self.throughput.limit(self, size.gib, what, bought, operations)?;
         let mut declared = Declared {
             latency_ns: self.latency_ms.map(|ms| ms * 1e6),
-            remarks: vec![format!("{self}: baseline, without burst credits and the instance's own limits")],
+            remarks: vec![format!("{self}: baseline, without the instance's own limits")],
             ..Declared::default()
         };
         match (self.write_operations, self.write_throughput) {
@@ -272,7 +327,34 @@ impl VolumeType {
                 declared.set(Binding::Bandwidth, throughput * self.unit);
             }
         }
+        self.add_bursts(size.gib, operations, throughput, &mut declared);
         Ok(declared)
+    }
+
+    fn add_bursts(&self, gib: f64, operations: f64, throughput: f64, declared: &mut Declared) {
+        const HALF_HOUR_S: f64 = 1_800.0;
+        let mut set = |of, baseline: f64, per_second: f64, saved_max: f64| {
+            if per_second > baseline {
+                declared.set_burst(of, Burst { per_second, saved_max });
+            }
+        };
+        match self.bursts {
+            Bursts::None => {}
+            Bursts::Operations { per_second, saved_max } => {
+                set(Binding::Operations, operations, per_second, saved_max);
+            }
+            Bursts::Throughput { per_tib, most } => {
+                let rate = (per_tib * gib / TIB).min(most) * self.unit;
+                set(Binding::Bandwidth, throughput * self.unit, rate, gib * 1024.0 * MIB);
+            }
+            Bursts::HalfHour { operations: more, mb, gib_max } if gib <= gib_max => {
+                let saved = |rate: f64, baseline: f64| (rate - baseline) * HALF_HOUR_S;
+                set(Binding::Operations, operations, more, saved(more, operations));
+                let (rate, baseline) = (mb * self.unit, throughput * self.unit);
+                set(Binding::Bandwidth, baseline, rate, saved(rate, baseline));
+            }
+            Bursts::HalfHour { .. } => {}
+        }
     }
 }
 
@@ -313,6 +395,7 @@ mod tests {
         assert_eq!(stated("gp2", 10_000.0, None, None), (16_000.0, 250.0));
         assert_eq!(stated("gp3", 0.0, None, None), (3_000.0, 125.0));
         assert_eq!(stated("gp3", 500.0, Some(16e3), Some(1_000.0 * MIB)), (16_000.0, 1_000.0));
+        assert_eq!(stated("gp3", 500.0, Some(80e3), Some(2_000.0 * MIB)), (80_000.0, 2_000.0));
         assert_eq!(stated("io1", 1_000.0, Some(10e3), None), (10_000.0, 500.0));
         assert_eq!(stated("io1", 2_000.0, Some(64e3), None), (64_000.0, 1_000.0));
         assert_eq!(stated("io2", 1_000.0, Some(64e3), None), (64_000.0, 4_000.0));
@@ -327,6 +410,7 @@ mod tests {
         assert_eq!(stated("pd-ssd", 500.0, None, None), (21_000.0, 480.0));
         assert_eq!(stated("hyperdisk-balanced", 100.0, Some(10e3), Some(400.0 * MIB)), (10_000.0, 400.0));
         assert_eq!(stated("hyperdisk-extreme", 500.0, Some(100e3), None), (100_000.0, 5_000.0));
+        assert_eq!(stated("hyperdisk-extreme", 100.0, Some(120e3), None), (120_000.0, 5_000.0));
     }
 
     #[test]
@@ -336,6 +420,24 @@ mod tests {
         let limit = |of| declared.limits.iter().find(|limit| limit.of == of).unwrap().per_second;
         assert_eq!((limit(Binding::ReadOperations), limit(Binding::WriteOperations)), (750.0, 1_500.0));
         assert_eq!(limit(Binding::WriteBandwidth), 120.0 * MIB);
+    }
+
+    #[test]
+    fn volumes_that_save_credits_say_how_much_they_give_and_for_how_long() {
+        let burst = |name: &str, gib: f64, of: Binding| {
+            let volume: VolumeType = name.parse().unwrap();
+            let declared = volume.declared(&VolumeSize { gib, ..VolumeSize::default() }).unwrap();
+            declared.limits.iter().find(|limit| limit.of == of).unwrap().burst
+        };
+        let gp2 = burst("gp2", 100.0, Binding::Operations);
+        assert_eq!(gp2, Some(Burst { per_second: 3_000.0, saved_max: 5.4e6 }));
+        assert_eq!(burst("gp2", 1_000.0, Binding::Operations), None, "its baseline is as high");
+        let st1 = burst("st1", 1_024.0, Binding::Bandwidth).unwrap();
+        assert_eq!((st1.per_second / MIB, st1.saved_max / MIB), (250.0, 1_048_576.0));
+        let premium = burst("premium-ssd", 128.0, Binding::Operations).unwrap();
+        assert_eq!((premium.per_second, premium.saved_max), (3_500.0, 3_000.0 * 1_800.0));
+        assert_eq!(burst("premium-ssd", 1_024.0, Binding::Operations), None);
+        assert_eq!(burst("pd-ssd", 100.0, Binding::Operations), None);
     }
 
     #[test]

@@ -140,6 +140,8 @@ fn unknown_volume(place: &Place, judged_unix_s: f64) -> Volume {
         read: Latency::default(),
         commit: Latency::default(),
         measured_unix_s: None,
+        known_from: None,
+        contradicted: None,
         judged_unix_s,
         since_unix_s: None,
         incident_open: false,
@@ -184,6 +186,7 @@ fn fill_figures(judged: &mut HashMap<Place, Volume>, figures: &[Sample]) {
             "headroom_demand_outstanding" => volume.outstanding = Some(value),
             "headroom_verdict_confidence" => volume.confidence = Some(value as u8),
             "headroom_verdict_since_timestamp_seconds" => volume.since_unix_s = Some(value),
+            "headroom_capability_contradicted_ratio" => volume.contradicted = Some(value),
             "headroom_incident_open" => volume.incident_open = value > 0.0,
             "headroom_binding" if value > 0.0 => volume.binding = sample.labels.get("resource").cloned(),
             _ => {}
@@ -221,11 +224,14 @@ fn fill_latencies(judged: &mut HashMap<Place, Volume>, latencies: &[Sample]) {
 
 fn fill_measured(judged: &mut HashMap<Place, Volume>, measured: &[Sample]) {
     let known = measured.iter().filter_map(|sample| {
-        Some(((host(&sample.labels), sample.labels.get("mount")?.clone()), sample.value()?))
+        let from = sample.labels.get("from").cloned();
+        Some(((host(&sample.labels), sample.labels.get("mount")?.clone()), (sample.value()?, from)))
     });
-    let known: HashMap<(Host, String), f64> = known.collect();
+    let known: HashMap<(Host, String), (f64, Option<String>)> = known.collect();
     for (place, volume) in judged {
-        volume.measured_unix_s = known.get(&(place.host.clone(), place.mount.clone())).copied();
+        let known = known.get(&(place.host.clone(), place.mount.clone()));
+        volume.measured_unix_s = known.map(|(at, _)| *at);
+        volume.known_from = known.and_then(|(_, from)| from.clone());
     }
 }
 

@@ -4,9 +4,9 @@ use crate::Host;
 use std::collections::BTreeMap;
 
 /// Labels of the families of the agent. All others are the host's: `instance`, `job`, and what was added to them.
-const OF_FAMILIES: [&str; 11] = [
+const OF_FAMILIES: [&str; 12] = [
     "__name__", "mount", "source", "verdict", "resource", "op", "curve", "device", "pattern", "part",
-    "version",
+    "version", "from",
 ];
 
 /// A database on a volume of a host.

@@ -52,7 +52,8 @@ const RECORDED_P95: &str = "instance_mount:headroom_utilisation_ratio:p95_1d";
 /// Families of one value for each database and volume.
 const FIGURES: &str = "headroom_headroom_ratio|headroom_headroom_low_ratio|headroom_headroom_high_ratio|\
                        headroom_utilisation_ratio|headroom_demand_outstanding|headroom_verdict_confidence|\
-                       headroom_verdict_since_timestamp_seconds|headroom_incident_open|headroom_binding";
+                       headroom_verdict_since_timestamp_seconds|headroom_incident_open|headroom_binding|\
+                       headroom_capability_contradicted_ratio";
 
 impl Part {
     /// All of them, in the order in which they are asked.

@@ -69,6 +69,10 @@ pub struct Volume {
     pub commit: Latency,
     /// When the volume was measured.
     pub measured_unix_s: Option<f64>,
+    /// Where that comes from: `measured`, `gentle`, `borrowed`, `declared`; `None` of agents that do not say it.
+    pub known_from: Option<String>,
+    /// What it was seen to give over that, where it contradicts it for a day.
+    pub contradicted: Option<f64>,
     /// When it was judged.
     pub judged_unix_s: f64,
     /// Since when the verdict is the same.

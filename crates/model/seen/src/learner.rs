@@ -1,8 +1,10 @@
 use crate::reached::{Rates, Reached, keep};
 use crate::saturation::{Saturated, find};
 use crate::window::{Second, Window, Windows, push_bounded};
-use crate::{Rest, Seen};
+use crate::{CONTRADICTS, Rest, Seen};
+use capability::{Capability, Credit, Flow, RateLimit, Side};
 use std::collections::VecDeque;
+use workload::Pattern;
 
 /// Learns from seconds, one after the other.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,8 @@ pub struct Learner {
     recent: VecDeque<Window>,
     /// Windows since it was looked for last.
     waiting: usize,
+    /// Limits of a declared volume that saves credits.
+    limits: Vec<RateLimit>,
 }
 
 /// Windows in a row for which a rate is held: the highest of many short ones is above what a storage gives by chance.
@@ -29,8 +33,6 @@ const IOS_MIN: f64 = 20.0;
 const REST_BYTES_MAX: f64 = 65_536.0;
 /// Outstanding I/Os at rest: one at a time.
 const REST_OUTSTANDING: f64 = 1.1;
-/// A figure that is this much off contradicts another one.
-const CONTRADICTS: f64 = 1.15;
 /// Resources with I/Os unlike that are kept.
 const SATURATED_MAX: usize = 16;
 
@@ -43,6 +45,13 @@ impl Learner {
     /// What is known.
     pub fn seen(&self) -> &Seen {
         &self.seen
+    }
+
+    /// Compares what is known with what was measured, declared or borrowed.
+    pub fn compare(&mut self, capability: &Capability) {
+        self.seen.compare(&capability.resources(), capability.measured_unix_ns);
+        let limits = capability.cost_model.iter().flat_map(|model| &model.limits);
+        self.limits = limits.filter(|limit| limit.burst.is_some()).copied().collect();
     }
 
     /// Learns from the second after the last one. Seconds that were known already are left out. Returns whether more is known
@@ -61,6 +70,7 @@ impl Learner {
         if seen.since_unix_ns == 0 {
             seen.since_unix_ns = window.ended_unix_ns.saturating_sub((window.elapsed_s * 1e9) as u64);
         }
+        spend(seen, &self.limits, &window);
         seen.until_unix_ns = window.ended_unix_ns;
         seen.observed_s += window.elapsed_s;
         if add_rests(seen, &window) {
@@ -115,8 +125,34 @@ impl Learner {
             since_unix_ns: at_unix_ns,
             until_unix_ns: at_unix_ns,
             forgotten_unix_ns: Some(at_unix_ns),
+            compared_unix_ns: self.seen.compared_unix_ns,
+            contradictions: std::mem::take(&mut self.seen.contradictions),
+            credits: std::mem::take(&mut self.seen.credits),
             ..Seen::default()
         };
+    }
+}
+
+/// Saves and spends burst credits. What was requested while no process watched is not known: at most all that the burst gives.
+fn spend(seen: &mut Seen, limits: &[RateLimit], window: &Window) {
+    seen.credits.retain(|credit| limits.iter().any(|limit| limit.of == credit.of));
+    let side = |side, counted: &crate::Side| Flow {
+        side,
+        pattern: Pattern::Random,
+        per_second: counted.ios / window.elapsed_s,
+        bytes: counted.bytes_each(),
+    };
+    let flows = [side(Side::Read, &window.reads), side(Side::Write, &window.writes)];
+    let passed_s = window.ended_unix_ns.saturating_sub(seen.until_unix_ns) as f64 / 1e9;
+    let unwatched_s = if seen.until_unix_ns > 0 { (passed_s - window.elapsed_s).max(0.0) } else { 0.0 };
+    for limit in limits {
+        let at = seen.credits.iter().position(|credit| credit.of == limit.of).unwrap_or_else(|| {
+            seen.credits.push(Credit::new(limit.of));
+            seen.credits.len() - 1
+        });
+        let credit = &mut seen.credits[at];
+        credit.spend(limit, limit.burst.map_or(0.0, |burst| burst.per_second), unwatched_s);
+        credit.spend(limit, limit.demand(&flows), window.elapsed_s);
     }
 }
 
@@ -131,4 +167,63 @@ fn add_rests(seen: &mut Seen, window: &Window) -> bool {
     };
     let reads = add(&mut seen.read_rest, &window.reads);
     add(&mut seen.write_rest, &window.writes) || reads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use capability::{Binding, Declared, VolumeSize, VolumeType};
+    use workload::{TargetFacts, TargetKind};
+
+    const BEGIN_S: u64 = 1_000;
+
+    fn declared() -> Capability {
+        let volume: VolumeType = "gp2".parse().unwrap();
+        let size = VolumeSize { gib: 100.0, ..VolumeSize::default() };
+        let declared = Declared { latency_ns: Some(1e6), ..volume.declared(&size).unwrap() };
+        let facts = TargetFacts {
+            path: "/data".into(),
+            kind: TargetKind::Directory,
+            filesystem: None,
+            mount: None,
+            free_bytes: 0,
+            devices: Vec::new(),
+            direct_align_bytes: None,
+            memory_align_bytes: 512,
+            caps: Vec::new(),
+        };
+        declared.capability(facts, 1, "0").unwrap()
+    }
+
+    fn watch(learner: &mut Learner, from_s: u64, seconds: u64, ios: f64) {
+        let reads = crate::Side { ios, bytes: ios * 8192.0, served_s: ios * 1e-3, waited_s: 0.0 };
+        for second in from_s + 1..=from_s + seconds {
+            let ended_unix_ns = second * 1_000_000_000;
+            learner.observe(&Second { ended_unix_ns, elapsed_s: 1.0, reads, ..Second::default() });
+        }
+    }
+
+    fn saved(learner: &Learner) -> f64 {
+        let credit = learner.seen().credits.iter().find(|credit| credit.of == Binding::Operations);
+        credit.map_or(0.0, |credit| credit.saved)
+    }
+
+    #[test]
+    fn the_balance_of_burst_credits_is_kept_and_what_is_not_watched_may_have_spent_it() {
+        let mut learner = Learner::default();
+        learner.compare(&declared());
+        watch(&mut learner, BEGIN_S, 3_600, 100.0);
+        // 300 a second are the baseline.
+        assert!((saved(&learner) / (200.0 * 3_600.0) - 1.0).abs() < 0.01, "{}", saved(&learner));
+        watch(&mut learner, BEGIN_S + 3_600, 100, 1_300.0);
+        assert!(
+            (saved(&learner) / (200.0 * 3_600.0 - 1_000.0 * 100.0) - 1.0).abs() < 0.01,
+            "{}",
+            saved(&learner)
+        );
+        let mut later = Learner::new(learner.seen().clone());
+        later.compare(&declared());
+        watch(&mut later, BEGIN_S + 4_000, 10, 100.0);
+        assert_eq!(saved(&later), 2_000.0, "five minutes at the full burst would have spent all");
+    }
 }

@@ -19,19 +19,21 @@
 //! The change-point test is Page's cumulative sum (Page 1954) of the logarithm of latency at rest; a new, lower saturation and
 //! rates above an old one are contradictions as well. Then what was seen before is forgotten. Pure: no I/O, no clock.
 
+mod contradiction;
 mod learner;
 mod reached;
 mod rest;
 mod saturation;
 mod window;
 
+pub use contradiction::{CONTRADICTS, Contradiction};
 pub use learner::Learner;
 pub use reached::Reached;
 pub use rest::Rest;
 pub use saturation::Saturated;
 pub use window::{Second, Side};
 
-use capability::{Binding, Bound, Flow, Origin, Resource, ResourceName, Utilisation};
+use capability::{Binding, Bound, Credit, Flow, Origin, Resource, ResourceName, Utilisation};
 use reached::Rates;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +56,15 @@ pub struct Seen {
     pub read_rest: Rest,
     /// Writes with nothing in their way.
     pub write_rest: Rest,
+    /// When the capability was measured that it was compared with last; 0 where with none.
+    #[serde(default)]
+    pub compared_unix_ns: u64,
+    /// Where it contradicts that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contradictions: Vec<Contradiction>,
+    /// Burst credits that it has saved, at least; of a declared volume that saves some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credits: Vec<Credit>,
 }
 
 impl Seen {

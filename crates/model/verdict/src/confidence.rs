@@ -20,7 +20,7 @@ pub(crate) fn confidence(case: &Case, kind: VerdictKind) -> (Confidence, Vec<Str
     }
     if let Some(capability) = case.capability {
         doubts.extend(doubts_of_origin(capability.origin));
-        doubts.extend(doubts_of_capability(capability));
+        doubts.extend(doubts_of_capability(capability, case.lacks_writes() && case.seen_room().is_none()));
         doubts.extend(doubts_of_comparison(case, capability));
     }
     doubts.extend(doubts_of_verdict(case, kind));
@@ -79,6 +79,15 @@ fn doubts_of_comparison(case: &Case, capability: &Capability) -> Vec<String> {
     if age_days > CAPABILITY_DAYS_MAX && capability.origin != Origin::Declared {
         doubts.push(format!("the storage was measured {age_days:.0} days ago"));
     }
+    let seen = case.observation.seen.iter();
+    let contradictions = seen.flat_map(|seen| seen.lasting_contradictions(capability.measured_unix_ns));
+    doubts.extend(contradictions.map(|one| {
+        let days = one.until_unix_ns.saturating_sub(one.since_unix_ns) as f64 / 86_400e9;
+        let (name, origin, times) = (one.name, capability.origin, one.times);
+        format!(
+            "{name} is {times:.2} x the {origin} figure, seen for {days:.0} days: headroom measure --refresh"
+        )
+    }));
     if let Some(error) = capability.cost_model.as_ref().and_then(|model| model.error)
         && error > 0.2
     {
@@ -138,15 +147,17 @@ fn doubts_of_origin(origin: Origin) -> Option<String> {
 }
 
 /// What lowers the trust in the measurement itself.
-fn doubts_of_capability(capability: &Capability) -> Vec<String> {
+fn doubts_of_capability(capability: &Capability, lacks_writes: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     if capability.is_preliminary() {
         doubts.push("the measurement is preliminary: only the points that decide were measured".into());
     }
-    if capability.cost_model.is_none() {
+    if lacks_writes {
         doubts.push("writes were not measured: the utilisation is that of the reads alone".into());
     }
-    if let Some(iops) = capability.conditions.foreign_iops.filter(|iops| *iops > FOREIGN_IOPS_MAX) {
+    // A gentle measurement counts others' I/O in.
+    let foreign = capability.conditions.foreign_iops.filter(|_| capability.origin != Origin::Gentle);
+    if let Some(iops) = foreign.filter(|iops| *iops > FOREIGN_IOPS_MAX) {
         doubts.push(format!("others did {iops:.0} I/Os a second while the storage was measured"));
     }
     let mut reasons = capability.curves.iter().filter_map(|curve| Some(curve.knee.as_ref()?.reason));

@@ -68,7 +68,8 @@ impl Case<'_> {
     /// What a utilisation is computed from.
     pub fn model_source(&self) -> &'static str {
         match self.origin() {
-            Origin::Measured | Origin::Gentle | Origin::Seen => "device rates x measured cost model",
+            Origin::Measured | Origin::Seen => "device rates x measured cost model",
+            Origin::Gentle => "device rates over the gently measured curves of reads",
             Origin::Declared => "device rates over declared limits",
             Origin::Borrowed => "device rates x borrowed cost model",
         }

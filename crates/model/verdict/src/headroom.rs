@@ -156,13 +156,22 @@ impl Headroom {
         let reason = self.reason.unwrap_or_else(|| "the measurement is preliminary".to_owned());
         Headroom { low: self.low / wider, high: self.high * wider, reason: Some(reason), ..self }
     }
+
+    fn at_most(self, most: f64) -> Headroom {
+        let (plan, low) = (self.plan.min(most), self.low.min(most));
+        Headroom { plan, low, high: self.high.min(most * MEASURED_WITHIN), ..self }
+    }
 }
 
 impl Case<'_> {
     /// How far today's demand could grow; `None` without I/O, and where nothing is known of the storage.
     pub(crate) fn headroom(&self) -> Option<Headroom> {
-        let Some(capability) = self.capability else { return self.seen_headroom() };
-        let used = self.figures.utilisation.filter(|used| used.value > 0.0)?.value;
+        let used = self.figures.utilisation.map(|used| used.value).filter(|used| *used > 0.0);
+        let Some(capability) = self.capability.filter(|_| !self.lacks_writes()) else {
+            // The reads by their curve, and all by what was seen: the smaller holds.
+            return Some(self.seen_headroom()?.at_most(used.map_or(f64::INFINITY, |used| 1.0 / used)));
+        };
+        let used = used?;
         let single = Headroom::measured(1.0 / used);
         let sure = |room: Headroom| if capability.is_preliminary() { room.preliminary() } else { room };
         if self.observation.commits_one_by_one {

@@ -305,6 +305,7 @@ impl Agent {
             read: volume.read,
             commit: volume.commit,
             incident_open: open.is_some(),
+            contradicted: volume.contradicted,
         };
         state.subjects.insert(subject, judged);
         drop(state);

@@ -38,7 +38,7 @@ impl Capabilities {
     pub fn find(&mut self, target: &Target) -> Known {
         let volume = self.volume(target);
         let seen = volume.learner.seen();
-        Known { seen: (!seen.is_empty()).then(|| seen.clone()), ..volume.known.clone() }
+        Known { seen: (!seen.is_empty()).then(|| seen.clone()), ..volume.known.clone() }.with_credits()
     }
 
     /// What a volume can give, as it is known.
@@ -83,6 +83,9 @@ impl Capabilities {
         let Some(volume) = self.volumes.get_mut(&place(target)) else { return };
         for second in observation.moments.iter().filter_map(Moment::second) {
             volume.is_changed |= volume.learner.observe(&second);
+        }
+        if let (true, Some(capability)) = (volume.is_changed, &volume.capability) {
+            volume.learner.compare(capability);
         }
     }
 

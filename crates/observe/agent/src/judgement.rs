@@ -31,6 +31,8 @@ pub struct SubjectJudgement {
     pub detail: Detail,
     /// What the volume can give.
     pub capability: Option<Arc<Capability>>,
+    /// What it was seen to give over that, where it contradicts it for a day: the worst figure.
+    pub contradicted: Option<f64>,
     /// The block device of the volume.
     pub device: Option<DeviceNumber>,
 }
@@ -90,10 +92,17 @@ impl SubjectJudgement {
             read: whole.read,
             commit: whole.commit,
             detail,
+            contradicted: contradicted(&observation, capability.as_ref()),
             capability: capability.map(Arc::new),
             device: target.facts().device_number().and_then(DeviceNumber::parse),
         }
     }
+}
+
+fn contradicted(observation: &Observation, capability: Option<&Capability>) -> Option<f64> {
+    let (seen, capability) = (observation.seen.as_ref()?, capability?);
+    let lasting = seen.lasting_contradictions(capability.measured_unix_ns);
+    lasting.map(|one| one.times).min_by(f64::total_cmp)
 }
 
 /// The figure to plan with; its range where it has one.

@@ -8,6 +8,7 @@
 //!                  └─ sessions   the runs of one command belong together
 //! Capability  -> capabilities   measured, declared or borrowed
 //! Seen        -> seen           what each storage was seen to give, one row for each
+//! progress    -> gentle         what a gentle measurement of each storage knows, until it is complete
 //! Verdict     -> verdicts
 //! Matrix      -> matrices, matrix_points   the planned runs, and the result of each finished one
 //! test files  -> test_files      files that Headroom made: it removes no others
@@ -37,6 +38,7 @@ mod exact;
 mod file_rows;
 mod file_state;
 mod gaps;
+mod gentle_progress;
 mod imports;
 mod intervals;
 mod judged;

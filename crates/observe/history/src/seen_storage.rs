@@ -42,7 +42,7 @@ pub(crate) fn save_seen(connection: &Connection, target: &TargetFacts, seen: &Se
 }
 
 /// What tells a storage apart, as for a capability.
-fn identity(target: &TargetFacts) -> String {
+pub(crate) fn identity(target: &TargetFacts) -> String {
     let device = target.devices.first();
     let device = device.map(|it| (&it.number, &it.name, it.size_bytes, &it.backing_file, &it.model));
     let path = (device.is_none() && target.mount.is_none()).then_some(&target.path);

@@ -1,5 +1,8 @@
 //! `headroom capability`: what is known of a storage, and the ways to know it without a load.
 
+mod instance;
+
+use self::instance::InstanceVolume;
 use capability::{Binding, Capability, DeclarationError, Declared, Origin, VolumeSize, VolumeType};
 use history::History;
 use report::KnownStorage;
@@ -125,9 +128,15 @@ fn answer(known: &KnownStorage, out: &mut Output) {
 
 fn declare(args: &DeclareArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let target = Target::open(&args.dir)?;
-    let declared = declared(args, target.facts())?;
+    let found = args.says_nothing().then(|| instance::find(target.facts())).flatten();
+    if let Some(found) = &found {
+        out.note(format_args!("{} of {:.0} GiB, as {} says", found.volume_type, found.gib, found.file));
+    }
+    let declared = declared(args, target.facts(), found.as_ref())?;
     let remedy = |error: &DeclarationError| match error {
-        DeclarationError::NoOperations(_) => "--read-iops and --write-iops, or --volume-type",
+        DeclarationError::NoOperations(_) => {
+            "--read-iops and --write-iops, or --volume-type: no file of this instance tells it"
+        }
         DeclarationError::NoLatency => {
             "--latency, as in 0.6ms: the provider's figure, or what small reads take at rest"
         }
@@ -142,15 +151,32 @@ fn declare(args: &DeclareArgs, history: Option<&Path>, out: &mut Output) -> Done
     Ok(FINE)
 }
 
-fn declared(args: &DeclareArgs, facts: &TargetFacts) -> Result<Declared, Failure> {
+impl DeclareArgs {
+    /// Neither a volume type nor a limit is stated.
+    fn says_nothing(&self) -> bool {
+        let limits = [self.read_iops, self.write_iops, self.bandwidth.map(|bytes| bytes as f64)];
+        self.volume_type.is_none() && limits.iter().all(Option::is_none)
+    }
+}
+
+/// What is stated, and what the instance's own files say where nothing is.
+fn declared(
+    args: &DeclareArgs,
+    facts: &TargetFacts,
+    found: Option<&InstanceVolume>,
+) -> Result<Declared, Failure> {
     let mut declared = Declared::default();
-    if let Some(volume) = &args.volume_type {
+    let found_type = found.and_then(|found| found.volume_type.parse().ok());
+    if let Some(volume) = args.volume_type.or(found_type) {
         let device_bytes = facts.devices.first().map_or(0, |device| device.size_bytes);
         let bought = args.read_iops.into_iter().chain(args.write_iops).reduce(f64::max);
         let size = VolumeSize {
-            gib: args.size.unwrap_or(device_bytes) as f64 / GIB,
-            iops: bought,
-            bytes_per_s: args.bandwidth.map(|bytes| bytes as f64),
+            gib: found.map_or(args.size.unwrap_or(device_bytes) as f64 / GIB, |found| found.gib),
+            iops: bought.or(found.and_then(|found| found.iops)),
+            bytes_per_s: args
+                .bandwidth
+                .map(|bytes| bytes as f64)
+                .or(found.and_then(|found| found.bytes_per_s)),
         };
         declared = volume.declared(&size).map_err(|error| {
             Failure::usage(error)

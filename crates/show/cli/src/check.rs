@@ -271,7 +271,7 @@ fn watch_live(
 
 /// What the history knows of the storage.
 fn known(args: &CheckArgs, target: &Target, history: &History) -> Result<Known, Failure> {
-    Ok(Known::read(history, target.facts(), args.how.caching())?)
+    Ok(Known::read(history, target.facts(), args.how.caching())?.with_credits())
 }
 
 /// Measures each volume, by its path. Where another than the first refuses, the others are judged without it.

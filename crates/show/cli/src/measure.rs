@@ -1,7 +1,12 @@
+//! `headroom measure`.
+
+mod doubt;
+mod gentle;
 mod staged;
 
 pub use staged::Staged;
 
+use self::gentle::GentleFlags;
 use crate::layouts::{self, LayoutFlags};
 use crate::targets::{NO_DIRECTORY_IS_DESTROYED, test_file_bytes};
 use ::measure::{MeasureProgress, Plan};
@@ -20,7 +25,8 @@ Examples:
   headroom measure /data                     a directory's storage, 75 s
   headroom measure /data --quick --json      half a minute, for a program
   headroom measure /dev/vdb --read-only      a device, not a byte written to it
-  headroom measure /dev/vdb --destroy-data   writes too: its content is lost")]
+  headroom measure /dev/vdb --destroy-data   writes too: its content is lost
+  headroom measure --gentle /data            a live database's files, only read, in hours")]
 pub struct MeasureArgs {
     /// Directory (a test file is made in it and removed), regular file or block device [default: .]
     #[arg(value_name = "TARGET")]
@@ -35,9 +41,14 @@ pub struct MeasureArgs {
     /// Only read: no writes, no cost model
     #[arg(long)]
     read_only: bool,
+    /// Measure again only what is in doubt: figures that what was seen contradicts for a day. At most a quarter of the time
+    #[arg(long, conflicts_with_all = ["layout", "read_only", "destroy_data", "buffered", "gentle"])]
+    refresh: bool,
     /// Also write a page with charts
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    gentle: GentleFlags,
 }
 
 /// How to measure: shared with `check`.
@@ -76,12 +87,16 @@ const SIZE_MIN: u64 = 16 << 20;
 const FOREIGN_IOPS_MAX: f64 = 20.0;
 
 impl How {
-    fn plan(&self, writes: bool) -> Plan {
-        let effort = match (self.quick, self.thorough) {
+    fn effort(&self) -> Effort {
+        match (self.quick, self.thorough) {
             (true, _) => Effort::Quick,
             (_, true) => Effort::Thorough,
             _ => Effort::Default,
-        };
+        }
+    }
+
+    fn plan(&self, writes: bool) -> Plan {
+        let effort = self.effort();
         Plan { writes, caching: self.caching(), seed: self.seed, ..Plan::new(effort) }
     }
 
@@ -98,6 +113,13 @@ impl How {
 
 /// `headroom measure`.
 pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    if args.gentle.gentle {
+        let (target, html) = (args.target.as_deref(), args.html.as_deref());
+        return gentle::run(&args.gentle, args.how.effort(), target, history, html, out);
+    }
+    if args.refresh {
+        return refresh(args, history, out);
+    }
     let path = args.target.clone().unwrap_or_else(|| PathBuf::from("."));
     let laid = args.layout.target(args.target.as_deref())?;
     let target = laid.unwrap_or(PlanTarget { path, ..PlanTarget::default() });
@@ -128,13 +150,50 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
         sweep(&facts, &region, None, &args.how.plan(!args.read_only), out)?
     };
     // The answer first: a history or a page that cannot be written must not swallow it.
-    out.answer(
-        |style| report::text::capability(&capability, style),
-        || report::json::capability(&capability),
-    );
+    answer(&capability, out);
     keep(&capability, &mut history, out)?;
     page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
     Ok(if failed(&capability) > 0 { bad_news() } else { FINE })
+}
+
+/// `headroom measure --refresh`: measures again what was seen to contradict the measurement of a directory.
+fn refresh(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    let target = Target::open(args.target.as_deref().unwrap_or(Path::new(".")))?;
+    if target.facts().kind != TargetKind::Directory {
+        return Err(Failure::usage("only a directory is measured again in parts")
+            .with_remedy("name a directory on the storage, or measure all of it without --refresh"));
+    }
+    page::check(args.html.as_deref())?;
+    let mut history = kept::open_to_write(history)?;
+    let (known, doubted) = doubt::in_doubt(&history, target.facts())?;
+    if doubted.is_empty() {
+        out.note("nothing is in doubt: what was seen since it was measured agrees with it");
+        answer(&known, out);
+        return Ok(FINE);
+    }
+    interrupt::install();
+    let workspace = workspace::open(target.path(), &mut history, out)?;
+    let place = TestPlace { target: &target, workspace: &workspace };
+    let plan = args.how.plan(true);
+    let capability = with_test_file(&place, &args.how, &mut history, out, |place, file, out| {
+        let (region, facts) = (file.region(plan.caching)?, place.target.facts());
+        let foreign_iops = foreign_iops(facts, out);
+        let measured = ::measure::MeasuredTarget { region: &region, log: None, facts, foreign_iops };
+        let mut watch = |progress: &::measure::MeasureProgress| {
+            out.progress(format_args!("measuring again: {}", progress.doing), Some(progress.left));
+            interrupt::break_if_requested()
+        };
+        Ok(::measure::refresh(measured, &plan, &known, &doubted, &mut watch)?)
+    })?;
+    workspace::remove(workspace, out)?;
+    answer(&capability, out);
+    keep(&capability, &mut history, out)?;
+    page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
+    Ok(if failed(&capability) > 0 { bad_news() } else { FINE })
+}
+
+fn answer(capability: &Capability, out: &mut Output) {
+    out.answer(|style| report::text::capability(capability, style), || report::json::capability(capability));
 }
 
 /// Keeps it for later verdicts. Of what was ended early that is worth its place only where it decides a verdict.
@@ -172,9 +231,21 @@ pub fn measure_directory(
     history: &mut History,
     out: &mut Output,
 ) -> Result<Capability, Failure> {
+    let plan = how.plan(writes);
+    with_test_file(place, how, history, out, |place, file, out| on_test_file(place, file, &plan, out))
+}
+
+/// Runs a measurement of a directory on a test file of its own, which is removed afterwards.
+fn with_test_file(
+    place: &TestPlace<'_>,
+    how: &How,
+    history: &mut History,
+    out: &mut Output,
+    measure: impl FnOnce(&TestPlace<'_>, &TestFile, &mut Output) -> Result<Capability, Failure>,
+) -> Result<Capability, Failure> {
     let bytes = check_place(place, how)?;
     let file = workspace::make_test_file(place.workspace, TEST_FILE, bytes, history, out)?;
-    let measured = on_test_file(place, &file, &how.plan(writes), out);
+    let measured = measure(place, &file, out);
     workspace::remove_test_file(file, history)?;
     measured
 }

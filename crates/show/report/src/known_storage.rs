@@ -1,5 +1,5 @@
-use capability::{Bound, Capability, Origin, Resource};
-use seen::Seen;
+use capability::{Binding, Bound, Burst, Capability, Credit, Origin, Resource};
+use seen::{CONTRADICTS, Seen};
 
 /// What is known of a storage, wherever it comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,10 +14,30 @@ pub struct KnownStorage {
     pub seen: Option<Seen>,
 }
 
-/// Figures that differ by more than this factor contradict each other.
-const CONTRADICTS: f64 = 1.15;
+/// Burst credits of a declared limit.
+pub(crate) struct KnownCredit {
+    pub of: Binding,
+    pub burst: Burst,
+    /// I/Os or bytes that are saved, at least.
+    pub saved: f64,
+    /// How long that lasts at the full rate of the burst, seconds.
+    pub lasts_s: f64,
+}
 
 impl KnownStorage {
+    /// The credits of each declared limit that saves some.
+    pub(crate) fn credits(&self) -> Vec<KnownCredit> {
+        let limits = self.capabilities.iter().filter_map(|known| known.cost_model.as_ref());
+        let limits = limits.flat_map(|model| &model.limits);
+        let credit = |limit: &capability::RateLimit| {
+            let kept = self.seen.iter().flat_map(|seen| &seen.credits).find(|credit| credit.of == limit.of);
+            let credit = kept.copied().unwrap_or(Credit::new(limit.of));
+            let lasts_s = credit.lasts_s(limit)?;
+            Some(KnownCredit { of: limit.of, burst: limit.burst?, saved: credit.saved, lasts_s })
+        };
+        limits.filter_map(credit).collect()
+    }
+
     /// All figures: those of one resource together, what is known best first.
     pub fn resources(&self) -> Vec<Resource> {
         let of_capabilities = self.capabilities.iter().flat_map(Capability::resources);

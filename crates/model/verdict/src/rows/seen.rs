@@ -12,12 +12,16 @@ use workload::Unit;
 /// What is known of the demand from what the storage was seen to give.
 pub(crate) struct SeenRoom<'a> {
     seen: &'a Seen,
+    /// What was not measured: "it was", or "its writes were".
+    unmeasured: &'static str,
     /// How many times the demand was carried, and when.
     carried: Option<(f64, u64)>,
     /// The part of a full resource that it uses.
     used: Option<(Utilisation, &'a Saturated)>,
 }
 
+/// Fewer writes than this, in percent of the I/Os, do not decide how much is used.
+const WRITES_COUNT_PERCENT: u8 = 3;
 const HOUR_NS: u64 = 3_600_000_000_000;
 /// A shorter time has not seen the nightly jobs.
 const DAY_S: f64 = 86_400.0;
@@ -60,12 +64,15 @@ impl SeenRoom<'_> {
 
     /// Why an answer from it is less sure than one from a measurement.
     pub fn doubts(&self) -> Vec<String> {
+        let unmeasured = match self.unmeasured {
+            WRITES => "writes of the storage were",
+            _ => "the storage was",
+        };
         let mut doubts = vec![match self.used {
             Some(_) => {
-                "the storage was never measured: its limit is what it was seen to give when it was full"
-                    .into()
+                format!("{unmeasured} never measured: the limit is what it was seen to give when it was full")
             }
-            None => "the storage was never measured: what it was seen to give is a lower bound".to_owned(),
+            None => format!("{unmeasured} never measured: what it was seen to give is a lower bound"),
         }];
         if self.seen.observed_s < DAY_S {
             doubts.push(format!("it was watched for {:.1} hours only", self.seen.observed_s / 3_600.0));
@@ -78,19 +85,22 @@ impl SeenRoom<'_> {
     }
 }
 
+const ALL: &str = "it was";
+const WRITES: &str = "its writes were";
 const SEEN_FULL: &str = "the limit is what was seen when the storage was full, not measured";
 
 impl Case<'_> {
-    /// What was seen of a storage that nothing else is known of.
+    /// What was seen of a storage that nothing else is known of, or nothing of the writes that it is asked for.
     pub(crate) fn seen_room(&self) -> Option<SeenRoom<'_>> {
-        if self.capability.is_some() {
+        if self.capability.is_some() && !self.lacks_writes() {
             return None;
         }
+        let unmeasured = if self.capability.is_some() { WRITES } else { ALL };
         let seen = self.observation.seen.as_ref().filter(|seen| !seen.is_empty())?;
         let flows = self.figures.flows().filter(|flows| !flows.is_empty())?;
         let carried = seen.carried(&flows).filter(|(times, _)| *times > 0.0);
         let carried = carried.map(|(times, reached)| (times, reached.at_unix_ns));
-        Some(SeenRoom { seen, carried, used: seen.utilisation(&flows) })
+        Some(SeenRoom { seen, unmeasured, carried, used: seen.utilisation(&flows) })
     }
 
     /// The same, where it supports an answer: the demand was carried with much to spare, or what it needs was seen full.
@@ -98,6 +108,12 @@ impl Case<'_> {
         let room = self.seen_room()?;
         let is_full = self.fills(&room);
         (is_full || !room.is_near() && !self.slower_than_at_rest(&room)).then_some(room)
+    }
+
+    /// Only reads were measured, and there are writes.
+    pub(crate) fn lacks_writes(&self) -> bool {
+        self.capability.is_some_and(|capability| capability.cost_model.is_none())
+            && self.figures.write_percent() >= WRITES_COUNT_PERCENT
     }
 
     /// The demand is at the rate at which a resource was seen full, with as many outstanding.
@@ -168,13 +184,15 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
     evidence.extend(case.latency());
     let summary = match (&room.used, carried) {
         (Some((used, _)), _) => format!(
-            "{:.0} % is in use of what this storage was seen to give when it was full; it was never measured",
-            used.value * 100.0
+            "{:.0} % is in use of what this storage was seen to give when it was full; {} never measured",
+            used.value * 100.0,
+            room.unmeasured
         ),
         (None, Some((times, at))) => format!(
-            "this storage carried at least {} x this demand, {}; it was never measured",
+            "this storage carried at least {} x this demand, {}; {} never measured",
             factor(times),
-            room.when(at)
+            room.when(at),
+            room.unmeasured
         ),
         (None, None) => return None,
     };

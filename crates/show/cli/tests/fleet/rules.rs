@@ -87,6 +87,7 @@ fn exposition(check: &Check) -> String {
         read: metrics::Latency::default(),
         commit: metrics::Latency::default(),
         incident_open: check.verdict.verdict.is_bad_news(),
+        contradicted: None,
     };
     let mut state = AgentState { version: "0.1.0".into(), ..AgentState::default() };
     state.subjects.insert(Subject { mount: "/data".into(), database: "postgres:".into() }, judged);

@@ -93,6 +93,8 @@ fn volume(one: &Volume) -> Value {
             "since_unix_ns": one.since_unix_s.map(ns),
             "judged_unix_ns": ns(one.judged_unix_s),
             "measured_unix_ns": one.measured_unix_s.map(ns),
+            "capability_from": one.known_from,
+            "contradicted": one.contradicted,
             "incident_open": one.incident_open,
             "trend": one.trend.as_ref().map(trend),
         }),

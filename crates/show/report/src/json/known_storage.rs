@@ -1,3 +1,4 @@
+use crate::known_storage::KnownCredit;
 use crate::{KnownStorage, number};
 use capability::Resource;
 use serde_json::{Value, json};
@@ -19,10 +20,17 @@ pub fn known_storage(known: &KnownStorage) -> Value {
             "forgotten": seen.forgotten_unix_ns,
         })
     });
+    let credit = |one: &KnownCredit| {
+        json!({
+            "of": one.of, "burst_per_s": one.burst.per_second, "saved": one.saved,
+            "saved_max": one.burst.saved_max, "lasts_s": one.lasts_s,
+        })
+    };
     json!({
         "target_path": known.target,
         "resources": known.resources().iter().map(resource).collect::<Vec<Value>>(),
         "seen": seen,
+        "credits": known.credits().iter().map(credit).collect::<Vec<Value>>(),
         "contradictions": known.contradictions(),
     })
 }

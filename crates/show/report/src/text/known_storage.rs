@@ -1,8 +1,9 @@
 use super::style::{Ink, Style};
 use super::table::{Cell, Table};
 use super::wrap::{clean, clip};
+use crate::known_storage::KnownCredit;
 use crate::{KnownStorage, number};
-use capability::{Bound, Capability, Resource};
+use capability::{Binding, Bound, Capability, Resource};
 use seen::Seen;
 use workload::Unit;
 
@@ -29,6 +30,7 @@ pub fn known_storage(known: &KnownStorage, style: &Style) -> String {
     if known.capabilities.iter().any(Capability::is_preliminary) {
         lines.push(style.paint(Ink::Dim, &clip(PRELIMINARY, style.columns())));
     }
+    lines.extend(known.credits().iter().map(|credit| style.paint(Ink::Dim, &credit_line(credit))));
     let contradictions = known.contradictions();
     lines.extend(
         contradictions.iter().flat_map(|text| style.paragraph(Ink::Tone(crate::Tone::Warning), text, 2, 2)),
@@ -58,6 +60,16 @@ fn age(ns: u64) -> String {
         120..=2_879 => format!("{} h", minutes / 60),
         _ => format!("{} d", minutes / 1_440),
     }
+}
+
+/// What a declared volume gives for a while.
+fn credit_line(credit: &KnownCredit) -> String {
+    let in_bytes = matches!(credit.of, Binding::Bandwidth | Binding::ReadBandwidth | Binding::WriteBandwidth);
+    let figure = |value: f64| if in_bytes { number::bytes(value) } else { number::rate(value) };
+    let (saved, most, rate) =
+        (figure(credit.saved), figure(credit.burst.saved_max), figure(credit.burst.per_second));
+    let lasts = number::duration(credit.lasts_s);
+    format!("  burst credits of {}: at least {saved} of {most}; at {rate}/s that lasts {lasts}", credit.of)
 }
 
 /// Since when and how long it was watched.

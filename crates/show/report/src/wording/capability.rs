@@ -177,7 +177,15 @@ pub(crate) fn conditions_line(capability: &Capability) -> String {
         Some(iops) => format!("{} I/Os a second of others before", number::rate(iops)),
         None => "others' I/O not known".into(),
     };
-    let measured = if capability.origin.is_measured() { "measured" } else { "measured on another host" };
+    let measured = match capability.origin {
+        Origin::Borrowed => "measured on another host",
+        Origin::Gentle => "measured gently",
+        Origin::Measured | Origin::Seen | Origin::Declared => "measured",
+    };
+    let foreign = match capability.origin {
+        Origin::Gentle => foreign.replace("before", "beside it, counted in"),
+        _ => foreign,
+    };
     format!(
         "{measured} {} in {} ({}), Headroom {}, Linux {}, {backend}, {caching}, region of {}, {foreign}",
         number::instant(capability.measured_unix_ns),

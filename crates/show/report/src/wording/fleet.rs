@@ -86,6 +86,16 @@ pub(crate) fn running_out(fleet: &Fleet) -> Vec<&Volume> {
     soon
 }
 
+/// "9 days ago", "declared 9 days ago".
+fn known(volume: &Volume, fleet: &Fleet) -> String {
+    let age = age(fleet.at_unix_s, volume.measured_unix_s);
+    match volume.known_from.as_deref() {
+        None | Some("measured") => format!("{age} ago"),
+        Some("gentle") => format!("gently, {age} ago"),
+        Some(other) => format!("not: {other} {age} ago"),
+    }
+}
+
 /// All figures of a volume, each with its name.
 pub(crate) fn details(volume: &Volume, fleet: &Fleet) -> Vec<(&'static str, String)> {
     let share = |value: Option<f64>| value.map(number::share);
@@ -111,7 +121,13 @@ pub(crate) fn details(volume: &Volume, fleet: &Fleet) -> Vec<(&'static str, Stri
         ("the same verdict for", Some(age(fleet.at_unix_s, volume.since_unix_s))),
         ("confidence", confidence.map(str::to_owned)),
         ("incident", volume.incident_open.then(|| "open".to_owned())),
-        ("measured", Some(format!("{} ago", age(fleet.at_unix_s, volume.measured_unix_s)))),
+        ("measured", Some(known(volume, fleet))),
+        (
+            "contradicted",
+            volume.contradicted.map(|times| {
+                format!("the storage gives {times:.2} x that, seen for a day or longer: headroom measure --refresh")
+            }),
+        ),
         (
             "daily p95 of U",
             volume.trend.as_ref().map(|known| {

@@ -36,6 +36,8 @@ fn volume(instance: &str, verdict: VerdictKind, headroom: f64) -> Volume {
         read: Latency { latency_s: Some(0.0021), expected_s: Some(0.0014) },
         commit: Latency { latency_s: Some(0.004), expected_s: Some(0.0039) },
         measured_unix_s: Some(AT - 9.0 * 86_400.0),
+        known_from: Some("measured".into()),
+        contradicted: None,
         judged_unix_s: AT - 4.0,
         since_unix_s: Some(AT - 1260.0),
         incident_open: verdict.is_bad_news(),

@@ -88,7 +88,8 @@ fn full_check() -> report::Check {
         let how = "stripe:64K".into();
         let members = vec!["sda".into(), "sdb".into()];
         capability.target.devices[0].layout = Some(DeviceLayout { made_by: "LVM".into(), how, members });
-        let limit = capability::RateLimit { of: capability::Binding::Operations, per_second: 1e4 };
+        let burst = Some(capability::Burst { per_second: 2e4, saved_max: 1e6 });
+        let limit = capability::RateLimit { of: capability::Binding::Operations, per_second: 1e4, burst };
         capability.cost_model.iter_mut().for_each(|model| model.limits = vec![limit]);
         for point in capability.curves.iter_mut().flat_map(|curve| &mut curve.points) {
             point.humps = Some(capability::Humps { fast_ns: 1e5, slow_ns: 1e7, slow_share: 0.1 });
@@ -301,7 +302,7 @@ fn each_key_of_a_known_storage_is_documented_and_each_documented_key_is_there() 
         let all = value["resources"].as_array().unwrap().iter().filter(|one| one["name"] == name);
         all.map(|one| one["from"].as_str().unwrap().to_owned()).collect::<Vec<String>>()
     };
-    assert_eq!(from("read-operations"), ["measured", "seen"], "what is known best comes first");
+    assert_eq!(from("read-operations"), ["measured", "declared", "seen"], "what is known best comes first");
     assert_eq!(value["contradictions"].as_array().unwrap().len(), 1, "{:#}", value["contradictions"]);
 }
 

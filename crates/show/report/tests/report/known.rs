@@ -1,4 +1,5 @@
 use crate::sample::{BEGIN_NS, capability};
+use capability::{Capability, Declared, VolumeSize, VolumeType};
 
 /// A storage that was measured, and of which more than that was seen.
 pub fn known_storage() -> report::KnownStorage {
@@ -16,7 +17,15 @@ pub fn known_storage() -> report::KnownStorage {
     report::KnownStorage {
         target: "/data".into(),
         now_unix_ns: BEGIN_NS + 3_600_000_000_000,
-        capabilities: vec![capability()],
+        capabilities: vec![capability(), declared()],
         seen: Some(learner.seen().clone()),
     }
+}
+
+/// A volume that saves burst credits, of which the agent saw none saved yet.
+fn declared() -> Capability {
+    let volume: VolumeType = "gp2".parse().unwrap();
+    let size = VolumeSize { gib: 500.0, ..VolumeSize::default() };
+    let declared = Declared { latency_ns: Some(1e6), ..volume.declared(&size).unwrap() };
+    declared.capability(capability().target, BEGIN_NS, "0.1.0").unwrap()
 }

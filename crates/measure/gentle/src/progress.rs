@@ -1,0 +1,232 @@
+//! What a gentle measurement knows so far: kept between runs, so that it goes on where it was.
+
+use capability::{Point, humps};
+use serde::{Deserialize, Serialize};
+use statistics::{half_width, poisson_half_width};
+use workload::{LatencyFigures, LatencyHistogram, Shape};
+
+/// What is known, and what was used of the budgets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// When it began, nanoseconds since 1970.
+    pub began_unix_ns: u64,
+    /// Seconds that the program ran, in all of its runs.
+    pub elapsed_s: f64,
+    /// Seconds in which its own reads were in flight.
+    pub loaded_s: f64,
+    /// Seconds of them in which others' I/O may have become slower.
+    pub disturbed_s: f64,
+    /// How often a guard stopped a burst.
+    pub stops: u32,
+    /// The kinds of reads, in the order in which they are measured.
+    pub shapes: Vec<ShapeProgress>,
+}
+
+/// What is known of one kind of reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShapeProgress {
+    /// What each read is like.
+    pub shape: Shape,
+    /// Median latency of a few reads far apart, nanoseconds: what later latencies are compared with.
+    pub rest_ns: Option<f64>,
+    /// By rising outstanding I/Os; the last one may be incomplete.
+    pub steps: Vec<Step>,
+    /// Why there are no more of them; `None` while there are.
+    pub ended: Option<CurveEnd>,
+    /// Where the next sequential burst begins.
+    pub next_offset_bytes: u64,
+    /// Reads complete in bursts, as a token bucket lets them.
+    pub is_bursty: bool,
+}
+
+/// Why a curve ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CurveEnd {
+    /// Throughput stopped rising.
+    Flat,
+    /// More would take latency over the guard.
+    Guard,
+    /// More would be over the rate that is permitted.
+    Rate,
+    /// The largest number outstanding was measured.
+    Outstanding,
+}
+
+/// Bursts with the same number of reads outstanding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Reads that the load keeps outstanding.
+    pub outstanding: u32,
+    /// Bursts that were measured whole.
+    pub bursts: u32,
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Reads of the load.
+    pub own_ios: u64,
+    /// What others did at the same time, in I/Os that cost as much as one of the load.
+    pub others_ios: f64,
+    /// I/Os a second of all, in stretches of a tenth of a second.
+    pub rates: Vec<f64>,
+    /// Latencies of the load's reads.
+    pub latencies: LatencyHistogram,
+    /// Reads that failed.
+    pub failed: u64,
+    /// Share of its core that the busiest load thread used.
+    pub client_busy: f64,
+    /// Processor time of each read, nanoseconds.
+    pub cpu_ns_per_io: f64,
+    /// Whether the last burst made I/Os slower; `None` before the first.
+    pub disturbs: Option<bool>,
+    /// Bursts in a row that the guard stopped.
+    pub stops: u32,
+}
+
+/// One burst that was measured whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Burst {
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Reads of the load.
+    pub own_ios: u64,
+    /// Others' I/Os, in I/Os that cost as much as one of the load.
+    pub others_ios: f64,
+    /// I/Os a second of all, in stretches of a tenth of a second.
+    pub rates: Vec<f64>,
+    /// Latencies of the load's reads.
+    pub latencies: LatencyHistogram,
+    /// Reads that failed.
+    pub failed: u64,
+    /// Share of its core that the busiest load thread used.
+    pub client_busy: f64,
+    /// Processor time of each read, nanoseconds.
+    pub cpu_ns_per_io: f64,
+    /// At times no read completed while some were in flight.
+    pub is_bursty: bool,
+}
+
+impl Burst {
+    /// Others' I/Os a second.
+    pub fn others_per_s(&self) -> f64 {
+        self.others_ios / self.seconds.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Stretches behind an interval, at least.
+const RATES_MIN: usize = 4;
+/// Throughput that rises by less over a doubling has stopped rising.
+const GAIN_MIN: f64 = 0.04;
+
+impl Progress {
+    /// Nothing is known yet of these kinds of reads.
+    pub fn new(shapes: &[Shape], began_unix_ns: u64) -> Progress {
+        let shape = |shape: &Shape| ShapeProgress {
+            shape: *shape,
+            rest_ns: None,
+            steps: Vec::new(),
+            ended: None,
+            next_offset_bytes: 0,
+            is_bursty: false,
+        };
+        Progress { began_unix_ns, shapes: shapes.iter().map(shape).collect(), ..Progress::default() }
+    }
+
+    /// Whether all is known.
+    pub fn is_complete(&self) -> bool {
+        self.shapes.iter().all(|shape| shape.ended.is_some())
+    }
+
+    /// Points that are known.
+    pub fn points(&self) -> usize {
+        self.shapes.iter().map(|shape| shape.points().len()).sum()
+    }
+}
+
+impl ShapeProgress {
+    /// The steps that were measured, as points by rising outstanding I/Os of all: the load's and others'.
+    pub fn points(&self) -> Vec<Point> {
+        let mut points: Vec<Point> =
+            self.steps.iter().filter(|step| step.bursts > 0).map(|step| step.point(&self.shape)).collect();
+        points.sort_by_key(|point| point.outstanding);
+        // Of two with as many outstanding, the one with more I/Os behind it.
+        points.dedup_by(|later, kept| {
+            let is_same = later.outstanding == kept.outstanding;
+            if is_same && later.ios > kept.ios {
+                std::mem::swap(later, kept);
+            }
+            is_same
+        });
+        points
+    }
+
+    /// Whether neither of the last two doublings raised throughput.
+    pub fn is_flat(&self) -> bool {
+        let [.., before, middle, last] = self.steps.as_slice() else { return false };
+        let gains = |from: &Step, to: &Step| to.iops() >= from.iops() * (1.0 + GAIN_MIN);
+        !gains(before, middle) && !gains(middle, last)
+    }
+}
+
+impl Step {
+    /// The first burst is still to come.
+    pub fn new(outstanding: u32) -> Step {
+        Step { outstanding, ..Step::default() }
+    }
+
+    /// Adds a burst.
+    pub fn add(&mut self, burst: &Burst) {
+        self.bursts += 1;
+        self.stops = 0;
+        self.seconds += burst.seconds;
+        self.own_ios += burst.own_ios;
+        self.others_ios += burst.others_ios;
+        self.rates.extend(&burst.rates);
+        self.latencies.merge(&burst.latencies);
+        self.failed += burst.failed;
+        self.client_busy = self.client_busy.max(burst.client_busy);
+        self.cpu_ns_per_io = burst.cpu_ns_per_io;
+    }
+
+    /// I/Os a second of all.
+    pub fn iops(&self) -> f64 {
+        (self.own_ios as f64 + self.others_ios) / self.seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// Reads a second of the load alone.
+    pub fn own_iops(&self) -> f64 {
+        self.own_ios as f64 / self.seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// Half the width of the 95 % interval of [`Step::iops`]: Student's t over the stretches.
+    pub fn half_width(&self) -> f64 {
+        if self.rates.len() < RATES_MIN {
+            return poisson_half_width(self.iops(), self.own_ios);
+        }
+        half_width(&self.rates, statistics::mean(&self.rates))
+    }
+
+    fn point(&self, shape: &Shape) -> Point {
+        let (iops, latencies) = (self.iops(), &self.latencies);
+        let latency_ns = latencies.mean_ns().unwrap_or(0.0);
+        // Little's law: others' I/Os wait in the same queue.
+        let outstanding = iops * latency_ns / 1e9;
+        Point {
+            outstanding: (outstanding.round() as u32).max(1),
+            iops,
+            iops_half_width: self.half_width(),
+            mib_per_s: iops * f64::from(shape.block_bytes) / f64::from(1 << 20),
+            latency_ns,
+            latency_ns_p50: latencies.percentile_ns(50.0).unwrap_or(0),
+            latency_ns_p99: LatencyFigures::from(latencies).supported_percentile_ns(99.0),
+            latency_ns_max: latencies.max_ns().unwrap_or(0),
+            outstanding_measured: outstanding,
+            ios: self.own_ios,
+            failed: self.failed,
+            seconds: self.seconds,
+            steady: self.half_width() <= 0.1 * iops,
+            cpu_ns_per_io: self.cpu_ns_per_io,
+            client_busy: self.client_busy,
+            humps: humps(latencies),
+        }
+    }
+}
