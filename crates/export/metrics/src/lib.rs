@@ -13,15 +13,19 @@
 //! counted by its reason. Mean latency is the usual quotient of a summary: `rate(x_seconds_sum) / rate(x_seconds_count)`.
 //! Operations without a time are in `_total` and not in `_count`, so that they do not shorten it.
 //!
-//! [`AgentState`] is what the agent knows now: verdicts, utilisation and capabilities, from one list of families.
+//! [`AgentState`] is what the agent knows now: verdicts, utilisation and capabilities, from one list of families. An [`Identity`]
+//! is what makes the series of a host the same, scraped or pushed.
 //!
 //! Names and units follow the Prometheus and OpenMetrics conventions: base units, `_total`, `# UNIT`. This crate does no
 //! I/O and reads no clock.
 
 mod agent;
 mod families;
+mod identity;
 mod otlp;
 mod protobuf;
+mod pushed;
+mod recorded;
 mod remote_write;
 mod text;
 mod totals;
@@ -30,16 +34,7 @@ pub use agent::{
     AgentState, DeviceOps, DeviceState, FAMILIES, FamilyDescription, Headroom, Latency, SourceState,
     SubjectState,
 };
+pub use identity::{EXTRA_LABELS_MAX, ExtraLabels, Identity, LABEL_BYTES_MAX, OWN_LABELS, WrongLabel};
+pub use pushed::{Dropped, Pushed, SentSeries, Stamp};
 pub use text::{Exposition, Format};
-pub use totals::{Dropped, Totals};
-
-/// The fields of a pushed request beside the totals.
-#[derive(Clone, Debug)]
-pub struct Stamp {
-    /// When all totals were zero, nanoseconds since 1970.
-    pub since_unix_ns: u64,
-    /// The time of the totals, nanoseconds since 1970.
-    pub at_unix_ns: u64,
-    /// The host name: two hosts that push to one server are two instances.
-    pub host: String,
-}
+pub use totals::Totals;

@@ -17,28 +17,26 @@
 
 use crate::families::{Family, FamilyKind, Point, Unit, Value, seconds};
 use crate::protobuf::Message;
-use crate::{Stamp, Totals};
+use crate::pushed::Stamp;
 
 const CUMULATIVE: u64 = 2;
 
-impl Totals {
-    /// All totals as an ExportMetricsServiceRequest.
-    pub fn otlp(&self, stamp: &Stamp) -> Vec<u8> {
-        let mut request = Message::default();
-        request.message(1, |of_resource| {
-            of_resource.message(1, |resource| {
-                attribute(resource, 1, "service.name", "headroom");
-                attribute(resource, 1, "service.instance.id", &stamp.host);
-            });
-            of_resource.message(2, |of_scope| {
-                of_scope.message(1, |scope| scope.text(1, "headroom"));
-                for family in self.families().iter().filter(|family| !family.points.is_empty()) {
-                    of_scope.message(2, |metric| write_family(metric, family, stamp));
-                }
-            });
+/// The families as an ExportMetricsServiceRequest.
+pub(crate) fn write(families: &[Family], stamp: &Stamp) -> Vec<u8> {
+    let mut request = Message::default();
+    request.message(1, |of_resource| {
+        of_resource.message(1, |resource| {
+            attribute(resource, 1, "service.name", "headroom");
+            attribute(resource, 1, "service.instance.id", &stamp.identity.instance);
         });
-        request.into_bytes()
-    }
+        of_resource.message(2, |of_scope| {
+            of_scope.message(1, |scope| scope.text(1, "headroom"));
+            for family in families.iter().filter(|family| !family.points.is_empty()) {
+                of_scope.message(2, |metric| write_family(metric, family, stamp));
+            }
+        });
+    });
+    request.into_bytes()
 }
 
 fn write_family(metric: &mut Message, family: &Family, stamp: &Stamp) {
@@ -71,7 +69,7 @@ fn write_family(metric: &mut Message, family: &Family, stamp: &Stamp) {
 }
 
 fn write_point(written: &mut Message, kind: FamilyKind, point: &Point, stamp: &Stamp) {
-    if kind != FamilyKind::Gauge {
+    if kind != FamilyKind::Gauge && stamp.since_unix_ns > 0 {
         written.fixed(2, stamp.since_unix_ns);
     }
     written.fixed(3, stamp.at_unix_ns);
@@ -85,7 +83,8 @@ fn write_point(written: &mut Message, kind: FamilyKind, point: &Point, stamp: &S
             written.double(5, seconds(ns));
         }
     }
-    for (name, value) in point.labels.iter().filter(|(_, value)| !value.is_empty()) {
+    let own = point.labels.iter().map(|(name, value)| (*name, value.as_str()));
+    for (name, value) in own.chain(stamp.identity.labels.iter()).filter(|(_, value)| !value.is_empty()) {
         attribute(written, 7, name, value);
     }
 }
@@ -101,6 +100,7 @@ fn attribute(message: &mut Message, field: u32, key: &str, value: &str) {
 mod tests {
     use super::*;
     use crate::totals::{Class, Health, Summed, Sums};
+    use crate::{Identity, Pushed, Totals};
     use filestats::FileKind;
 
     /// The bytes that OpenTelemetry's Python classes (opentelemetry-proto 1.45) write for the same figures.
@@ -123,7 +123,7 @@ mod tests {
         let stamp = Stamp {
             since_unix_ns: 1_763_740_000_000_000_000,
             at_unix_ns: 1_763_740_015_000_000_000,
-            host: "db-1".into(),
+            identity: Identity { instance: "db-1".into(), ..Identity::default() },
         };
         assert_eq!(totals.otlp(&stamp), THEIRS);
     }

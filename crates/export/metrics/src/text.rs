@@ -2,7 +2,7 @@
 //! older format 0.0.4.
 
 use crate::families::{Family, FamilyKind, Unit};
-use crate::totals::Totals;
+use crate::identity::ExtraLabels;
 use std::fmt::Write;
 
 /// A text format.
@@ -35,20 +35,15 @@ pub trait Exposition {
     fn text(&self, format: Format) -> String;
 }
 
-impl Exposition for Totals {
-    fn text(&self, format: Format) -> String {
-        write_families(&self.families(), format)
-    }
-}
-
-/// Families in a text format.
-pub(crate) fn write_families(families: &[Family], format: Format) -> String {
+/// Families in a text format, with further labels for all of them.
+pub(crate) fn write_families(families: &[Family], format: Format, further: &ExtraLabels) -> String {
     let mut text = String::new();
     for family in families {
         describe(&mut text, family, format);
         for (name, point, value) in family.series() {
             // Writing into a String cannot fail.
-            let _ = writeln!(text, "{name}{} {value}", labels_of(&point.labels));
+            let own = point.labels.iter().map(|(name, value)| (*name, value.as_str()));
+            let _ = writeln!(text, "{name}{} {value}", written_labels(own.chain(further.iter())));
         }
     }
     if format == Format::OpenMetrics {
@@ -79,20 +74,21 @@ fn describe(text: &mut String, family: &Family, format: Format) {
 }
 
 /// `{name="value",…}`; backslash, quote and line feed are escaped.
-fn labels_of(labels: &[(&str, String)]) -> String {
+fn written_labels<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let written: Vec<String> =
-        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    let written: Vec<String> = labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
     format!("{{{}}}", written.join(","))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Totals;
 
     #[test]
     fn a_label_cannot_end_its_line() {
-        assert_eq!(labels_of(&[("path", "a\"b\\c\nd".into())]), "{path=\"a\\\"b\\\\c\\nd\"}");
+        let labels = [("path", "a\"b\\c\nd")];
+        assert_eq!(written_labels(labels.into_iter()), "{path=\"a\\\"b\\\\c\\nd\"}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
+use crate::pushed::Dropped;
 use filestats::{
     Cache, FileIdentity, FileInterval, FileKind, Interval, Ops, Reason, Rules, Snapshot, WaitClass,
     intervals, wait_intervals,
 };
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// The most classes of files with series of their own, and the most devices; further ones are summed under [`OTHERS`].
 const CLASSES_MAX: usize = 500;
@@ -23,15 +23,6 @@ pub struct Totals {
     pub(crate) unknown: BTreeMap<(String, Reason), u64>,
     /// Lost pushes, by server and reason.
     pub(crate) dropped: BTreeMap<(String, Dropped), u64>,
-}
-
-/// Why a push was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dropped {
-    /// The server was unreachable until the queue was full.
-    NoRoom,
-    /// The server rejected it.
-    Refused,
 }
 
 /// A class of files: one kind, one database, one drive.
@@ -124,12 +115,6 @@ impl Totals {
         health.failures = health.failures.saturating_add(1);
     }
 
-    /// Adds lost pushes to a server; 0 makes the series visible.
-    pub fn push_dropped(&mut self, to: &str, reason: Dropped, count: u64) {
-        let dropped = self.dropped.entry((to.into(), reason)).or_default();
-        *dropped = dropped.saturating_add(count);
-    }
-
     /// Throttled files and wait events have separate limits.
     fn wait(&mut self, mut wait: Wait) -> &mut u128 {
         let throttled = wait.class == WaitClass::Throttled;
@@ -158,15 +143,6 @@ impl Totals {
             class.name = OTHERS.into();
         }
         self.classes.entry(class).or_default()
-    }
-}
-
-impl fmt::Display for Dropped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Dropped::NoRoom => "no room to wait",
-            Dropped::Refused => "refused",
-        })
     }
 }
 

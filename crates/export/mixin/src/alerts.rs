@@ -1,6 +1,6 @@
 //! Alerts. None has a constant for I/Os, latency or a queue: what is much for one disk is little for another.
 
-use crate::rules::P95_1D;
+use crate::rules::{P95_1D, P95_PER_DAY, P95_RANGE};
 
 /// An alert.
 #[derive(Clone, Debug)]
@@ -19,14 +19,26 @@ pub struct Alert {
     pub description: &'static str,
 }
 
+/// The group of all of them.
+pub(crate) const ALERT_GROUP: &str = "headroom-alerts";
+/// Between two evaluations.
+pub(crate) const ALERT_INTERVAL: &str = "1m";
+/// The page with the runbooks, a heading for each alert.
+pub const RUNBOOKS: &str = "docs/reference/fleet.md";
+
+/// Where an alert's runbook is on that page.
+pub(crate) fn runbook_anchor(name: &str) -> String {
+    format!("#{}", name.to_lowercase())
+}
+
 /// A volume is the same in two series where these are.
 const SAME_VOLUME: &str = "cluster, job, instance, mount";
 /// A verdict that is older is stale.
 const STALE_S: u32 = 300;
 /// Measured longer ago, a storage may have changed.
 const OLD_DAYS: u32 = 30;
-/// A trend needs the percentiles of so many days, one in 5 minutes.
-const TREND_SAMPLES_MIN: u32 = 14 * 288;
+/// A trend needs the percentiles of so many days.
+const TREND_SAMPLES_MIN: u32 = 14 * P95_PER_DAY;
 
 /// All of them. A verdict that is healthy or by which no session waits has none.
 pub fn alerts() -> Vec<Alert> {
@@ -62,7 +74,7 @@ pub fn alerts() -> Vec<Alert> {
         Alert {
             name: "HeadroomExhaustedSoon",
             expression: format!(
-                "predict_linear({P95_1D}[30d], 30 * 86400) >= 1\nand last_over_time({P95_1D}[15m]) < 1\n\
+                "predict_linear({P95_1D}[30d], 30 * 86400) >= 1\nand last_over_time({P95_1D}{P95_RANGE}) < 1\n\
                  and count_over_time({P95_1D}[30d]) >= {TREND_SAMPLES_MIN}"
             ),
             holds: "1h",
@@ -74,7 +86,7 @@ pub fn alerts() -> Vec<Alert> {
         Alert {
             name: "HeadroomCapabilityOld",
             expression: format!(
-                "time() - max without (curve) (headroom_capability_measured_timestamp_seconds) > {OLD_DAYS} * 86400"
+                "time() - headroom_capability_measured_timestamp_seconds > {OLD_DAYS} * 86400"
             ),
             holds: "1h",
             severity: "info",

@@ -1,7 +1,7 @@
 //! What the dashboards show: each panel is a title, a description, a unit and its expressions.
 
 use crate::grafana::{Dashboard, Panel, dashboard, graph, number, series, table};
-use crate::rules::{P95_1D, SHARED, UTILISATION};
+use crate::rules::{P95_1D, P95_RANGE, SHARED, UTILISATION};
 
 const RATIO: &str = "percentunit";
 
@@ -68,7 +68,7 @@ fn fleet() -> Dashboard {
             "Daily 95th percentile of utilisation",
             "What a trend is computed from; recorded by headroom fleet rules.",
             RATIO,
-            vec![(format!("topk(10, last_over_time({}[15m]))", series(P95_1D, "")), DATABASE)],
+            vec![(format!("topk(10, last_over_time({}{P95_RANGE}))", series(P95_1D, "")), DATABASE)],
         ),
         graph(
             "Arrays that hosts share",
@@ -80,10 +80,13 @@ fn fleet() -> Dashboard {
             "Oldest capabilities",
             "How long ago volumes were measured.",
             "s",
-            format!(
-                "topk(20, time() - max without (curve) ({}))",
-                series("headroom_capability_measured_timestamp_seconds", "")
-            ),
+            format!("topk(20, time() - {})", series("headroom_capability_measured_timestamp_seconds", "")),
+        ),
+        graph(
+            "Lost pushes",
+            "Requests that a server pushed to will never get; nothing where agents are scraped.",
+            "cps",
+            vec![(rate("headroom_pushes_dropped_total", ""), "{{instance}} {{reason}}")],
         ),
         table("Agents", "Hosts and the version of their agent.", "none", series("headroom_build_info", "")),
     ];

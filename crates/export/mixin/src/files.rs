@@ -1,6 +1,9 @@
 //! The files: what Prometheus, vmalert, Grafana and jsonnet read.
 
-use crate::{Alert, Group, alerts, dashboards, groups};
+pub use crate::jsonnet::MARK;
+
+use crate::alerts::{ALERT_GROUP, ALERT_INTERVAL, runbook_anchor};
+use crate::{Alert, Group, alerts, dashboards, groups, jsonnet};
 use std::fmt::Write;
 
 /// A file: its name, and what is in it.
@@ -11,9 +14,6 @@ pub struct File {
     /// Its text.
     pub text: String,
 }
-
-/// The first line of each YAML and jsonnet file.
-pub const MARK: &str = "Written by headroom fleet; changes are lost when it is written again.";
 
 /// `headroom-rules.yml`.
 pub fn rules() -> Vec<File> {
@@ -31,13 +31,14 @@ pub fn rules() -> Vec<File> {
 
 /// `headroom-alerts.yml`. `runbooks` is the page of the runbooks, with a heading for each alert.
 pub fn alerts_file(runbooks: &str) -> Vec<File> {
-    let mut text = format!("# {MARK}\ngroups:\n  - name: headroom-alerts\n    interval: 1m\n    rules:\n");
+    let mut text =
+        format!("# {MARK}\ngroups:\n  - name: {ALERT_GROUP}\n    interval: {ALERT_INTERVAL}\n    rules:\n");
     for Alert { name, expression, holds, severity, summary, description } in alerts() {
         let _ = writeln!(text, "      - alert: {name}");
         block(&mut text, "expr", &expression);
         let _ = writeln!(text, "        for: {holds}\n        labels:\n          severity: {severity}");
         let _ = writeln!(text, "        annotations:");
-        let runbook = format!("{runbooks}#{}", name.to_lowercase());
+        let runbook = format!("{runbooks}{}", runbook_anchor(name));
         for (key, value) in [("summary", summary), ("description", description), ("runbook_url", &runbook)] {
             let _ = writeln!(text, "          {key}: {}", quoted(value));
         }
@@ -53,16 +54,9 @@ pub fn dashboard_files() -> Vec<File> {
         text: serde_json::to_string_pretty(json).unwrap_or_default() + "\n",
     };
     let mut files: Vec<File> = dashboards().iter().map(|one| json(one.name, &one.json)).collect();
-    let mut mixin = format!(
-        "// {MARK}\n// Beside it: headroom fleet rules and headroom fleet alerts write the two YAML files.\n{{\n  \
-         prometheusRules+:: std.parseYaml(importstr 'headroom-rules.yml'),\n  \
-         prometheusAlerts+:: std.parseYaml(importstr 'headroom-alerts.yml'),\n  grafanaDashboards+:: {{\n"
-    );
-    for file in &files {
-        let _ = writeln!(mixin, "    '{0}': import '{0}',", file.name);
-    }
-    mixin.push_str("  },\n}\n");
-    files.push(File { name: "mixin.libsonnet".into(), text: mixin });
+    let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    let text = jsonnet::mixin(&names);
+    files.push(File { name: "mixin.libsonnet".into(), text });
     files
 }
 

@@ -101,7 +101,7 @@ fn variable(label: &str, metric: &str, all: &str) -> Value {
     let query = format!("label_values({metric}, {label})");
     json!({
         "name": label, "label": label, "type": "query", "datasource": data_source(),
-        "definition": query, "query": { "query": query, "refId": label }, "refresh": 2, "sort": 1,
+        "query": { "query": query, "refId": label }, "refresh": 2, "sort": 1,
         "includeAll": true, "multi": true, "allValue": all,
         "current": { "text": "All", "value": "$__all" },
     })

@@ -4,7 +4,7 @@
 //! groups()       rules.rs         U by the cost model from the device's counters, latency, N, daily p95, shared arrays
 //! alerts()       alerts.rs        a verdict that holds, a trend, an old capability, a host of which nothing is known
 //! dashboards()   dashboards.rs    fleet, host, volume, database, incident
-//!      └─> files::rules(), files::alerts(), files::dashboards()    YAML, JSON, a thin mixin of jsonnet
+//!      └─> files::rules(), files::alerts(), files::dashboards()    YAML, JSON, a mixin of jsonnet
 //! ```
 //!
 //! The names of metrics are those of the agent (`metrics::FAMILIES`); a test compares them. No rule of a group uses another
@@ -14,9 +14,10 @@ mod alerts;
 mod dashboards;
 pub mod files;
 mod grafana;
+mod jsonnet;
 mod rules;
 
-pub use alerts::{Alert, alerts};
+pub use alerts::{Alert, RUNBOOKS, alerts};
 pub use dashboards::dashboards;
 pub use grafana::Dashboard;
 pub use rules::{Group, Rule, groups};

@@ -12,15 +12,22 @@ pub const EXPIRES_NS: u64 = 300 * 1_000_000_000;
 /// The labels by which Alertmanager knows the alert. No sentence and no path is among them.
 pub fn labels(notification: &Notification) -> Value {
     let incident = &notification.incident;
-    json!({
+    let mut labels = json!({
         "alertname": "HeadroomIncident",
         "severity": "warning",
         "verdict": incident.verdict,
-        "instance": notification.host,
+        "instance": notification.instance,
         "mount": incident.subject.mount,
         "source": incident.subject.database,
         "incident": notification.id.to_string(),
-    })
+    });
+    for (name, value) in &notification.labels {
+        // The alert's own count more.
+        if labels.get(name).is_none() {
+            labels[name] = Value::from(value.as_str());
+        }
+    }
+    labels
 }
 
 /// The alert. One that is open ends later than now.

@@ -45,8 +45,10 @@ pub struct Notification {
     pub happened: Happened,
     /// The incident after it.
     pub incident: Incident,
-    /// This host.
-    pub host: String,
+    /// By what servers know this host: the label `instance`.
+    pub instance: String,
+    /// Its further labels.
+    pub labels: Vec<(String, String)>,
     /// What a webhook and a command receive.
     pub document: Value,
 }

@@ -43,7 +43,8 @@ fn notification(id: i64, happened: Happened) -> Notification {
     let [open, closed] = incident();
     let incident = if happened == Happened::Closed { closed } else { open };
     let document = json!({"event": happened.word(), "id": id});
-    Notification { id, happened, incident, host: "db-1".into(), document }
+    let labels = vec![("cluster".to_owned(), "east".to_owned()), ("severity".to_owned(), "none".to_owned())];
+    Notification { id, happened, incident, instance: "db-1".into(), labels, document }
 }
 
 /// A server that gives these answers, then 204; what is posted to it comes out of the channel.

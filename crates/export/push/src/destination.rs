@@ -1,5 +1,5 @@
 use http_client::{Credential, Endpoint, WrongEndpoint};
-use metrics::{Stamp, Totals};
+use metrics::{Pushed, SentSeries, Stamp};
 use std::fmt;
 
 /// The protocol of a server.
@@ -63,14 +63,25 @@ impl Protocol {
     }
 
     /// The body of a request.
-    pub(crate) fn encode(self, totals: &Totals, stamp: &Stamp) -> Vec<u8> {
+    pub(crate) fn encode(self, figures: &impl Pushed, stamp: &Stamp, sent: &mut SentSeries) -> Vec<u8> {
         match self {
-            Protocol::RemoteWrite => snap::raw::Encoder::new()
-                .compress_vec(&totals.remote_write(stamp))
-                .expect("a request is far below snappy's 4 GiB: classes and waits are bounded"),
-            Protocol::Otlp => totals.otlp(stamp),
+            Protocol::RemoteWrite => compressed(&figures.remote_write(stamp, sent)),
+            Protocol::Otlp => figures.otlp(stamp),
         }
     }
+
+    /// The body of a request that says that all series ended. OTLP has none.
+    pub(crate) fn encode_end(self, stamp: &Stamp, sent: &mut SentSeries) -> Option<Vec<u8>> {
+        match self {
+            Protocol::RemoteWrite => Some(compressed(&sent.ended(stamp))),
+            Protocol::Otlp => None,
+        }
+    }
+}
+
+fn compressed(request: &[u8]) -> Vec<u8> {
+    let compressed = snap::raw::Encoder::new().compress_vec(request);
+    compressed.expect("a request is far below snappy's 4 GiB: series are bounded")
 }
 
 impl Destination {

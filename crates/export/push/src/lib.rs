@@ -1,13 +1,15 @@
-//! Pushes totals to other servers every few seconds: Prometheus remote-write 1.0 and OTLP/HTTP.
+//! Pushes figures to other servers every few seconds: Prometheus remote-write 1.0 and OTLP/HTTP.
 //!
 //! ```text
-//! every tick: Totals ─> request ─> Queue (QUEUE_BYTES_MAX; the oldest are dropped) ─> sender ─> POST, one at a time
+//! every tick: figures ─> request ─> Queue (QUEUE_BYTES_MAX; the oldest are dropped) ─> sender ─> POST, one at a time
 //!                                                                                       │ 2xx: the next one
 //!                                            connection, 429, 5xx: again, later and later ─┤
 //!                                                     any other 4xx: dropped, not retried ─┘
 //! ```
 //!
-//! Main path: [`Destination::new`], then [`start`], which returns at once: a thread per server sends. Totals are
+//! The figures are a recorder's `Totals` or an agent's `AgentState`: what is [`metrics::Pushed`].
+//!
+//! Main path: [`Destination::new`], then [`start`], which returns at once: a thread per server sends. Counters are
 //! cumulative, so a dropped request costs detail, not correctness. A change of state (it fails for a new reason; it works
 //! again) is reported once. [`finish`] ends it: queued requests are sent within a bounded time, and lost ones reported.
 //!

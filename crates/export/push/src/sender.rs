@@ -4,7 +4,7 @@ use crate::http::{Outcome, push};
 use crate::queue::Queue;
 use crate::{Destination, QUEUE_BYTES_MAX};
 use host::unix_ns;
-use metrics::{Dropped, Stamp, Totals};
+use metrics::{Dropped, Identity, Pushed, SentSeries, Stamp};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +19,7 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LONGEST: Duration = Duration::from_secs(300);
 /// The longest Retry-After that is obeyed.
 const STAY_AWAY_LONGEST: Duration = Duration::from_secs(3600);
+const NS_PER_MS: u64 = 1_000_000;
 
 /// A change of state, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,16 +57,24 @@ pub enum StateChange {
 /// Pushes to one server, in a thread of its own.
 #[derive(Debug)]
 pub struct Pushing {
-    sender: Arc<Sender>,
+    ending: Arc<Ending>,
     thread: JoinHandle<()>,
 }
 
-/// Sends the queued requests and the current totals to all servers in parallel, and reports what could not be sent
-/// within the time `within`.
+/// How a sender is ended.
+#[derive(Debug, Default)]
+struct Ending {
+    /// Until when it may send.
+    deadline: Mutex<Option<Instant>>,
+    requested: Notify,
+}
+
+/// Sends the queued requests, the current figures and the end of all series to all servers in parallel, and reports what could
+/// not be sent within the time `within`.
 pub fn finish(pushing: Vec<Pushing>, within: Duration) {
     for each in &pushing {
-        *locked(&each.sender.end) = Some(Instant::now() + within);
-        each.sender.ended.notify_one();
+        *locked(&each.ending.deadline) = Some(Instant::now() + within);
+        each.ending.requested.notify_one();
     }
     for each in pushing {
         // A panic of the thread has printed its own message.
@@ -81,18 +90,17 @@ struct Trouble {
     dropped: u64,
 }
 
-#[derive(Debug)]
-struct Sender {
+struct Sender<T> {
     to: Destination,
-    totals: Arc<Mutex<Totals>>,
+    figures: Arc<Mutex<T>>,
+    /// The series of the last request that was queued.
+    sent: Mutex<SentSeries>,
     queue: Mutex<Queue>,
     /// The request in flight, until a response acknowledges it.
     in_flight: Mutex<Option<Vec<u8>>>,
     added: Notify,
     state: Mutex<State>,
-    /// The deadline of the end.
-    end: Mutex<Option<Instant>>,
-    ended: Notify,
+    ending: Arc<Ending>,
 }
 
 #[derive(Debug, Default)]
@@ -101,41 +109,42 @@ struct State {
     trouble: Option<Trouble>,
 }
 
-/// Pushes the totals to a server at an interval, in a thread of its own, until [`finish`]. `host` labels the series of
-/// this host; `report` receives each change of state.
+/// Pushes figures to a server at an interval, in a thread of its own, until [`finish`]. `identity` labels the series of this
+/// host; `report` receives each change of state.
 ///
 /// # Errors
 /// Where the system refuses a thread.
-pub fn start(
+pub fn start<T: Pushed>(
     to: Destination,
-    totals: Arc<Mutex<Totals>>,
+    figures: Arc<Mutex<T>>,
     every: Duration,
-    host: String,
+    identity: Identity,
     report: impl Fn(&StateChange) + Send + Sync + 'static,
 ) -> io::Result<Pushing> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    for reason in [Dropped::NoRoom, Dropped::Refused] {
-        locked(&totals).push_dropped(&to.to_string(), reason, 0);
+    for reason in [Dropped::QueueFull, Dropped::Refused] {
+        locked(&figures).push_dropped(&to.to_string(), reason, 0);
     }
-    let stamp = Stamp { since_unix_ns: unix_ns(), at_unix_ns: 0, host };
+    let stamp = Stamp { since_unix_ns: unix_ns(), at_unix_ns: 0, identity };
+    let ending = Arc::new(Ending::default());
     let sender = Arc::new(Sender {
         to,
-        totals,
+        figures,
+        sent: Mutex::default(),
         queue: Mutex::default(),
         in_flight: Mutex::default(),
         added: Notify::new(),
         state: Mutex::default(),
-        end: Mutex::default(),
-        ended: Notify::new(),
+        ending: ending.clone(),
     });
-    let (held, report) = (sender.clone(), Arc::new(report));
+    let report = Arc::new(report);
     let thread = std::thread::Builder::new().name("push".into()).spawn(move || {
         runtime.block_on(async {
             let (filling, tick_stamp) = (sender.clone(), stamp.clone());
             let filling = tokio::spawn(async move { filling.fill(tick_stamp, every).await });
             let (sending, reported) = (sender.clone(), report.clone());
             let sending = tokio::spawn(async move { sending.send(&*reported).await });
-            sender.ended.notified().await;
+            sender.ending.requested.notified().await;
             for task in [filling, sending] {
                 task.abort();
                 // The time is over, or the sender was ended: the request in flight is put back.
@@ -146,10 +155,10 @@ pub fn start(
         // The runtime does not wait for a name that is still being resolved.
         runtime.shutdown_background();
     })?;
-    Ok(Pushing { sender: held, thread })
+    Ok(Pushing { ending, thread })
 }
 
-impl Sender {
+impl<T: Pushed> Sender<T> {
     /// Queues a request at each tick, also while the last one is being sent.
     async fn fill(&self, mut stamp: Stamp, every: Duration) {
         let mut ticks = tokio::time::interval(every);
@@ -160,13 +169,18 @@ impl Sender {
         }
     }
 
-    /// A request with the current totals.
+    /// A request with the current figures.
     fn add(&self, stamp: &mut Stamp) {
         stamp.at_unix_ns = unix_ns();
         // Encoded from a copy, so that counting does not wait for the encoding.
-        let totals = locked(&self.totals).clone();
-        let dropped = locked(&self.queue).add(self.to.protocol.encode(&totals, stamp));
-        self.dropped(Dropped::NoRoom, dropped);
+        let figures = locked(&self.figures).clone();
+        let body = self.to.protocol.encode(&figures, stamp, &mut locked(&self.sent));
+        self.enqueue(body);
+    }
+
+    fn enqueue(&self, body: Vec<u8>) {
+        let dropped = locked(&self.queue).add(body);
+        self.dropped(Dropped::QueueFull, dropped);
         self.added.notify_one();
     }
 
@@ -178,7 +192,12 @@ impl Sender {
             locked(&self.queue).put_back(body);
         }
         self.add(&mut stamp);
-        let end = locked(&self.end).unwrap_or_else(Instant::now);
+        // Later than the last sample: a series has one at a time.
+        stamp.at_unix_ns += NS_PER_MS;
+        if let Some(ended) = self.to.protocol.encode_end(&stamp, &mut locked(&self.sent)) {
+            self.enqueue(ended);
+        }
+        let end = locked(&self.ending.deadline).unwrap_or_else(Instant::now);
         let all = async {
             loop {
                 let body = locked(&self.queue).take()?;
@@ -224,7 +243,7 @@ impl Sender {
                     failures += 1;
                     self.note_failure(&why, report, || StateChange::Failing { why: why.clone(), retry_in });
                     if !locked(&self.queue).put_back(body) {
-                        self.dropped(Dropped::NoRoom, 1);
+                        self.dropped(Dropped::QueueFull, 1);
                     }
                     tokio::time::sleep(retry_in).await;
                 }
@@ -263,7 +282,7 @@ impl Sender {
         if let Some(trouble) = &mut locked(&self.state).trouble {
             trouble.dropped += count;
         }
-        locked(&self.totals).push_dropped(&self.to.to_string(), reason, count);
+        locked(&self.figures).push_dropped(&self.to.to_string(), reason, count);
     }
 }
 

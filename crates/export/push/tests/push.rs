@@ -1,6 +1,6 @@
 //! Pushing to a server whose responses the test sets.
 
-use metrics::{Exposition, Format, Totals};
+use metrics::{Exposition, Format, Identity, Totals};
 use push::{Destination, Protocol, Pushing, StateChange, finish, start};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -64,7 +64,14 @@ fn push_every(protocol: Protocol, answers: &'static [&'static str], every: Durat
     totals.lock().unwrap().began("engine");
     let (report, changes) = channel();
     let report = move |what: &StateChange| drop(report.send(what.clone()));
-    let pushing = start(to, totals.clone(), every, "host-1".into(), report).unwrap();
+    let pushing = start(
+        to,
+        totals.clone(),
+        every,
+        Identity { instance: "host-1".into(), ..Identity::default() },
+        report,
+    )
+    .unwrap();
     Pushed { requests, changes, totals, pushing }
 }
 
@@ -151,7 +158,7 @@ fn a_server_that_is_not_there_hinders_nobody() {
     let to = Destination::new(Protocol::Otlp, &format!("http://127.0.0.1:{port}/"), None).unwrap();
     let (report, changes) = channel();
     let totals = Arc::new(Mutex::new(Totals::default()));
-    start(to, totals.clone(), Duration::from_millis(10), String::new(), move |what| {
+    start(to, totals.clone(), Duration::from_millis(10), Identity::default(), move |what| {
         drop(report.send(what.clone()));
     })
     .unwrap();
@@ -188,7 +195,14 @@ fn a_server_that_is_away_or_hangs_keeps_nobody_from_the_end_and_what_it_misses_i
     let (report, changes) = channel();
     let report = move |what: &StateChange| drop(report.send(what.clone()));
     let to = Destination::new(Protocol::Otlp, &url, None).unwrap();
-    let hangs = start(to, away.totals.clone(), DAY, "host-1".into(), report).unwrap();
+    let hangs = start(
+        to,
+        away.totals.clone(),
+        DAY,
+        Identity { instance: "host-1".into(), ..Identity::default() },
+        report,
+    )
+    .unwrap();
     drop(silent.accept().unwrap());
     let _held = silent;
     let began = Instant::now();
@@ -203,4 +217,19 @@ fn a_server_that_is_away_or_hangs_keeps_nobody_from_the_end_and_what_it_misses_i
     assert!(requests >= 2 && why.contains("503"), "{requests} {why}");
     let (requests, why) = not_sent(changes);
     assert!(requests >= 1, "{requests} {why}");
+}
+
+#[test]
+fn an_ended_sender_marks_its_series_as_ended() {
+    let pushed = push_every(Protocol::RemoteWrite, &["200 OK"], DAY);
+    assert_eq!(pushed.next_change(), StateChange::Pushing);
+    drop(pushed.request());
+    let Pushed { requests, pushing, .. } = pushed;
+    finish(vec![pushing], Duration::from_secs(20));
+    let bodies: Vec<Vec<u8>> = requests.try_iter().collect();
+    let end = bodies.last().unwrap().windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+    let last = snap::raw::Decoder::new().decompress_vec(&bodies.last().unwrap()[end..]).unwrap();
+    // The value that Prometheus takes for the end of a series.
+    let marker = 0x7ff0_0000_0000_0002_u64.to_le_bytes();
+    assert!(holds(&last, "headroom_source_up") && last.windows(8).any(|part| part == marker));
 }

@@ -75,6 +75,6 @@ mod tests {
     #[test]
     fn a_host_is_found_with_and_without_its_port() {
         assert_eq!(Filter::of_host("db1.example").to_string(), "instance=~\"db1\\\\.example(:[0-9]+)?\"");
-        assert_eq!(Filter::of_host("db-1:9188").to_string(), "instance=~\"db-1:9188(:[0-9]+)?\"");
+        assert_eq!(Filter::of_host("db-1:9187").to_string(), "instance=~\"db-1:9187(:[0-9]+)?\"");
     }
 }

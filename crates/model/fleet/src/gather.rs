@@ -22,8 +22,6 @@ pub struct Sample {
 pub struct Answers {
     /// To [`Part::Seen`](crate::Part::Seen), and so on.
     pub seen: Vec<Sample>,
-    /// Verdicts.
-    pub verdicts: Vec<Sample>,
     /// Figures.
     pub figures: Vec<Sample>,
     /// Latencies.
@@ -49,7 +47,6 @@ pub fn fleet(answers: &Answers, at_unix_s: f64, stale_after_s: f64) -> Fleet {
         let entry = judged.entry(place).or_insert(volume);
         entry.judged_unix_s = entry.judged_unix_s.max(value);
     }
-    fill_verdicts(&mut judged, &answers.verdicts);
     fill_figures(&mut judged, &answers.figures);
     fill_latencies(&mut judged, &answers.latencies);
     fill_measured(&mut judged, &answers.measured);
@@ -149,13 +146,12 @@ fn unknown_volume(place: &Place, judged_unix_s: f64) -> Volume {
     }
 }
 
-fn fill_verdicts(judged: &mut HashMap<Place, Volume>, verdicts: &[Sample]) {
-    for sample in verdicts {
-        let word = sample.labels.get("verdict");
-        let kind = word.and_then(|word| VerdictKind::ALL.into_iter().find(|kind| is_word_of(word, *kind)));
-        if let Some(volume) = place(&sample.labels).and_then(|place| judged.get_mut(&place)) {
-            volume.verdict = kind;
-        }
+/// Where no end of a series was marked, the verdict before is there for five minutes more: the one that began last holds.
+fn set_verdict(volume: &mut Volume, word: Option<&String>, since_unix_s: f64) {
+    if volume.since_unix_s.is_none_or(|known| since_unix_s >= known) {
+        volume.since_unix_s = Some(since_unix_s);
+        volume.verdict =
+            word.and_then(|word| VerdictKind::ALL.into_iter().find(|kind| is_word_of(word, *kind)));
     }
 }
 
@@ -185,7 +181,9 @@ fn fill_figures(judged: &mut HashMap<Place, Volume>, figures: &[Sample]) {
             "headroom_utilisation_ratio" => volume.utilisation = Some(value),
             "headroom_demand_outstanding" => volume.outstanding = Some(value),
             "headroom_verdict_confidence" => volume.confidence = Some(value as u8),
-            "headroom_verdict_since_timestamp_seconds" => volume.since_unix_s = Some(value),
+            "headroom_verdict_since_timestamp_seconds" => {
+                set_verdict(volume, sample.labels.get("verdict"), value);
+            }
             "headroom_capability_contradicted_ratio" => volume.contradicted = Some(value),
             "headroom_incident_open" => volume.incident_open = value > 0.0,
             "headroom_binding" if value > 0.0 => volume.binding = sample.labels.get("resource").cloned(),

@@ -3,7 +3,7 @@
 //! ```text
 //! Part::ALL, one query each, all at one time                      fleet()
 //!   last_over_time(headroom_verdict_timestamp_seconds[1h]) ──> which volumes there are, and how old each verdict is
-//!   headroom_verdict == 1, figures, latencies ───────────────> Volume: verdict, headroom, U, binding, latency
+//!   figures, latencies ──────────────────────────────────────> Volume: verdict, headroom, U, binding, latency
 //!   headroom_capability_measured_timestamp_seconds ──────────> measured when; without: never measured
 //!   daily p95 of U ──────────────────────────────────────────> Trend: when it reaches 1, with its uncertainty
 //!         fresh and measured: volumes, the worst first     old: stale     fresh and not measured: never measured

@@ -8,9 +8,7 @@ use std::fmt::Write;
 pub enum Part {
     /// Which databases and volumes were judged lately, and when last.
     Seen,
-    /// The verdict on each.
-    Verdicts,
-    /// Headroom, utilisation and the other figures of each.
+    /// The verdict on each, headroom, utilisation and the other figures.
     Figures,
     /// Latencies and expected latencies.
     Latencies,
@@ -40,6 +38,8 @@ pub struct Scope {
     pub filters: Vec<Filter>,
     /// What was judged within so many seconds is listed at least as stale.
     pub lookback_s: u64,
+    /// Ask for what a list does not show too: confidence, the range of headroom, incidents.
+    pub details: bool,
     /// Compute the daily percentiles from the samples where no recording rule keeps them: slow for many hosts.
     pub trend_from_samples: bool,
 }
@@ -49,17 +49,18 @@ const TREND_DAYS: u64 = 60;
 const DAY_S: u64 = 86_400;
 /// The rule that keeps the daily percentiles: `headroom fleet rules` writes it.
 const RECORDED_P95: &str = "instance_mount:headroom_utilisation_ratio:p95_1d";
-/// Families of one value for each database and volume.
-const FIGURES: &str = "headroom_headroom_ratio|headroom_headroom_low_ratio|headroom_headroom_high_ratio|\
-                       headroom_utilisation_ratio|headroom_demand_outstanding|headroom_verdict_confidence|\
-                       headroom_verdict_since_timestamp_seconds|headroom_incident_open|headroom_binding|\
-                       headroom_capability_contradicted_ratio";
+/// Families of one value for each database and volume: what ranks it and stands in a list. The verdict is a label of the time
+/// since which it holds: the state set `headroom_verdict` has nine series for the same.
+const LISTED: &str = "headroom_headroom_ratio|headroom_utilisation_ratio|headroom_verdict_since_timestamp_seconds|\
+                      headroom_binding";
+/// What else is known of it.
+const DETAILS: &str = "headroom_headroom_low_ratio|headroom_headroom_high_ratio|headroom_demand_outstanding|\
+                       headroom_verdict_confidence|headroom_incident_open|headroom_capability_contradicted_ratio";
 
 impl Part {
     /// All of them, in the order in which they are asked.
-    pub const ALL: [Part; 8] = [
+    pub const ALL: [Part; 7] = [
         Part::Seen,
-        Part::Verdicts,
         Part::Figures,
         Part::Latencies,
         Part::Measured,
@@ -74,14 +75,12 @@ impl Part {
         let of = |name: &str| scope.selector(name);
         let text = match self {
             Part::Seen => format!("last_over_time({}{lookback})", of("headroom_verdict_timestamp_seconds")),
-            Part::Verdicts => format!("{} == 1", of("headroom_verdict")),
-            Part::Figures => scope.selector_of_names(FIGURES),
+            Part::Figures if scope.details => scope.selector_of_names(&format!("{LISTED}|{DETAILS}")),
+            Part::Figures => scope.selector_of_names(LISTED),
             Part::Latencies => {
                 scope.selector_of_names("headroom_latency_seconds|headroom_expected_latency_seconds")
             }
-            Part::Measured => {
-                format!("max without (curve) ({})", of("headroom_capability_measured_timestamp_seconds"))
-            }
+            Part::Measured => of("headroom_capability_measured_timestamp_seconds"),
             Part::SilentSources => format!("{} == 0", of("headroom_source_up")),
             Part::Agents => format!("last_over_time({}{lookback})", of("headroom_build_info")),
             Part::Trend if scope.trend_from_samples => {
@@ -128,7 +127,7 @@ mod tests {
 
     fn scope(filters: &[&str]) -> Scope {
         let filters = filters.iter().map(|text| text.parse().unwrap()).collect();
-        Scope { filters, lookback_s: 3600, trend_from_samples: false }
+        Scope { filters, lookback_s: 3600, details: true, trend_from_samples: false }
     }
 
     #[test]

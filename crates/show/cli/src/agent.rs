@@ -1,16 +1,18 @@
 mod config;
+mod identity;
 mod listen;
 mod notifications;
 mod sources;
 
 use crate::listening::{AccessArgs, Listening};
+use crate::pushing::{self, END_WITHIN, PushArgs};
 use crate::service_log::log;
 use ::agent::{Agent, Event};
 use config::Config;
 use filestats::ServiceLevel;
 use history::{History, MovedAside};
 use listen::Listen;
-use metrics::AgentState;
+use metrics::{AgentState, Identity};
 use page::{About, Api, Live};
 use sources::Sources;
 use std::path::{Path, PathBuf};
@@ -65,6 +67,17 @@ pub struct AgentArgs {
     /// Run this program then, with the JSON on its standard input
     #[arg(long, value_name = "PROGRAM")]
     on_incident: Vec<PathBuf>,
+    #[command(flatten)]
+    push: PushArgs,
+    /// Between two pushes [default: 15s]
+    #[arg(long, value_name = "TIME", value_parser = values::some_time)]
+    push_every: Option<Duration>,
+    /// The label instance of what is pushed, as in db1:9187 [default: the name of this host]
+    #[arg(long, value_name = "NAME")]
+    instance: Option<String>,
+    /// Add this label to all metrics, as in cluster=east
+    #[arg(long, value_name = "NAME=VALUE", value_parser = identity::parse_label)]
+    label: Vec<(String, String)>,
     /// Read this file instead of /etc/headroom/agent.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -170,16 +183,15 @@ struct Tally {
 
 /// Judges until the time is over, the agent is ended, or its configuration is to be read again.
 fn work(config: Config, path: &Path, shared: &Shared, tally: &mut Tally) -> Result<(), Failure> {
-    let Config { sources, settings, receivers, .. } = config;
-    // What is no longer watched must not stay.
-    let version = env!("CARGO_PKG_VERSION").into();
+    let Config { sources, settings, receivers, identity, destinations, push_every, .. } = config;
     let Shared { state, live, api } = shared;
-    *state.lock().unwrap_or_else(PoisonError::into_inner) = AgentState { version, ..AgentState::default() };
+    begin_again(state, &identity);
     let About { window_ns, every_ns, .. } = about(&settings);
     api.change(window_ns, every_ns);
     let history = kept::open_to_write(Some(path))?;
     let agent = Agent::new(history, kept::open(Some(path))?, settings, state.clone(), live.clone())?;
-    let notifications = notifications::start(receivers, path)?;
+    let notifications = notifications::start(receivers, path, &identity)?;
+    let pushing = pushing::start(destinations, state, push_every, &identity)?;
     let mut sources = Sources::new(&sources)?;
     let mut there = || {
         let there = sources.there();
@@ -198,7 +210,19 @@ fn work(config: Config, path: &Path, shared: &Shared, tally: &mut Tally) -> Resu
         log(event.priority(), &event.to_string());
     });
     notifications.finish();
+    push::finish(pushing, END_WITHIN);
     Ok(())
+}
+
+/// What is no longer watched must not stay; counters of what happened to this process go on.
+fn begin_again(state: &Mutex<AgentState>, identity: &Identity) {
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    *state = AgentState {
+        version: env!("CARGO_PKG_VERSION").into(),
+        labels: identity.labels.clone(),
+        pushes_dropped: std::mem::take(&mut state.pushes_dropped),
+        ..AgentState::default()
+    };
 }
 
 /// A flag that Ctrl-C sets, and a request to read the configuration again.

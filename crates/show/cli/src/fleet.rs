@@ -89,7 +89,7 @@ enum FleetCommand {
         #[arg(value_name = "DIR")]
         dir: PathBuf,
         /// The page with the runbooks, a heading for each alert
-        #[arg(long, value_name = "URL", default_value = "docs/reference/fleet.md")]
+        #[arg(long, value_name = "URL", default_value = mixin::RUNBOOKS)]
         runbooks: String,
     },
     /// Write dashboards for Grafana, and a mixin of jsonnet
@@ -121,7 +121,7 @@ pub fn run(args: &FleetArgs, json: bool, out: &mut Output) -> Done {
         _ if args.watch.is_some() => watch(args, &client, json, out),
         _ => {
             page::check(args.html.as_deref())?;
-            let fleet = ask(&client, &args.question, &args.question.scope(None))?;
+            let fleet = ask(&client, &args.question, &args.question.scope(None, json))?;
             out.answer(|style| report::text::fleet(&fleet, args.top, style), || report::json::fleet(&fleet));
             let version = env!("CARGO_PKG_VERSION");
             let make = || report::html::fleet(&fleet, &page::command_line(), version);
@@ -132,12 +132,12 @@ pub fn run(args: &FleetArgs, json: bool, out: &mut Output) -> Done {
 }
 
 impl QuestionArgs {
-    fn scope(&self, host: Option<&str>) -> Scope {
+    fn scope(&self, host: Option<&str>, details: bool) -> Scope {
         let mut filters = self.label.clone();
         filters.extend(host.map(Filter::of_host));
         // The trend of a few volumes costs little.
         let trend_from_samples = self.trend || host.is_some();
-        Scope { filters, lookback_s: self.lookback.as_secs().max(1), trend_from_samples }
+        Scope { filters, lookback_s: self.lookback.as_secs().max(1), details, trend_from_samples }
     }
 }
 
@@ -175,7 +175,6 @@ fn ask_with(
     let mut next = || series.next().unwrap_or_default();
     let answers = Answers {
         seen: next(),
-        verdicts: next(),
         figures: next(),
         latencies: next(),
         measured: next(),
@@ -200,7 +199,7 @@ fn failure(client: &Client, error: &QueryError) -> Failure {
 }
 
 fn show(host: &str, args: &FleetArgs, client: &Client, out: &mut Output) -> Done {
-    let fleet = ask(client, &args.question, &args.question.scope(Some(host)))?;
+    let fleet = ask(client, &args.question, &args.question.scope(Some(host), true))?;
     if fleet.hosts == 0 && !fleet.incomplete {
         return Err(Failure::new(format_args!("{} knows no host {host}", client.endpoint))
             .with_remedy("headroom fleet lists the hosts; a longer --lookback for one that is gone"));
@@ -210,7 +209,7 @@ fn show(host: &str, args: &FleetArgs, client: &Client, out: &mut Output) -> Done
 }
 
 fn incidents(within: Duration, args: &FleetArgs, client: &Client, out: &mut Output) -> Done {
-    let scope = args.question.scope(None);
+    let scope = args.question.scope(None, true);
     let within_s = within.as_secs().max(1);
     let further = incidents_within(&scope, within_s);
     let (fleet, found) = ask_with(client, &args.question, &scope, Some(further))?;
@@ -236,7 +235,7 @@ fn watch(args: &FleetArgs, client: &Client, json: bool, out: &mut Output) -> Don
     let mut code = no_answer();
     for round in 1.. {
         let began = Instant::now();
-        match ask(client, &args.question, &args.question.scope(None)) {
+        match ask(client, &args.question, &args.question.scope(None, json)) {
             Ok(fleet) => {
                 code = exit_code(&fleet);
                 if !print(&fleet, args, json, out)? {

@@ -27,7 +27,9 @@ mod luns;
 mod matrix;
 mod measure;
 mod page;
+mod private_file;
 mod progress_line;
+mod pushing;
 mod record;
 mod run;
 mod service_log;
@@ -99,7 +101,7 @@ enum Command {
     /// Say what each source needs, what is missing, and what grants it
     Doctor(doctor::DoctorArgs),
     /// Judge databases and their volumes all the time; open and close incidents
-    Agent(agent::AgentArgs),
+    Agent(Box<agent::AgentArgs>),
     /// List and show the incidents that the agent found
     Incidents(incidents::IncidentsArgs),
     /// Rank the volumes of all hosts by headroom, from Prometheus; write its rules, alerts and dashboards

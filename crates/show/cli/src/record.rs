@@ -1,10 +1,10 @@
-mod push;
-
 use crate::listening::{AccessArgs, Listening};
+use crate::private_file::{entries, others_can_read};
+use crate::pushing::{self, END_WITHIN, PushArgs};
 use crate::service_log::{log, stop_on_interrupt};
 use filestats::Snapshot;
 use history::Retention;
-use metrics::Totals;
+use metrics::{Identity, Totals};
 use record::{Event, RecordedSource, Recorder, Settings};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -39,15 +39,8 @@ pub struct RecordArgs {
     metrics: Option<SocketAddr>,
     #[command(flatten)]
     access: AccessArgs,
-    /// Push to a Prometheus remote-write receiver, as in http://prometheus:9090/api/v1/write
-    #[arg(long, value_name = "URL")]
-    remote_write: Vec<String>,
-    /// Push to an OTLP/HTTP receiver, as in http://collector:4318/v1/metrics
-    #[arg(long, value_name = "URL")]
-    otlp: Vec<String>,
-    /// A file with the credentials of what is pushed to, a line each, as in otlp bearer TOKEN
-    #[arg(long, value_name = "FILE")]
-    push_auth: Option<PathBuf>,
+    #[command(flatten)]
+    push: PushArgs,
     /// End after so long
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     duration: Option<Duration>,
@@ -68,7 +61,7 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
         return Err(Failure::usage("--every is at least 1s"));
     }
     let sources = sources(args)?;
-    let destinations = push::destinations(args)?;
+    let destinations = pushing::destinations(&args.push)?;
     let listening = Listening::new(args.metrics, args.access.settings(), "--metrics ADDRESS:PORT")?;
     let exported = args.metrics.is_some() || !destinations.is_empty();
     let history = kept::open_to_write(history)?;
@@ -86,14 +79,15 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
     if let Some(listening) = listening {
         listening.serve(totals.clone())?;
     }
-    let pushing = push::start(destinations, &totals, args)?;
+    let identity = Identity { instance: host::hostname(), ..Identity::default() };
+    let pushing = pushing::start(destinations, &totals, args.every, &identity)?;
     let (path, count) = (history.path().display().to_string(), sources.len());
     log(6, &format!("recording {count} sources every {} s into {path}", args.every.as_secs()));
     let names = collect::FileNames::default();
     let recorded = sources.into_iter().map(|name| recorded(name, names.clone())).collect();
     let mut tally = Tally { totals: exported.then_some(totals), ..Tally::default() };
     Recorder { sources: recorded, history, settings }.run(&stop, &mut |event| tally.add(&event));
-    ::push::finish(pushing, push::END_WITHIN);
+    push::finish(pushing, END_WITHIN);
     let took_s = began.elapsed().as_secs_f64();
     let Tally { failures, thinned, .. } = tally;
     out.answer(
@@ -175,15 +169,4 @@ fn read_sources(path: &Path) -> Result<Vec<SourceName>, Failure> {
             .with_remedy(format_args!("chmod 600 {}", path.display())));
     }
     Ok(sources)
-}
-
-/// The lines of a file with their numbers, without comments and empty ones.
-fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
-    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-}
-
-/// Whether users other than the owner may read a file.
-pub fn others_can_read(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|found| !host::is_private(path, &found))
 }

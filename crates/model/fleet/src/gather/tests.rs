@@ -15,12 +15,17 @@ fn labels_of<'a>(instance: &'a str, further: &[(&'a str, &'a str)]) -> Vec<(&'a 
     labels
 }
 
+fn verdict_since(instance: &str, verdict: &str, since_unix_s: f64) -> Sample {
+    let name = ("__name__", "headroom_verdict_since_timestamp_seconds");
+    sample(&labels_of(instance, &[name, ("verdict", verdict)]), since_unix_s)
+}
+
 /// Hosts with a verdict, a headroom and a measurement.
 fn answers(hosts: &[(&str, &str, Option<f64>)]) -> Answers {
     let mut answers = Answers::default();
     for (instance, verdict, headroom) in hosts {
         answers.seen.push(sample(&labels_of(instance, &[]), NOW - 5.0));
-        answers.verdicts.push(sample(&labels_of(instance, &[("verdict", verdict)]), 1.0));
+        answers.figures.push(verdict_since(instance, verdict, NOW - 60.0));
         let named = labels_of(instance, &[("__name__", "headroom_headroom_ratio")]);
         answers.figures.extend(headroom.map(|headroom| sample(&named, headroom)));
         let measured = [("instance", *instance), ("job", "headroom"), ("mount", "/data")];
@@ -56,6 +61,17 @@ fn a_throttled_volume_has_no_headroom_now_whatever_the_storage_could_give() {
 }
 
 #[test]
+fn of_two_verdicts_the_one_that_began_last_holds() {
+    for [first, second] in [[NOW - 500.0, NOW - 30.0], [NOW - 30.0, NOW - 500.0]] {
+        let mut answers = answers(&[("a", "healthy", Some(3.0))]);
+        answers.figures = vec![verdict_since("a", "burst", first), verdict_since("a", "throttled", second)];
+        let expected = if first > second { VerdictKind::Burst } else { VerdictKind::Throttled };
+        let volume = &fleet(&answers, NOW, 300.0).volumes[0];
+        assert_eq!((volume.verdict, volume.since_unix_s), (Some(expected), Some(NOW - 30.0)));
+    }
+}
+
+#[test]
 fn without_a_planning_figure_it_is_one_over_utilisation() {
     let mut answers = answers(&[("a", "healthy", None), ("b", "cannot-say", None)]);
     for instance in ["a", "b"] {
@@ -85,10 +101,9 @@ fn what_is_stale_or_was_never_measured_is_listed_apart_and_never_ranked() {
 #[test]
 fn hosts_of_the_same_name_in_two_clusters_are_two() {
     let mut answers = answers(&[("a", "healthy", Some(3.0)), ("a", "throttled", Some(1.0))]);
-    let parts = [&mut answers.seen, &mut answers.verdicts, &mut answers.figures, &mut answers.measured];
-    for part in parts {
-        for (sample, cluster) in part.iter_mut().zip(["x", "y"]) {
-            sample.labels.insert("cluster".into(), cluster.into());
+    for (part, of_each) in [(&mut answers.seen, 1), (&mut answers.figures, 2), (&mut answers.measured, 1)] {
+        for (at, sample) in part.iter_mut().enumerate() {
+            sample.labels.insert("cluster".into(), ["x", "y"][at / of_each].into());
         }
     }
     let fleet = fleet(&answers, NOW, 300.0);

@@ -1,11 +1,16 @@
 //! /etc/headroom/agent.toml: what the arguments say, in a file. Arguments go before it; lists are added up.
 
 use super::AgentArgs;
+use super::identity;
 use super::listen::{self, Listen};
-use crate::record::others_can_read;
+use crate::private_file::others_can_read;
+use crate::pushing::{self, PushArgs};
 use filestats::ServiceLevel;
+use metrics::Identity;
 use notify::Receiver;
+use push::Destination;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -33,6 +38,12 @@ struct Written {
     alertmanager: Vec<String>,
     webhook: Vec<String>,
     on_incident: Vec<PathBuf>,
+    instance: Option<String>,
+    labels: BTreeMap<String, String>,
+    remote_write: Vec<String>,
+    otlp: Vec<String>,
+    push_auth: Option<PathBuf>,
+    push_every: Option<String>,
 }
 
 /// What the agent does, by its arguments and its file.
@@ -44,6 +55,10 @@ pub struct Config {
     pub access: serve::Settings,
     pub settings: agent::Settings,
     pub receivers: Vec<Receiver>,
+    /// By what servers know this host.
+    pub identity: Identity,
+    pub destinations: Vec<Destination>,
+    pub push_every: Duration,
 }
 
 /// Moments are a second long.
@@ -55,6 +70,7 @@ const WINDOW_MAX: Duration = Duration::from_secs(600);
 const GAP_JUDGEMENTS: u32 = 3;
 const EVERY: Duration = Duration::from_secs(5);
 const WINDOW: Duration = Duration::from_secs(60);
+const PUSH_EVERY: Duration = Duration::from_secs(15);
 const SOURCES_MAX: usize = 200;
 
 impl Config {
@@ -118,8 +134,14 @@ impl Config {
             &written.webhook,
             &written.on_incident,
         )?);
+        let push_every = time("push-every", args.push_every, &written.push_every, PUSH_EVERY)?;
+        if push_every < EVERY_MIN {
+            return Err(Failure::usage("--push-every is at least 1s"));
+        }
         let access = access(args.access.settings(), &mut written);
-        Ok(Config { sources, listen, access, settings, receivers })
+        let identity = identity::new(args, written.instance.take(), std::mem::take(&mut written.labels))?;
+        let destinations = destinations(&args.push, written)?;
+        Ok(Config { sources, listen, access, settings, receivers, identity, destinations, push_every })
     }
 }
 
@@ -131,6 +153,15 @@ fn access(given: serve::Settings, written: &mut Written) -> serve::Settings {
         host_names: [given.host_names, std::mem::take(&mut written.host_name)].concat(),
         without_authentication: given.without_authentication || written.listen_without_authentication,
     }
+}
+
+/// Where to push to, by the arguments and by the file.
+fn destinations(given: &PushArgs, written: Written) -> Result<Vec<Destination>, Failure> {
+    pushing::destinations(&PushArgs {
+        remote_write: [given.remote_write.clone(), written.remote_write].concat(),
+        otlp: [given.otlp.clone(), written.otlp].concat(),
+        push_auth: given.push_auth.clone().or(written.push_auth),
+    })
 }
 
 fn parse(path: &Path) -> Result<Written, Failure> {

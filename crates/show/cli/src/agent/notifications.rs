@@ -3,6 +3,7 @@
 use crate::service_log::log;
 use history::{History, IncidentId};
 use incidents::{Event, Incident};
+use metrics::Identity;
 use notify::{Happened, Notification, Notifier, Receiver, StateChange};
 use report::NumberedIncident;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ const LOOKED_AT: usize = 100;
 /// The receivers, each in a thread of its own.
 pub struct Notifications {
     notifiers: Vec<Notifier>,
-    host: String,
+    identity: Identity,
 }
 
 /// Receivers by their URLs and programs.
@@ -46,8 +47,7 @@ fn credential(variable: &str) -> Result<Option<push::Credential>, Failure> {
 }
 
 /// Starts them, and sends what they were not given before the agent ended.
-pub fn start(receivers: Vec<Receiver>, path: &Path) -> Result<Notifications, Failure> {
-    let host = host::hostname();
+pub fn start(receivers: Vec<Receiver>, path: &Path, identity: &Identity) -> Result<Notifications, Failure> {
     let mut notifiers = Vec::new();
     for receiver in receivers {
         let name = receiver.to_string();
@@ -64,11 +64,11 @@ pub fn start(receivers: Vec<Receiver>, path: &Path) -> Result<Notifications, Fai
             log(priority, &format!("{receiver}: {change}"));
         });
         left.into_iter().for_each(|(id, happened, incident)| {
-            notifier.send(notification(id, happened, incident, &host));
+            notifier.send(notification(id, happened, incident, identity));
         });
         notifiers.push(notifier);
     }
-    Ok(Notifications { notifiers, host })
+    Ok(Notifications { notifiers, identity: identity.clone() })
 }
 
 /// Keeps what a receiver was given.
@@ -101,15 +101,18 @@ fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, In
     Ok(left)
 }
 
-fn notification(id: i64, happened: Happened, incident: Incident, host: &str) -> Notification {
+fn notification(id: i64, happened: Happened, incident: Incident, identity: &Identity) -> Notification {
     let numbered = NumberedIncident { id, incident };
     let document = serde_json::json!({
         "event": happened.word(),
-        "host": host,
+        "host": host::hostname(),
+        "instance": identity.instance,
         "headroom_version": env!("CARGO_PKG_VERSION"),
         "incident": report::json::incident(&numbered),
     });
-    Notification { id, happened, incident: numbered.incident, host: host.to_owned(), document }
+    let labels = identity.labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let instance = identity.instance.clone();
+    Notification { id, happened, incident: numbered.incident, instance, labels, document }
 }
 
 impl Notifications {
@@ -124,7 +127,7 @@ impl Notifications {
         let began_s = incident.started_unix_ns / 1_000_000_000;
         let id = id.map_or_else(|| -i64::try_from(began_s).unwrap_or(i64::MAX), |id| id.0);
         for notifier in &self.notifiers {
-            notifier.send(notification(id, happened, incident.clone(), &self.host));
+            notifier.send(notification(id, happened, incident.clone(), &self.identity));
         }
     }
 

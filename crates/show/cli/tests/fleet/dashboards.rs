@@ -24,12 +24,10 @@ fn filled_in(expression: &str) -> String {
                 let rest = &text[at + rule.record.len()..];
                 // With its conditions, and the range of what is recorded.
                 let after = rest.strip_prefix('{').map_or(rest, |rest| rest.split_once('}').unwrap().1);
-                let (after, end) = match after.strip_prefix("[15m])") {
-                    Some(after) => (after, ""),
-                    None => (after, ""),
-                };
+                let after =
+                    ["[15m])", "[7h])"].iter().find_map(|range| after.strip_prefix(range)).unwrap_or(after);
                 let before = text[..at].strip_suffix("last_over_time(").unwrap_or(&text[..at]).to_owned();
-                text = format!("{before}({}){end}{after}", inlined(rule.record));
+                text = format!("{before}({}){after}", inlined(rule.record));
             }
         }
     }
@@ -54,7 +52,7 @@ fn each_expression_of_a_dashboard_returns_data_of_a_synthetic_fleet() {
     let now = now_unix_s();
     let throttled =
         SyntheticVolume { verdict: VerdictKind::Throttled, ..SyntheticVolume::healthy("/data", 1.4) };
-    let mut host = SyntheticHost { instance: "db1:9188".into(), cluster: "east", volumes: vec![throttled] };
+    let mut host = SyntheticHost { instance: "db1:9187".into(), cluster: "east", volumes: vec![throttled] };
     host.volumes.push(SyntheticVolume::healthy("/wal", 4.0));
     let dir = tempfile::tempdir().unwrap();
     let times: Vec<u64> = (now - 1800..now + 300).step_by(30).collect();

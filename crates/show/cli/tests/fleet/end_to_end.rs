@@ -1,85 +1,15 @@
 //! Three agents on three disks, a Prometheus that scrapes them, vmalert and Alertmanager: one disk is throttled and freed again.
 
-use crate::programs::{Headroom, Running, Scenario};
+use crate::nodes::{Ended, Node, wait_for};
+use crate::programs::Headroom;
 use crate::rules::write_rules;
 use crate::servers::{Server, free_port, has_prometheus, request};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-use testbed::LoopDisk;
+use std::process::{Command, Stdio};
 use workload::CapKind;
 
 /// Writes a second of the throttled disk: the paced commits of a small database need several times that.
 const CAP: u64 = 12;
-/// Shorter than the defaults, so that the test takes less time.
-const QUICK: [&str; 4] = ["--window", "20s", "--every", "2s"];
-/// Long on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// A database on a disk of its own, and the agent that judges it.
-struct Node {
-    agent: Child,
-    port: u16,
-    _database: Running,
-    // After what uses it.
-    disk: LoopDisk,
-    _headroom: Headroom,
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        let _ = self.agent.kill();
-        let _ = self.agent.wait();
-    }
-}
-
-impl Node {
-    fn set_up() -> Option<Node> {
-        let mut disk = LoopDisk::new(1 << 30)?;
-        let dir = disk.format_and_mount().to_owned();
-        let headroom = Headroom::new();
-        headroom.json(&["measure", "--quick", "--size", "128M", dir.to_str().unwrap()]);
-        let database = dir.join("shop.db");
-        let running = Scenario::prepare("idle", &database).start("idle", 600);
-        let source = format!("sqlite:{}", database.display());
-        let mut command = headroom.command(&["agent", "--source", &source, "--listen", "127.0.0.1:0"]);
-        let mut agent = command.args(QUICK).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(agent.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let line = lines.find(|line| line.contains("metrics at http://")).unwrap();
-        std::thread::spawn(move || lines.for_each(|line| println!("  {line}")));
-        let port = line.rsplit(':').next().unwrap().trim_end_matches("/metrics").parse().unwrap();
-        Some(Node { agent, port, _database: running, disk, _headroom: headroom })
-    }
-
-    fn instance(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-}
-
-/// A program that is ended with the test.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Waits until it is so; fails with what was last seen.
-#[track_caller]
-fn wait_for(what: &str, mut is_so: impl FnMut() -> Result<(), String>) {
-    let began = Instant::now();
-    loop {
-        match is_so() {
-            Ok(()) => return println!("{what} after {:.0?}", began.elapsed()),
-            Err(seen) => assert!(began.elapsed() < PATIENCE, "not {what}: {seen}"),
-        }
-        std::thread::sleep(Duration::from_millis(500));
-    }
-}
-
 fn start_alertmanager(server: &Server) -> Option<(Ended, u16)> {
     let (port, dir) = (free_port(), server.dir.path());
     std::fs::write(
@@ -131,7 +61,7 @@ fn a_throttled_disk_becomes_rank_1_its_alert_arrives_and_clears() {
         return;
     }
     let made: Vec<Option<Node>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..3).map(|_| scope.spawn(Node::set_up)).collect();
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(|| Node::set_up(&[]))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let Some(mut nodes) = made.into_iter().collect::<Option<Vec<Node>>>() else { return };

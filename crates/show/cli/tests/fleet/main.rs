@@ -7,6 +7,9 @@ mod bench;
 mod checks;
 mod dashboards;
 mod end_to_end;
+mod identity;
+mod nodes;
+mod packaged;
 #[expect(dead_code, reason = "programs of the other tests; some of them are used here")]
 #[path = "../outside/programs.rs"]
 mod programs;

@@ -21,7 +21,7 @@ fn hosts() -> Vec<SyntheticHost> {
         volume
     };
     let host = |at: usize| SyntheticHost {
-        instance: format!("db{at}:9188"),
+        instance: format!("db{at}:9187"),
         cluster: if at.is_multiple_of(2) { "east" } else { "west" },
         volumes: (0..3).map(|number| volume(at, number)).collect(),
     };
@@ -40,7 +40,7 @@ fn apart() -> [SyntheticHost; 2] {
     };
     let host =
         |name: &str, volume| SyntheticHost { instance: name.into(), cluster: "east", volumes: vec![volume] };
-    [host("gone:9188", stale), host("new:9188", unmeasured)]
+    [host("gone:9187", stale), host("new:9187", unmeasured)]
 }
 
 /// (instance, mount) by headroom.
@@ -96,9 +96,9 @@ fn three_shards_give_one_ranking_and_a_stopped_one_makes_it_incomplete() {
     assert_eq!((code, &answer["incomplete"], &answer["hosts"]), (1, &Value::Bool(false), &26.into()));
     assert_eq!(
         (&answer["stale"][0]["instance"], answer["stale"].as_array().unwrap().len()),
-        (&"gone:9188".into(), 1)
+        (&"gone:9187".into(), 1)
     );
-    assert_eq!(answer["never_measured"][0]["instance"], "new:9188");
+    assert_eq!(answer["never_measured"][0]["instance"], "new:9187");
     let first = &answer["volumes"][0];
     assert_eq!(
         (&first["verdict"], &first["database"]),
@@ -115,9 +115,9 @@ fn three_shards_give_one_ranking_and_a_stopped_one_makes_it_incomplete() {
     assert_eq!(code, i32::from(bad));
 
     let (_, west) =
-        ask(&headroom, &joined.url(), &["--label", "cluster=west", "--label", "instance!=db1:9188"]);
+        ask(&headroom, &joined.url(), &["--label", "cluster=west", "--label", "instance!=db1:9187"]);
     let west = order(&west);
-    assert!(west.len() == 33 && west.iter().all(|(instance, _)| instance != "db1:9188"));
+    assert!(west.len() == 33 && west.iter().all(|(instance, _)| instance != "db1:9187"));
 
     shards.pop();
     let (code, partial) = ask(&headroom, &joined.url(), &[]);
@@ -153,7 +153,7 @@ fn victoriametrics_answers_the_same_behind_vmauth_with_a_prefix_and_a_credential
             panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
         });
         assert_eq!(order(&answer), truth(&hosts()), "{credential}");
-        assert_eq!(answer["stale"][0]["instance"], "gone:9188");
+        assert_eq!(answer["stale"][0]["instance"], "gone:9187");
         assert_eq!(output.status.code(), Some(1));
     }
     let refused = headroom.run(&["fleet", "--prometheus", &url]);
@@ -170,12 +170,12 @@ fn a_fleet_without_bad_news_is_fine_only_where_all_of_it_is_judged() {
     let host =
         |name: &str, volume| SyntheticHost { instance: name.into(), cluster: "east", volumes: vec![volume] };
     let [gone, _] = apart();
-    let all = [host("db1:9188", SyntheticVolume::healthy("/data", 3.0)), gone];
+    let all = [host("db1:9187", SyntheticVolume::healthy("/data", 3.0)), gone];
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), &openmetrics(&all, &times(now)));
     let server = Server::prometheus(dir, NO_SCRAPE).unwrap();
     let headroom = Headroom::new();
-    let (code, answer) = ask(&headroom, &server.url(), &["--label", "instance=db1:9188"]);
+    let (code, answer) = ask(&headroom, &server.url(), &["--label", "instance=db1:9187"]);
     assert_eq!((code, answer["volumes"].as_array().unwrap().len()), (0, 1));
     let (code, _) = ask(&headroom, &server.url(), &[]);
     assert_eq!(code, 3, "a host that is not judged any more is not healthy");
@@ -189,7 +189,7 @@ fn a_fleet_without_bad_news_is_fine_only_where_all_of_it_is_judged() {
     let page = server.dir.path().join("fleet.html");
     headroom.run(&["fleet", "--prometheus", &server.url(), "--html", page.to_str().unwrap()]);
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains("db1:9188 /data") && page.contains("Not judged any more"), "{page}");
+    assert!(page.contains("db1:9187 /data") && page.contains("Not judged any more"), "{page}");
     let lines =
         headroom.run(&["fleet", "--prometheus", &server.url(), "--watch", "1s", "--count", "2", "--json"]);
     assert_eq!(String::from_utf8_lossy(&lines.stdout).lines().count(), 2);
@@ -202,7 +202,7 @@ fn a_trend_says_when_with_its_uncertainty() {
     }
     let now = now_unix_s();
     let host = SyntheticHost {
-        instance: "db1:9188".into(),
+        instance: "db1:9187".into(),
         cluster: "east",
         volumes: vec![SyntheticVolume::healthy("/data", 1.2), SyntheticVolume::healthy("/flat", 1.2)],
     };
@@ -211,7 +211,7 @@ fn a_trend_says_when_with_its_uncertainty() {
     let daily: String = (0..40_u64)
         .map(|day| {
             let at = now - day * 86_400;
-            let labels = "instance=\"db1:9188\",job=\"headroom\",cluster=\"east\",source=\"postgres:\"";
+            let labels = "instance=\"db1:9187\",job=\"headroom\",cluster=\"east\",source=\"postgres:\"";
             let name = "instance_mount:headroom_utilisation_ratio:p95_1d";
             // 0.7 today, 0.012 a day.
             let value = 0.7 - 0.012 * day as f64 + 0.01 * (day % 3) as f64;

@@ -92,6 +92,16 @@ impl Server {
         Server::start(command, port, tempfile::tempdir().unwrap(), &format!("{prefix}/health"))
     }
 
+    /// A VictoriaMetrics that scrapes as the configuration says.
+    pub fn victoria_metrics_that_scrapes(config: &str) -> Option<Server> {
+        let (port, dir) = (free_port(), tempfile::tempdir().unwrap());
+        std::fs::write(dir.path().join("scrape.yml"), config).unwrap();
+        let mut command = Command::new("victoria-metrics");
+        command.args(["-storageDataPath=data", "-search.latencyOffset=1s", "-promscrape.config=scrape.yml"]);
+        command.arg(format!("-httpListenAddr=127.0.0.1:{port}"));
+        Server::start(command, port, dir, "/health")
+    }
+
     /// A vmauth with that configuration.
     pub fn vmauth(config: &str) -> Option<Server> {
         let dir = tempfile::tempdir().unwrap();
@@ -106,10 +116,29 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    /// CPU time that it has used, seconds.
+    pub fn cpu_s(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // utime and stime, in ticks of 10 ms; the name before them may have spaces.
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+        [11, 12].iter().map(|at| fields[*at].parse::<f64>().unwrap() / 100.0).sum()
+    }
+
+    /// Memory that it has, bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id())).unwrap();
+        statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+    }
+
+    /// The answer to an instant query.
+    pub fn answer(&self, expression: &str, at_unix_s: u64) -> Option<String> {
+        let body = format!("query={}&time={at_unix_s}", escaped(expression));
+        request(self.port, "POST /api/v1/query", &body)
+    }
+
     /// The result of an instant query.
     pub fn query(&self, expression: &str, at_unix_s: u64) -> Vec<Value> {
-        let body = format!("query={}&time={at_unix_s}", escaped(expression));
-        let answer = request(self.port, "POST /api/v1/query", &body);
+        let answer = self.answer(expression, at_unix_s);
         let answer = answer.unwrap_or_else(|| panic!("{expression} is refused"));
         let answer: Value = serde_json::from_str(&answer).unwrap();
         answer["data"]["result"].as_array().unwrap().clone()
@@ -149,6 +178,8 @@ pub fn fill(dir: &Path, openmetrics: &str) {
     std::fs::write(&file, openmetrics).unwrap();
     let mut command = Command::new("promtool");
     command.args(["tsdb", "create-blocks-from", "openmetrics"]).arg(&file).arg(dir.join("data"));
+    // With blocks of 2 h the file is read again for each of the months of a trend.
+    command.arg("--max-block-duration=744h");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     std::fs::remove_file(file).unwrap();

@@ -3,7 +3,8 @@
 use crate::checks;
 use incidents::Subject;
 use metrics::{
-    AgentState, DeviceOps, DeviceState, Exposition, Format, Headroom, Latency, SourceState, SubjectState,
+    AgentState, DeviceOps, DeviceState, Dropped, Exposition, Format, Headroom, Latency, SourceState,
+    SubjectState,
 };
 use std::fmt::Write;
 use std::sync::Arc;
@@ -37,6 +38,13 @@ pub const DATABASE: &str = "postgres:";
 
 pub fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// How long counters have counted at a time, in seconds or milliseconds since 1970.
+pub fn uptime_s(time: &str) -> u64 {
+    let time: u64 = time.parse().unwrap();
+    let unix_s = if time > BOOT_UNIX_S * 100 { time / 1000 } else { time };
+    unix_s - BOOT_UNIX_S
 }
 
 impl SyntheticVolume {
@@ -101,11 +109,19 @@ impl SyntheticHost {
         };
         state.sources.insert(DATABASE.into(), source);
         state
+            .pushes_dropped
+            .insert(("remote-write http://store:8428/api/v1/write".into(), Dropped::Refused), 0);
+        state
+    }
+
+    /// What its agent answers.
+    pub fn exposition(&self, at_unix_s: u64) -> String {
+        self.state(at_unix_s).text(Format::Prometheus)
     }
 
     /// Its series at a time: the name with all labels, and the value.
-    fn series(&self, at_unix_s: u64) -> Vec<(String, String)> {
-        let text = self.state(at_unix_s).text(Format::Prometheus);
+    pub fn series(&self, at_unix_s: u64) -> Vec<(String, String)> {
+        let text = self.exposition(at_unix_s);
         let added = format!("instance=\"{}\",job=\"headroom\",cluster=\"{}\"", self.instance, self.cluster);
         with_labels(&text, &added)
     }

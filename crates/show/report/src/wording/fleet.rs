@@ -41,7 +41,7 @@ pub(crate) fn tone(volume: &Volume) -> Tone {
     volume.verdict.map_or(Tone::Neutral, Tone::from_verdict)
 }
 
-/// "db1:9188 /data", with what was added to the host's labels.
+/// "db1:9187 /data", with what was added to the host's labels.
 pub(crate) fn place(volume: &Volume) -> String {
     let added: Vec<String> = volume.host.added().map(|(name, value)| format!("{name}={value}")).collect();
     let added = if added.is_empty() { String::new() } else { format!(" ({})", added.join(", ")) };

@@ -1,15 +1,30 @@
-//! `--remote-write` and `--otlp`: where the totals are pushed to, and with what credentials.
+//! `--remote-write` and `--otlp`: where figures are pushed to, and with what credentials.
 
-use super::{RecordArgs, entries, log, others_can_read};
-use metrics::Totals;
+use crate::private_file::{entries, others_can_read};
+use crate::service_log::log;
+use metrics::{Identity, Pushed};
 use push::{Credential, Destination, Protocol, Pushing};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use terminal::{Failure, text_file};
 
+/// Where to push to.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct PushArgs {
+    /// Push to a Prometheus remote-write receiver, as in http://prometheus:9090/api/v1/write
+    #[arg(long, value_name = "URL")]
+    pub remote_write: Vec<String>,
+    /// Push to an OTLP/HTTP receiver, as in http://collector:4318/v1/metrics
+    #[arg(long, value_name = "URL")]
+    pub otlp: Vec<String>,
+    /// A file with the credentials of what is pushed to, see docs/record.md
+    #[arg(long, value_name = "FILE")]
+    pub push_auth: Option<PathBuf>,
+}
+
 /// What the arguments, the file of credentials and the environment say together.
-pub fn destinations(args: &RecordArgs) -> Result<Vec<Destination>, Failure> {
+pub fn destinations(args: &PushArgs) -> Result<Vec<Destination>, Failure> {
     let of_file = args.push_auth.as_deref().map(read_credentials).transpose()?.unwrap_or_default();
     let mut found = Vec::new();
     for (protocol, urls) in [(Protocol::RemoteWrite, &args.remote_write), (Protocol::Otlp, &args.otlp)] {
@@ -34,10 +49,10 @@ pub const END_WITHIN: Duration = Duration::from_secs(2);
 /// Pushes to all of them, until they are finished.
 pub fn start(
     destinations: Vec<Destination>,
-    totals: &Arc<Mutex<Totals>>,
-    args: &RecordArgs,
+    figures: &Arc<Mutex<impl Pushed>>,
+    every: Duration,
+    identity: &Identity,
 ) -> Result<Vec<Pushing>, Failure> {
-    let host = host::hostname();
     let start = |to: Destination| {
         let name = to.to_string();
         if to.shows_credential() {
@@ -49,7 +64,7 @@ pub fn start(
         let say = move |change: &push::StateChange| {
             log(if change.is_trouble() { 4 } else { 6 }, &format!("{name}: {change}"));
         };
-        push::start(to, totals.clone(), args.every, host.clone(), say)
+        push::start(to, figures.clone(), every, identity.clone(), say)
             .map_err(|error| Failure::new(format_args!("cannot start to push: {error}")))
     };
     destinations.into_iter().map(start).collect()

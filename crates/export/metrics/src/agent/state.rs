@@ -1,0 +1,114 @@
+//! What the agent knows: plain values, unknown where they are `None`.
+
+use crate::identity::ExtraLabels;
+use crate::pushed::Dropped;
+use capability::{Binding, Capability};
+use incidents::Subject;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use verdict::{Confidence, VerdictKind};
+
+/// What the agent knows now.
+#[derive(Clone, Debug, Default)]
+pub struct AgentState {
+    /// Version of Headroom.
+    pub version: String,
+    /// What was judged last of each database and volume.
+    pub subjects: BTreeMap<Subject, SubjectState>,
+    /// What each volume can give, by its mount point.
+    pub capabilities: BTreeMap<String, Arc<Capability>>,
+    /// Each source that is watched.
+    pub sources: BTreeMap<String, SourceState>,
+    /// The block device below each volume, by its mount point.
+    pub devices: BTreeMap<String, DeviceState>,
+    /// Lost pushes, by server and reason.
+    pub pushes_dropped: BTreeMap<(String, Dropped), u64>,
+    /// What is added to the labels of all series.
+    pub labels: ExtraLabels,
+}
+
+/// What the kernel counted of a block device since it appeared: the I/O of all processes.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceState {
+    /// Its name below /dev.
+    pub device: String,
+    /// Reads, their bytes, and their time in nanoseconds.
+    pub reads: DeviceOps,
+    /// Writes likewise.
+    pub writes: DeviceOps,
+    /// Time with at least one I/O in flight, nanoseconds.
+    pub busy_ns: u64,
+}
+
+/// Completed I/Os in one direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceOps {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their time from request to completion, nanoseconds.
+    pub time_ns: u64,
+}
+
+/// What was judged of a database on a volume.
+#[derive(Clone, Debug)]
+pub struct SubjectState {
+    /// The verdict.
+    pub verdict: VerdictKind,
+    /// How far to trust it.
+    pub confidence: Confidence,
+    /// When, nanoseconds since 1970.
+    pub judged_unix_ns: u64,
+    /// Since when it is the same, nanoseconds since 1970.
+    pub since_unix_ns: u64,
+    /// How many times today's demand can be carried.
+    pub headroom: Option<Headroom>,
+    /// The resource that runs out first.
+    pub binding: Option<Binding>,
+    /// Share of the storage in use.
+    pub utilisation: Option<f64>,
+    /// Mean I/Os that the database waits for.
+    pub outstanding: Option<f64>,
+    /// Mean latency of reads from the storage.
+    pub read: Latency,
+    /// Mean latency of a commit's write and sync.
+    pub commit: Latency,
+    /// Whether an incident is open.
+    pub incident_open: bool,
+    /// What the storage was seen to give over what it gave when it was measured, where that contradicts the measurement for a day.
+    pub contradicted: Option<f64>,
+}
+
+/// How many times today's demand can be carried, as `headroom check` says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Headroom {
+    /// The figure to plan with.
+    pub plan: f64,
+    /// The low end of its range.
+    pub low: f64,
+    /// The high end of its range.
+    pub high: f64,
+}
+
+/// A latency, and what the curves expect.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Latency {
+    /// Nanoseconds.
+    pub latency_ns: Option<f64>,
+    /// Nanoseconds.
+    pub expected_ns: Option<f64>,
+}
+
+/// How a source is read.
+#[derive(Clone, Debug, Default)]
+pub struct SourceState {
+    /// The last sample gave counters.
+    pub up: bool,
+    /// Samples that gave nothing.
+    pub failures: u64,
+    /// When counters were last read, nanoseconds since 1970.
+    pub last_success_unix_ns: Option<u64>,
+    /// How long the last sample took, seconds.
+    pub collection_s: Option<f64>,
+}
