@@ -28,7 +28,7 @@ const KIB: u32 = 1024;
 pub fn shapes(effort: Effort) -> Vec<Shape> {
     let (small, large) = (Shape::random_read(8 * KIB), Shape::sequential_read(512 * KIB));
     match effort {
-        Effort::Quick => vec![small, large],
+        Effort::Quick | Effort::Preliminary => vec![small, large],
         Effort::Default => vec![small, Shape::random_read(64 * KIB), large],
         Effort::Thorough => {
             vec![small, Shape::random_read(64 * KIB), Shape::sequential_read(64 * KIB), large]

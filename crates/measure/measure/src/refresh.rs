@@ -1,6 +1,6 @@
 //! Takes again only what is in doubt of a capability that was measured before: the curves of a few resources.
 
-use crate::point::PointRun;
+use crate::point::{Carried, Pass, PointRun};
 use crate::{MeasureError, MeasureProgress, MeasuredTarget, Plan, knee_context};
 use capability::{Capability, CostModel, Curve, Demand, Point, ResourceName, StorageLimits, find_knee};
 use std::ops::ControlFlow;
@@ -29,7 +29,7 @@ pub fn refresh(
 ) -> Result<Capability, MeasureError> {
     let began = Instant::now();
     let plan = Plan { time_max: plan.time_max / TIME_PART, ..plan.clone() };
-    let mut run = PointRun::new(target.region, &plan, began, watch);
+    let mut run = PointRun::new(target.region, &plan, Pass::WHOLE, Carried::default(), watch);
     let context = knee_context(target.facts);
     let shapes: Vec<Shape> = shapes_of(doubted).into_iter().map(|shape| plan.shape(shape)).collect();
     let mut fresh = Vec::new();
