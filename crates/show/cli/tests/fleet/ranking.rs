@@ -208,7 +208,9 @@ fn a_trend_says_when_with_its_uncertainty() {
     };
     let dir = tempfile::tempdir().unwrap();
     let mut samples = openmetrics(&[host], &times(now));
+    // The oldest first: samples of a series are appended.
     let daily: String = (0..40_u64)
+        .rev()
         .map(|day| {
             let at = now - day * 86_400;
             let labels = "instance=\"db1:9187\",job=\"headroom\",cluster=\"east\",source=\"postgres:\"";
