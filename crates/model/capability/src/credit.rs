@@ -67,7 +67,7 @@ impl Capability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Burst, Declared, VolumeSize, VolumeType};
+    use crate::{Burst, VolumeSize, VolumeType};
     use workload::{TargetFacts, TargetKind};
 
     fn gp2() -> Capability {
