@@ -23,6 +23,7 @@ pub const OWN_LABELS: &[&str] = &[
     "device",
     "drive",
     "event",
+    "from",
     "instance",
     "job",
     "kind",

@@ -235,6 +235,12 @@ fn volume() -> Dashboard {
             "none",
             series("headroom_capability_knee_outstanding", MOUNT),
         ),
+        graph(
+            "Seen over known",
+            "What the storage was seen to give over what is known of it, where that differs by 15 % for a day.",
+            "none",
+            vec![(series("headroom_capability_contradicted_ratio", MOUNT), "{{mount}} {{source}}")],
+        ),
         table(
             "Highest rates",
             "I/Os a second of each curve.",

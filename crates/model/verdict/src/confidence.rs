@@ -6,7 +6,7 @@ use crate::thresholds::{
     CAPABILITY_DAYS_MAX, FOREIGN_IOPS_MAX, LARGER_DATA, RATIO_DEGRADED, UTILISATION_NEAR,
 };
 use crate::{Confidence, LogTiming, VerdictKind};
-use capability::{Capability, KneeReason, Origin};
+use capability::{Capability, KneeReason, Origin, Side};
 use statistics::IOS_MIN;
 
 /// The confidence in a verdict, and the doubts that lower it.
@@ -20,7 +20,7 @@ pub(crate) fn confidence(case: &Case, kind: VerdictKind) -> (Confidence, Vec<Str
     }
     if let Some(capability) = case.capability {
         doubts.extend(doubts_of_origin(capability.origin));
-        doubts.extend(doubts_of_capability(capability, case.lacks_writes() && case.seen_room().is_none()));
+        doubts.extend(doubts_of_capability(capability, has_unmeasured_writes(case, capability)));
         doubts.extend(doubts_of_comparison(case, capability));
     }
     doubts.extend(doubts_of_verdict(case, kind));
@@ -146,13 +146,20 @@ fn doubts_of_origin(origin: Origin) -> Option<String> {
     })
 }
 
+/// Whether there are writes, only reads were measured, and what was seen of the writes decides nothing.
+fn has_unmeasured_writes(case: &Case, capability: &Capability) -> bool {
+    let flows = case.figures.flows().unwrap_or_default();
+    let has_writes = flows.iter().any(|flow| flow.side == Side::Write && flow.per_second > 0.0);
+    capability.cost_model.is_none() && has_writes && case.seen_room().is_none()
+}
+
 /// What lowers the trust in the measurement itself.
-fn doubts_of_capability(capability: &Capability, lacks_writes: bool) -> Vec<String> {
+fn doubts_of_capability(capability: &Capability, has_unmeasured_writes: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     if capability.is_preliminary() {
         doubts.push("the measurement is preliminary: only the points that decide were measured".into());
     }
-    if lacks_writes {
+    if has_unmeasured_writes {
         doubts.push("writes were not measured: the utilisation is that of the reads alone".into());
     }
     // A gentle measurement counts others' I/O in.

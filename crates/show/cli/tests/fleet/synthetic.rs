@@ -80,7 +80,7 @@ impl SyntheticHost {
                 read: Latency { latency_ns: Some(1.5e6), expected_ns: Some(1.0e6) },
                 commit: Latency { latency_ns: Some(3.0e6), expected_ns: Some(2.0e6) },
                 incident_open: volume.verdict.is_bad_news(),
-                contradicted: None,
+                contradicted: volume.measured.then_some(1.2),
             };
             state.subjects.insert(subject, judged);
             if volume.measured {
