@@ -110,8 +110,8 @@ fn sessions_that_wait_for_a_log_that_nobody_times_are_not_healthy() {
         says_where_the_figures_come_from(&headroom.json(&check));
         if let Some(answer) = without_bpf(&headroom, &check) {
             let why = answer["log_timing"]["why"].as_str().unwrap_or_else(|| panic!("{answer:#}"));
-            assert!(why.contains("CAP_BPF"), "{why}");
-            let named = |key: &str| answer[key].to_string().contains("CAP_BPF");
+            assert!(why.contains("cap_bpf"), "{why}");
+            let named = |key: &str| answer[key].to_string().contains("cap_bpf");
             assert!(named("doubts") || named("next_step"), "{answer:#}");
         }
         // Loops go on in the server when their client has gone.
