@@ -4,7 +4,7 @@
 //! A successful commit contains the changes that were not refused, and no others.
 
 use crate::SimDisk;
-use crate::workload::{Change, End, Model, OnError, assert_state, contents, name};
+use crate::workload::{Change, End, Model, OnError, THIN_DIVISOR, assert_state, contents, name};
 use pagestore::{Durability, Error, Result, Store, Tables, WriteTx};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -199,6 +199,25 @@ fn do_one(
             tx.drop_table(&name(table))?;
             tx.create_table(&name(table)).map_err(|error| RefusedChange { error, in_part: true })?;
             after.retain(|(own, _), _| *own != table);
+        }
+        Change::Pop { table, is_last } => {
+            let own = tx.table(&name(table))?;
+            let popped = if is_last { tx.pop_last(own)? } else { tx.pop_first(own)? };
+            let mut keys = after.range((table, 0)..=(table, u32::MAX)).map(|((_, key), _)| *key);
+            let key = if is_last { keys.next_back() } else { keys.next() };
+            let expected = key.map(|key| {
+                (key.to_be_bytes().to_vec(), after.remove(&(table, key)).expect("its key was found"))
+            });
+            assert_eq!(popped, expected, "the entry at an end of table {table}");
+        }
+        Change::Thin { table, remainder } => {
+            let own = tx.table(&name(table))?;
+            let stays = |key: u32| key % THIN_DIVISOR != remainder;
+            let key_of = |key: &[u8]| u32::from_be_bytes(key.try_into().expect("its keys have four bytes"));
+            let removed = tx.retain(own, |key, _| stays(key_of(key)))?;
+            let before = after.len();
+            after.retain(|(of, key), _| *of != table || stays(*key));
+            assert_eq!(removed, (before - after.len()) as u64, "keys that a cursor removed");
         }
     }
     Ok(())

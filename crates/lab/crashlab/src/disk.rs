@@ -1,7 +1,7 @@
 //! The simulated disk.
 
 use crate::trouble::{Refused, Trouble, Troubles};
-use pagestore_disk::{Disk, FileId};
+use pagestore_disk::{Disk, FileId, MemoryScratch, Scratch};
 use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
@@ -233,7 +233,33 @@ pub(crate) fn overwrite(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
     file[start..end].copy_from_slice(bytes);
 }
 
+/// A transaction's scratch file, whose reads are refused as those of other files are.
+struct SimScratch<'a> {
+    disk: &'a SimDisk,
+    memory: MemoryScratch,
+}
+
+impl Scratch for SimScratch<'_> {
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if self.disk.lock().troubles.refuses(Refused::Reads) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        self.memory.read(offset, buffer)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if self.disk.lock().troubles.refuses(Refused::Growth) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        self.memory.write(offset, bytes)
+    }
+}
+
 impl Disk for SimDisk {
+    fn scratch(&self) -> io::Result<Box<dyn Scratch + '_>> {
+        Ok(Box::new(SimScratch { disk: self, memory: MemoryScratch::default() }))
+    }
+
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let mut state = self.lock();
         let touches = |bad: &Range<u64>| offset < bad.end && offset + buffer.len() as u64 > bad.start;

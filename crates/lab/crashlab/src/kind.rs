@@ -1,7 +1,7 @@
 //! The workloads of a seed: how each is drawn, the settings of its store, and how densely it is crashed.
 
 use crate::trouble::{Refused, Trouble};
-use crate::workload::{self, End, OnError, Setting, Step, WorkloadKind, draw_puts};
+use crate::workload::{self, Change, End, OnError, Setting, Step, THIN_DIVISOR, WorkloadKind, draw_puts};
 use crate::{Chance, Lab};
 use pagestore::Durability;
 
@@ -119,7 +119,12 @@ pub(crate) fn draw_errors(chance: &mut Chance, steps: usize) -> Vec<Step> {
     let mut all = vec![Step::committed(draw_puts(chance, 160, 500), Durability::Full)];
     while all.len() < steps {
         let mut step = workload::draw_step(chance, large);
-        if let Step::Transaction { end, on_error, .. } = &mut step {
+        if let Step::Transaction { changes, end, on_error } = &mut step {
+            // Where a page cannot be read, it fails halfway.
+            if chance.once_in(4) {
+                let remainder = chance.below(THIN_DIVISOR.into()) as u32;
+                changes.insert(0, Change::Thin { table: chance.below(2) as u8, remainder });
+            }
             *on_error = [OnError::GiveUp, OnError::ContinueAt, OnError::TryAgain][chance.below(3) as usize];
             if chance.once_in(5) {
                 *end = End::Panic;

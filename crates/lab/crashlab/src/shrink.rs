@@ -12,7 +12,7 @@ use crate::reduce::reduce;
 use crate::run::{Place, Run, Start, perform, perform_from};
 use crate::workload::WorkloadKind;
 use crate::{Chance, Medium, Op, SimDisk, Step, cuts};
-use pagestore::Recovery;
+use pagestore::{Durability, Recovery};
 
 /// Bounds the replays of one reduction.
 const TRIES_MAX: u32 = 400;
@@ -237,6 +237,8 @@ impl Shrinker<'_> {
                 self.fails(&path);
             }
         }
+        self.replace_torn_crashes();
+        self.replace_checkpoints();
         let mut segment = 0;
         while segment < self.path.segments.len() {
             let steps = self.path.segments[segment].steps.clone();
@@ -245,6 +247,34 @@ impl Shrinker<'_> {
             });
             self.reduce_changes(segment);
             segment += 1;
+        }
+    }
+
+    /// Replaces crashes that tear the write in flight, which needs a step that writes, by those that do not.
+    fn replace_torn_crashes(&mut self) {
+        for segment in 0..self.path.segments.len() {
+            let mut path = self.path.clone();
+            let crash = path.segments.get_mut(segment).and_then(|own| own.crash.as_mut());
+            if let Some(point) = crash.filter(|point| !matches!(point.image, CrashImage::Plain(_))) {
+                point.image = CrashImage::Plain(0);
+                self.fails(&path);
+            }
+        }
+    }
+
+    /// Replaces checkpoints by commits of the changes between their writes: those need earlier commits, whose pages are
+    /// written.
+    fn replace_checkpoints(&mut self) {
+        for segment in 0..self.path.segments.len() {
+            let steps = self.path.segments.get(segment).map(|own| own.steps.clone()).unwrap_or_default();
+            for (at, (_, step)) in steps.into_iter().enumerate() {
+                if let Step::Checkpoint { during } = step
+                    && during.iter().any(|changes| !changes.is_empty())
+                {
+                    let commit = Step::committed(during.concat(), Durability::Full);
+                    self.fails_with(segment, |steps| steps[at].1 = commit);
+                }
+            }
         }
     }
 

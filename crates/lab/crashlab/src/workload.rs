@@ -108,7 +108,24 @@ pub enum Change {
         /// The table.
         table: u8,
     },
+    /// Removes the first or the last entry.
+    Pop {
+        /// The table.
+        table: u8,
+        /// The last one.
+        is_last: bool,
+    },
+    /// Removes by a cursor the keys that have this remainder.
+    Thin {
+        /// The table.
+        table: u8,
+        /// The remainder of a division by `THIN_DIVISOR`.
+        remainder: u32,
+    },
 }
+
+/// One in so many keys is removed by `Change::Thin`.
+pub(crate) const THIN_DIVISOR: u32 = 5;
 
 impl Step {
     /// A transaction whose caller gives up at the first error.
@@ -175,6 +192,9 @@ impl fmt::Display for Change {
             Self::Put { table, key, byte, bytes } => write!(f, "put {table}/{key} = {bytes} x {byte:02x}"),
             Self::Delete { table, key } => write!(f, "delete {table}/{key}"),
             Self::Recreate { table } => write!(f, "drop and create table {table}"),
+            Self::Pop { table, is_last: false } => write!(f, "pop first of {table}"),
+            Self::Pop { table, is_last: true } => write!(f, "pop last of {table}"),
+            Self::Thin { table, remainder } => write!(f, "delete {table}/{THIN_DIVISOR}n+{remainder}"),
         }
     }
 }
@@ -302,6 +322,9 @@ fn draw_change(chance: &mut Chance, large: bool) -> Change {
     let key = chance.below(KEYS) as u32;
     match chance.below(100) {
         0 => Change::Recreate { table },
+        // Derived from earlier draws, so that those of the other changes stay the same.
+        1..=20 if key < 6 => Change::Pop { table, is_last: key.is_multiple_of(2) },
+        1..=20 if key < 10 => Change::Thin { table, remainder: key - 6 },
         1..=20 => Change::Delete { table, key },
         _ => {
             let long = if large { !chance.once_in(4) } else { chance.once_in(8) };
@@ -340,11 +363,14 @@ pub(crate) fn read_contents(reader: &impl Tables, found: &mut Model) -> Result<b
     }
     for table in 0..TABLES {
         let own: Table = reader.table(&name(table))?;
+        let before = found.len();
         for entry in reader.range(own, &[], None)? {
             let (key, value) = entry?;
             let key = key.try_into().map(u32::from_be_bytes).unwrap_or(u32::MAX);
             found.insert((table, key), value);
         }
+        let entries = (found.len() - before) as u64;
+        assert_eq!(reader.len(own)?, entries, "the number of entries that table {table} keeps");
     }
     Ok(true)
 }

@@ -62,6 +62,11 @@ macro_rules! forward_to_disk {
             self.disk.directory()
         }
     };
+    (@scratch) => {
+        fn scratch(&self) -> ::std::io::Result<::std::boxed::Box<dyn $crate::Scratch + '_>> {
+            self.disk.scratch()
+        }
+    };
     ($($method:ident),+) => {
         $($crate::forward_to_disk!(@$method);)+
     };

@@ -7,8 +7,10 @@
 //! share one simulated disk.
 
 mod forward;
+mod scratch;
 
 pub use pagestore_counters::FileId;
+pub use scratch::{MemoryScratch, Scratch};
 
 use pagestore_counters::monotonic_ns;
 use std::io;
@@ -133,5 +135,17 @@ pub trait Disk: Send + Sync {
     /// The directory of the files, if there is one. The store's counters are published under its name.
     fn directory(&self) -> Option<&Path> {
         None
+    }
+
+    /// A file for what a transaction larger than memory has changed: without a name in the directory of the files, or in
+    /// memory if there is no directory.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn scratch(&self) -> io::Result<Box<dyn Scratch + '_>> {
+        match self.directory() {
+            Some(directory) => Ok(Box::new(scratch::create_in(directory)?)),
+            None => Ok(Box::new(MemoryScratch::default())),
+        }
     }
 }

@@ -5,7 +5,7 @@ pub(crate) mod counted;
 pub(crate) mod real;
 
 use crate::error::Result;
-pub use pagestore_disk::{Apply, Disk, FileId, IoEvent, PageWrite, forward_to_disk};
+pub use pagestore_disk::{Apply, Disk, FileId, IoEvent, PageWrite, Scratch, forward_to_disk};
 use std::path::Path;
 use std::sync::Arc;
 

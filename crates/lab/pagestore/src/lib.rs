@@ -1,9 +1,9 @@
 //! An embeddable, crash-safe page store with a transaction log that can be inspected.
 //!
 //! ```text
-//! Store::create / open ── write() ── WriteTx: page_mut, allocate, free; create_table, put, delete ── commit(Full | Delayed)
+//! Store::create / open ── write() ── WriteTx: page_mut, allocate, free; create_table, put, delete, cursor_mut ── commit(Full | Delayed)
 //!                     ├── transact(Full | Delayed, |tx| ...)      the same in one call
-//!                     └── read() ─── ReadTx: page; table, get, range      a snapshot
+//!                     └── read() ─── ReadTx: page; table, get, len, range, cursor      a snapshot
 //! Store::open_with(..., |progress| ...)                           as open, and reports the progress of recovery
 //! inspect::Inspection::open                                       reads the log without opening the store
 //! directory   control   two copies of what opening needs, the log's directory     format/control.rs, log/directory.rs
@@ -14,7 +14,8 @@
 //! One transaction writes at a time, on copies of pages; its commit appends the changes to the log and waits until they
 //! are durable. A page's first change since it was written to the data file is logged as a full *image*, later ones as
 //! deltas. So a torn page needs no second copy, redo reads no page, dirty pages can be evicted, and a crashed store opens
-//! before anything is redone. Only checkpoints write the data file. There is no undo.
+//! before anything is redone. Only checkpoints write the data file. There is no undo: what a transaction larger than
+//! memory sets aside, in a file without a name, is gone with it. Readers find cached pages without a lock.
 //!
 //! Modules import downwards only; `log::writer`, `engine::cache` and `format` do no I/O:
 //!
@@ -48,7 +49,7 @@ pub use engine::cache::Page;
 pub use engine::checkpoint::{Checkpoint, SyncedCheckpoint};
 pub use engine::state::LogHolders;
 pub use engine::store::Store;
-pub use engine::tree::{Range, Table, Tables};
+pub use engine::tree::{Cursor, ExtractIf, Range, Table, Tables, Value};
 pub use engine::tx::{Committed, Pages, ReadTx, WriteTx};
 pub use error::{Error, Result};
 pub use format::page::PAGE_HEADER_BYTES;

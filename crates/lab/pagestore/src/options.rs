@@ -109,7 +109,8 @@ pub enum KeepAwake {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Memory for pages, in bytes: three quarters for pages that were read or committed, the rest for the changed
-    /// pages of the writing transaction. A transaction may change more than fits; the rest is spilled to the log.
+    /// pages of the writing transaction. A larger transaction takes
+    /// up to seven eighths; what it changes beyond that is set aside in a file without a name, until it ends.
     /// The store also uses
     ///
     /// * for the earlier versions of that transaction's pages, if they are evicted: at most a quarter of this;

@@ -2,7 +2,8 @@
 
 use crashlab::{Chance, Files, SimDisk};
 use pagestore::disk::{Disk, FileId};
-use pagestore::{Durability, Error, Layout, Options, ReadTx, Store, Table, Tables};
+use pagestore::internals::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, Record, records, u32_at};
+use pagestore::{Durability, Error, Layout, Options, ReadTx, Store, Table, Tables, WriteTx};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -15,11 +16,28 @@ const VALUE_BYTES: usize = 100;
 struct FailingLog {
     disk: SimDisk,
     writes_left: AtomicU64,
+    /// Log writes that contain a commit fail as well.
+    refuses_commits: AtomicBool,
+}
+
+/// Whether a write to the log contains a commit.
+fn has_commit(bytes: &[u8]) -> bool {
+    (0..bytes.len()).step_by(512).any(|at| {
+        let block = &bytes[at..];
+        block.starts_with(&BLOCK_MAGIC)
+            && records(&block[BLOCK_HEADER_BYTES..u32_at(block, 20) as usize])
+                .any(|record| matches!(record, Record::Commit { .. }))
+    })
 }
 
 impl FailingLog {
     fn holding(files: Files) -> Arc<Self> {
-        Arc::new(Self { disk: SimDisk::holding(files), writes_left: AtomicU64::new(u64::MAX) })
+        let disk = SimDisk::holding(files);
+        Arc::new(Self {
+            disk,
+            writes_left: AtomicU64::new(u64::MAX),
+            refuses_commits: AtomicBool::new(false),
+        })
     }
 
     fn fail_after(&self, writes: u64) {
@@ -32,9 +50,11 @@ impl Disk for FailingLog {
 
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let less = |left: u64| left.checked_sub(1);
-        if file == FileId::Log
-            && self.writes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_err()
-        {
+        let refuses = || {
+            self.writes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_err()
+                || self.refuses_commits.load(Ordering::SeqCst) && has_commit(bytes)
+        };
+        if file == FileId::Log && refuses() {
             return Err(io::Error::other("told to refuse"));
         }
         self.disk.write_through(file, offset, bytes)
@@ -117,22 +137,42 @@ fn read_rows(reader: &ReadTx<'_>) -> pagestore::Result<Model> {
         .collect()
 }
 
-/// Changes every row, deletes some and adds some; the last log write of the transaction fails, or an earlier one.
-fn fail(store: &Store, disk: &FailingLog, table: Table, in_the_middle: bool) {
-    let mut tx = store.write().unwrap();
-    if in_the_middle {
-        disk.fail_after(2);
-    }
-    let changed = (0..ROWS + 500).try_for_each(|row| {
+/// Which log write of a commit fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failing {
+    First,
+    /// Some of the transaction is in the log.
+    Third,
+    /// All of it is in the log but its commit.
+    Last,
+}
+
+/// Changes every row, deletes some and adds some.
+fn change_all(tx: &mut WriteTx<'_>, table: Table) -> pagestore::Result<()> {
+    (0..ROWS + 500).try_for_each(|row| {
         if row % 7 == 0 {
             return tx.delete(table, &row.to_be_bytes()).map(|_| ());
         }
         tx.put(table, &row.to_be_bytes(), &[99; VALUE_BYTES])
-    });
-    assert_eq!(changed.is_err(), in_the_middle, "{changed:?}");
-    disk.fail_after(0);
+    })
+}
+
+/// The commit of `change_all` fails.
+fn fail(store: &Store, disk: &FailingLog, table: Table, failing: Failing) {
+    let mut tx = store.write().unwrap();
+    change_all(&mut tx, table).unwrap();
+    match failing {
+        Failing::First => disk.fail_after(0),
+        Failing::Third => disk.fail_after(2),
+        Failing::Last => disk.refuses_commits.store(true, Ordering::SeqCst),
+    }
     let committed = tx.commit(Durability::Full);
-    assert!(committed.is_err(), "{committed:?}");
+    assert!(committed.is_err(), "{failing:?}: {committed:?}");
+    let stats = store.stats();
+    let is_installed = stats.last_sequence > stats.durable_sequence;
+    // The third may be the last.
+    let expected = [Failing::First, Failing::Last].contains(&failing).then_some(failing == Failing::Last);
+    assert!(expected.is_none_or(|expected| is_installed == expected), "{failing:?}");
 }
 
 /// Reads everything in the snapshots that began before, and in a new one.
@@ -151,7 +191,7 @@ fn assert_readable(store: &Store, held: &[(ReadTx<'_>, Model)], last: &Model, wh
     assert!(read.as_ref().is_ok_and(|read| read == last), "{when}, in a new snapshot: {:?}", read.err());
 }
 
-fn stays_readable(files: Files, model: Model, commits: u32, in_the_middle: bool) {
+fn stays_readable(files: Files, model: Model, commits: u32, failing: Failing) {
     let mut model = model;
     let disk = FailingLog::holding(files);
     let store = Store::open_on(disk.clone(), small()).unwrap();
@@ -163,7 +203,7 @@ fn stays_readable(files: Files, model: Model, commits: u32, in_the_middle: bool)
     }
     held.push((store.read().unwrap(), model.clone()));
     let table = store.read().unwrap().table("t").unwrap();
-    fail(&store, &disk, table, in_the_middle);
+    fail(&store, &disk, table, failing);
     assert_readable(&store, &held, &model, "after the commit failed");
     assert!(matches!(store.checkpoint(), Err(Error::ReadOnly { .. })));
     assert!(matches!(store.write().err(), Some(Error::ReadOnly { .. })));
@@ -178,16 +218,16 @@ fn stays_readable(files: Files, model: Model, commits: u32, in_the_middle: bool)
 #[test]
 fn rows_in_the_data_file_can_be_read_after_the_commit_of_a_large_transaction_has_failed() {
     let (files, model) = in_the_data_file();
-    for in_the_middle in [false, true] {
-        stays_readable(files.clone(), model.clone(), 0, in_the_middle);
+    for failing in [Failing::First, Failing::Third, Failing::Last] {
+        stays_readable(files.clone(), model.clone(), 0, failing);
     }
 }
 
 #[test]
 fn rows_that_are_in_the_log_only_can_be_read_after_the_commit_of_a_large_transaction_has_failed() {
     let (files, model) = in_the_log();
-    for in_the_middle in [false, true] {
-        stays_readable(files.clone(), model.clone(), 0, in_the_middle);
+    for failing in [Failing::First, Failing::Third, Failing::Last] {
+        stays_readable(files.clone(), model.clone(), 0, failing);
     }
 }
 
@@ -195,16 +235,16 @@ fn rows_that_are_in_the_log_only_can_be_read_after_the_commit_of_a_large_transac
 fn rows_of_which_recovery_finds_some_in_the_log_can_be_read_after_the_commit_of_a_large_transaction_has_failed()
  {
     let (files, model) = in_both();
-    for in_the_middle in [false, true] {
-        stays_readable(files.clone(), model.clone(), 0, in_the_middle);
+    for failing in [Failing::First, Failing::Third, Failing::Last] {
+        stays_readable(files.clone(), model.clone(), 0, failing);
     }
 }
 
 #[test]
 fn rows_of_which_some_are_in_the_log_and_some_in_memory_can_be_read_at_every_snapshot_after_such_a_failure() {
     let (files, model) = in_the_data_file();
-    for in_the_middle in [false, true] {
-        stays_readable(files.clone(), model.clone(), 5, in_the_middle);
+    for failing in [Failing::First, Failing::Third, Failing::Last] {
+        stays_readable(files.clone(), model.clone(), 5, failing);
     }
 }
 
@@ -299,7 +339,7 @@ fn readers_see_whole_states_while_large_transactions_commit_and_one_fails() {
                 (0..1200_u32)
                     .try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[change as u8; VALUE_BYTES]))?;
                 if !anywhere && change == at {
-                    disk.fail_after(0);
+                    disk.refuses_commits.store(true, Ordering::SeqCst);
                 }
                 tx.commit(Durability::Full)
             };

@@ -217,7 +217,7 @@ fn a_writer_without_log_space_waits_for_the_checkpoint_of_another_thread() {
 
 // A checkpoint frees the log before the transaction's first record, although the transaction is partly in the log.
 #[test]
-fn a_partly_spilled_transaction_has_a_checkpoint_free_the_log_before_it() {
+fn a_partly_logged_transaction_has_a_checkpoint_free_the_log_before_it() {
     let layout = Layout { vlf_bytes: 512 << 10, ..LAYOUT };
     for background in [true, false] {
         let options = Options {

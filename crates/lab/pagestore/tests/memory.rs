@@ -78,7 +78,7 @@ struct Unsynced {
 }
 
 impl Disk for Unsynced {
-    pagestore_disk::forward_to_disk!(read, write_through, len);
+    pagestore_disk::forward_to_disk!(read, write_through, len, scratch);
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if file == FileId::Data && self.armed.load(Ordering::Relaxed) {

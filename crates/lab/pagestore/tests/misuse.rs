@@ -156,7 +156,7 @@ fn what_is_written_into_the_header_of_a_page_is_never_read() {
     for page in [page, other] {
         is_right(&store.read().unwrap().page(page).unwrap());
     }
-    // The pages are spilled to the log before the commit.
+    // More pages than fit in memory.
     let mut tx = store.write().unwrap();
     let pages: Vec<_> = (0..6000).map(|_| tx.allocate().unwrap()).collect();
     for page in &pages {

@@ -131,9 +131,9 @@ fn a_transaction_that_the_log_cannot_hold_is_refused_and_the_store_goes_on() {
     let store = Store::create_on(Arc::new(SimDisk::new()), small(), options, 1).unwrap();
     let table = with_table(&store);
     let mut tx = store.write().unwrap();
-    let refused = (0..4000_u32).find_map(|row| tx.put(table, &row.to_be_bytes(), &[1; 800]).err());
-    assert!(matches!(refused, Some(Error::LogFull { .. })), "{refused:?}");
-    tx.rollback().unwrap();
+    (0..4000_u32).for_each(|row| tx.put(table, &row.to_be_bytes(), &[1; 800]).unwrap());
+    let refused = tx.commit(Durability::Full);
+    assert!(matches!(refused, Err(Error::LogFull { .. })), "{refused:?}");
     let mut tx = store.write().unwrap();
     tx.put(table, b"after", b"1").unwrap();
     tx.commit(Durability::Full).unwrap();

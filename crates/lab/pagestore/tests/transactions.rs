@@ -3,25 +3,44 @@
 use crashlab::{Chance, Refused, SimDisk, Trouble};
 use pagestore::disk::{Disk, FileId};
 use pagestore::{Durability, Error, Layout, Options, Store, Table, Tables, WriteTx};
+use pagestore_disk::{MemoryScratch, Scratch};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A disk that has no space for a longer log, once.
+/// A disk that has no space for a page that a transaction sets aside, once.
 #[derive(Default)]
 struct Full {
     disk: SimDisk,
-    is_full: AtomicBool,
+    /// The write that fails, from 1; 0: none.
+    fails_at: AtomicU64,
 }
 
 impl Disk for Full {
     pagestore_disk::forward_to_disk!(read, write, write_through, sync, len);
 
-    fn reserve(&self, file: FileId, length: u64) -> io::Result<()> {
-        if self.is_full.swap(false, Ordering::Relaxed) {
+    fn scratch(&self) -> io::Result<Box<dyn Scratch + '_>> {
+        Ok(Box::new(FullScratch { disk: self, memory: MemoryScratch::default() }))
+    }
+}
+
+struct FullScratch<'a> {
+    disk: &'a Full,
+    memory: MemoryScratch,
+}
+
+impl Scratch for FullScratch<'_> {
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.memory.read(offset, buffer)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let fails_at = self.disk.fails_at.load(Ordering::Relaxed);
+        self.disk.fails_at.store(fails_at.saturating_sub(1), Ordering::Relaxed);
+        if fails_at == 1 {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        self.disk.reserve(file, length)
+        self.memory.write(offset, bytes)
     }
 }
 
@@ -29,9 +48,14 @@ fn small() -> Layout {
     Layout { vlf_bytes: 128 << 10, vlfs: 3, ..Layout::default() }
 }
 
-/// With this cache a transaction of more than a few pages is spilled to the log before its commit.
+/// With this cache a transaction of more than a few pages is logged before its commit.
 fn options() -> Options {
     Options { background: false, publish: false, cache_bytes: 256 << 10, ..Options::default() }
+}
+
+/// With this one its pages are set aside one by one.
+fn smallest() -> Options {
+    Options { cache_bytes: 64 << 10, ..options() }
 }
 
 fn rows(store: &Store, table: &str) -> usize {
@@ -47,7 +71,9 @@ fn put_around(disk: &Full, tx: &mut WriteTx<'_>, table: Table, seed: u64) -> (Op
     let mut first = None;
     for number in 0..2500 {
         let key = chance.draw().to_be_bytes();
-        disk.is_full.fetch_or(number == full_at, Ordering::Relaxed);
+        if number == full_at {
+            disk.fails_at.store(1 + chance.below(3), Ordering::Relaxed);
+        }
         if let Err(refused) = tx.put(table, &key, &[5; 100]) {
             first = Some(refused);
             if let Err(again) = tx.put(table, &key, &[5; 100]) {
@@ -63,7 +89,7 @@ fn what_fails_halfway_is_never_committed_and_what_fails_before_its_first_change_
     let (mut halfway, mut before) = (0, 0);
     for seed in 0..60 {
         let disk = Arc::new(Full::default());
-        let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
+        let store = Store::create_on(disk.clone(), small(), smallest(), 1).unwrap();
         store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
         let mut tx = store.write().unwrap();
         let table = tx.table("t").unwrap();
@@ -128,7 +154,7 @@ fn a_transaction_returns_the_first_error_and_cannot_ignore_it() {
     let (mut reported, mut ignored) = (0, 0);
     for seed in 0..60 {
         let disk = Arc::new(Full::default());
-        let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
+        let store = Store::create_on(disk.clone(), small(), smallest(), 1).unwrap();
         let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
         let done = store.transact(Durability::Full, |tx| match put_around(&disk, tx, table, seed) {
             (Some(first), Some(_)) if seed % 2 == 0 => Err(first),
@@ -150,7 +176,7 @@ fn a_program_that_panics_in_a_transaction_leaves_nothing_of_it_and_others_go_on_
     let disk = Arc::new(SimDisk::new());
     let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
     let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
-    // A transaction of a few pages, and one that is partly spilled to the log.
+    // A transaction of a few pages, and one that is larger than memory.
     for rows in [3, 3000_u32] {
         let panicked = std::thread::scope(|scope| {
             let panicking = scope.spawn(|| {
@@ -185,7 +211,9 @@ fn a_program_that_panics_in_a_transaction_leaves_nothing_of_it_and_others_go_on_
 #[test]
 fn a_commit_followed_by_a_failed_checkpoint_succeeds_and_the_store_is_read_only() {
     let disk = Arc::new(SimDisk::new());
-    let store = Store::create_on(disk.clone(), small(), options(), 1).unwrap();
+    // So much log that no commit has to wait for a checkpoint.
+    let layout = Layout { vlfs: 24, ..small() };
+    let store = Store::create_on(disk.clone(), layout, options(), 1).unwrap();
     let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
     let reads_fail = Trouble { refused: Refused::Reads, after: 0, times: u32::MAX };
     let mut done = 0;

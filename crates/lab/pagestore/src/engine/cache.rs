@@ -4,17 +4,20 @@
 //!
 //! A page whose chain of records is not empty is *dirty*. The first record of a chain is always a page image, so
 //! the content can be rebuilt from the log alone. Hence a dirty page may be evicted without being written, and
-//! recovery can open a store before it has redone anything. What recovery read from indices (its runs) is not in
+//! recovery can open a store before it has redone anything. Readers find the newest versions in memory without this
+//! table: `front`. What recovery read from indices (its runs) is not in
 //! the table at first: a page without an entry is looked up in the runs before it is read from the data file, and
 //! all runs are absorbed before a checkpoint.
 
 mod eviction;
+pub(crate) mod front;
 mod old_version;
 mod snapshots;
 
 use crate::recovery::runs::Runs;
 use crate::types::{Lsn, PageNo};
 use eviction::Clock;
+use front::{Front, Version};
 use old_version::OldVersion;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -70,7 +73,7 @@ pub(crate) struct Installed {
     pub page: PageNo,
     /// `None`: it is in the log only.
     pub content: Option<Page>,
-    /// The version before. `None`: the page is fresh, or the transaction spilled it to the log before the commit;
+    /// The version before. `None`: the page is fresh, or the transaction was large;
     /// then the version before is durable, and the record is an image.
     pub base: Option<Page>,
     /// The page's record.
@@ -83,7 +86,7 @@ pub(crate) struct Installed {
 
 #[derive(Default)]
 struct Entry {
-    newest: Option<Page>,
+    newest: Option<Arc<Version>>,
     newest_sequence: u64,
     /// Old versions in ascending order of sequence; each was current until the sequence of the next, or of the
     /// newest.
@@ -99,8 +102,11 @@ struct Entry {
 #[derive(Default)]
 pub(crate) struct PageTable {
     entries: FxHashMap<PageNo, Entry>,
+    front: Arc<Front>,
     page_bytes: usize,
     limit_bytes: usize,
+    /// The limit while no transaction has taken a part of it.
+    full_limit_bytes: usize,
     cached_bytes: usize,
     clock: Clock,
     dirty: BTreeSet<PageNo>,
@@ -128,7 +134,13 @@ pub(crate) struct PageTable {
 
 impl PageTable {
     pub(crate) fn new(page_bytes: usize, limit_bytes: usize) -> Self {
-        Self { page_bytes, limit_bytes, ..Self::default() }
+        let front = Arc::new(Front::new(limit_bytes / page_bytes));
+        Self { front, page_bytes, limit_bytes, full_limit_bytes: limit_bytes, ..Self::default() }
+    }
+
+    /// The way to cached pages without the lock of this table.
+    pub(crate) fn front(&self) -> &Arc<Front> {
+        &self.front
     }
 
     /// Pages without an entry are looked up in these runs from now on.
@@ -225,7 +237,7 @@ impl PageTable {
                 }
             }
             _ => match &entry.newest {
-                Some(content) => Lookup::Cached(Arc::clone(content)),
+                Some(version) => Lookup::Cached(Arc::clone(&version.content)),
                 None if entry.chain.is_empty() => Lookup::Stored(token),
                 None => Lookup::Logged(entry.chain.clone(), token),
             },
@@ -249,7 +261,9 @@ impl PageTable {
         }
         let entry = self.entries.entry(page).or_default();
         if entry.newest.is_none() {
-            entry.newest = Some(Arc::clone(content));
+            let version = Version::new(page, entry.newest_sequence, Arc::clone(content));
+            self.front.put(&version);
+            entry.newest = Some(version);
             self.cached_bytes += self.page_bytes;
         }
         self.enter_clock(page);
@@ -296,10 +310,14 @@ impl PageTable {
             entry.old.push((entry.newest_sequence, before));
             self.retained.push_back((sequence, page));
         }
-        if done.content.is_some() {
-            self.cached_bytes += self.page_bytes;
+        entry.newest = done.content.map(|content| Version::new(page, sequence, content));
+        match &entry.newest {
+            Some(version) => {
+                self.cached_bytes += self.page_bytes;
+                self.front.put(version);
+            }
+            None => self.front.remove(page),
         }
-        entry.newest = done.content;
         entry.newest_sequence = sequence;
         entry.recently_used = true;
         if done.image {
@@ -339,7 +357,8 @@ impl PageTable {
             if entry.chain[0] < self.captured_before {
                 // Old versions in the data file are valid until the next `invalidate_reads`.
                 entry.mark_captured(self.checkpoints + 1);
-                let (chain, content) = (entry.chain.clone(), entry.newest.clone());
+                let content = entry.newest.as_ref().map(|version| Arc::clone(&version.content));
+                let chain = entry.chain.clone();
                 into.push(Captured { page: *page, chain, content });
             }
         }

@@ -1,6 +1,7 @@
 //! What the threads of a store share.
 
 use crate::engine::cache::PageTable;
+use crate::engine::cache::front::Front;
 use crate::engine::pace::RedoCost;
 use crate::engine::tx::buffers::Buffers;
 use crate::engine::wake::Wake;
@@ -44,6 +45,8 @@ pub(crate) struct Inner {
     pub geometry: Geometry,
     pub journal: Journal,
     pub pages: Mutex<PageTable>,
+    /// The way to cached pages without that lock.
+    pub front: Arc<Front>,
     /// The writer lock: one transaction writes at a time.
     pub writing: Mutex<Writing>,
     /// The number of the thread that holds it; 0: none. Only compared by a thread with its own number, which it
@@ -92,6 +95,7 @@ impl Inner {
             options,
             geometry,
             journal,
+            front: Arc::clone(parts.pages.front()),
             pages: Mutex::new(parts.pages),
             writing: Mutex::new(Writing {
                 next_tx: parts.next_tx,

@@ -1,5 +1,6 @@
 //! Reading a page wherever its version is: in the cache, the data file or the log.
 
+use crate::engine::cache::front::Pinned;
 use crate::engine::cache::{Lookup, Page, View};
 use crate::engine::inner::Inner;
 use crate::error::{Error, Result};
@@ -7,9 +8,63 @@ use crate::format::page;
 use crate::sync::lock;
 use crate::types::PageNo;
 use pagestore_disk::FileId;
+use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
+/// The bytes of a page, for as long as this exists. Unlike a [`Page`] it shares no count with other readers.
+#[doc(hidden)]
+pub struct PageRef<'a>(Source<'a>);
+
+enum Source<'a> {
+    Pinned(Pinned),
+    Owned(Page),
+    Borrowed(&'a Page),
+}
+
+impl PageRef<'_> {
+    /// The bytes, for as long as the caller likes.
+    pub(crate) fn into_page(self) -> Page {
+        match self.0 {
+            Source::Pinned(pinned) => pinned.as_ref().expect("a version was found").content.clone(),
+            Source::Owned(page) => page,
+            Source::Borrowed(page) => page.clone(),
+        }
+    }
+}
+
+impl<'a> From<&'a Page> for PageRef<'a> {
+    fn from(page: &'a Page) -> Self {
+        Self(Source::Borrowed(page))
+    }
+}
+
+impl From<Page> for PageRef<'_> {
+    fn from(page: Page) -> Self {
+        Self(Source::Owned(page))
+    }
+}
+
+impl Deref for PageRef<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Source::Pinned(pinned) => &pinned.as_ref().expect("a version was found").content,
+            Source::Owned(page) => page,
+            Source::Borrowed(page) => page,
+        }
+    }
+}
+
 impl Inner {
+    /// As `page`, without a lock if the page is in the cache.
+    pub(crate) fn page_ref(&self, page: PageNo, view: View) -> Result<PageRef<'static>> {
+        match self.front.find(page, view) {
+            Some(pinned) => Ok(PageRef(Source::Pinned(pinned))),
+            None => self.page(page, view).map(PageRef::from),
+        }
+    }
+
     /// Reads the version of a page in `view` from the cache, the data file or the log.
     pub(crate) fn page(&self, page: PageNo, view: View) -> Result<Page> {
         loop {

@@ -10,9 +10,8 @@ use crate::engine::log_space::write_zeros;
 use crate::engine::tx::{ReadTx, WriteTx};
 use crate::engine::{background, tree};
 use crate::error::{Error, Result, in_directory};
-use crate::format::control::Control;
+use crate::format::control::{Control, NEWEST_VERSION};
 use crate::format::geometry::{LOG_HEAD_BYTES, VLF_HEADER_BYTES};
-use crate::format::page;
 use crate::log::directory;
 use crate::log::record::Record;
 use crate::log::writer::LogWriter;
@@ -117,6 +116,7 @@ impl Store {
         let redo =
             Position { lsn: Lsn::new(1, (VLF_HEADER_BYTES as u64 / UNIT_BYTES) as u32, 1), previous: 0 };
         let control = Control {
+            version: NEWEST_VERSION,
             geometry,
             store,
             generation: 0,
@@ -135,7 +135,7 @@ impl Store {
         // The meta page is part of the first commit; only after that there is a store.
         let mut tx = WriteTx::begin(&inner)?;
         let catalog = tx.format_meta()?;
-        tree::format(&mut tx, catalog, page::OWNER_CATALOG)?;
+        tree::format_catalog(&mut tx, catalog)?;
         tx.commit_full()?;
         lock(&inner.control).create(inner.disk.as_ref())?;
         Self::start(inner, RecoveryReport::default())

@@ -1,18 +1,25 @@
 //! Tables: named B+trees on pages, ordered by the bytes of their keys.
 
+mod cursor;
 pub(crate) mod finger;
 mod node;
+mod position;
 mod range;
+mod read;
 mod table;
 
 use crate::engine::cache::Page;
-use crate::engine::tx::{Pages, ReadTx, WriteTx};
+use crate::engine::read::PageRef;
+use crate::engine::tx::{Pages, WriteTx};
 use crate::error::{Error, Result};
-use crate::format::codec::u64_at;
 use crate::format::page;
 use crate::types::PageNo;
-use node::{Halves, Node, NodeKind, NodeMut};
+pub use cursor::{Cursor, ExtractIf};
+pub(crate) use node::is_inner;
+use node::{Halves, Node, NodeFormat, NodeKind, NodeMut};
+use position::{Position, Target};
 pub use range::Range;
+pub use read::{Tables, Value};
 pub use table::Table;
 
 /// The maximum depth. 16 levels with two children each would hold more pages than fit on a disk; a deeper tree is
@@ -22,101 +29,43 @@ const DEPTH_MAX: usize = 64;
 /// The inner nodes above a leaf, from the root, each with the index of the child.
 type Path = Vec<(PageNo, usize)>;
 
+/// Makes `page` the catalog of a new store, the table of table names.
+pub(crate) fn format_catalog(tx: &mut WriteTx<'_>, page: PageNo) -> Result<()> {
+    format(tx, page, NodeFormat::Heads, page::OWNER_CATALOG)
+}
+
 /// Makes `page` an empty tree of this table.
-pub(crate) fn format(tx: &mut WriteTx<'_>, page: PageNo, table: u32) -> Result<()> {
-    NodeMut::format(tx.any_page_mut(page)?, NodeKind::Leaf, table);
+fn format(tx: &mut WriteTx<'_>, page: PageNo, format: NodeFormat, table: u32) -> Result<()> {
+    NodeMut::format(tx.any_page_mut(page)?, NodeKind::Leaf, format, table);
     Ok(())
 }
 
 /// The table of table names.
 fn catalog(pages: &impl Pages) -> Result<Table> {
     let root = pages.catalog()?;
-    Ok(Table { store: pages.store(), root, number: page::owner(&pages.page(root)?) })
+    Ok(Table { store: pages.store(), root, number: page::owner(&pages.page_ref(root)?) })
+}
+
+/// The format of the store's nodes.
+fn node_format(pages: &impl Pages) -> Result<NodeFormat> {
+    let root = pages.catalog()?;
+    Ok(Node::open(&pages.page_ref(root)?, root)?.format())
 }
 
 /// Reads the root of a table, after checking that the page still belongs to it. Every use of a table begins with
 /// this.
-fn root_page(pages: &impl Pages, table: Table) -> Result<Page> {
+fn root_page(pages: &impl Pages, table: Table) -> Result<PageRef<'_>> {
     let stale = |why| Err(Error::StaleTable { why });
     if table.store != pages.store() {
         return stale("it is of another store");
     }
-    match pages.page(table.root) {
+    match pages.page_ref(table.root) {
         Ok(root) if page::owner(&root) == table.number => Ok(root),
         Ok(_) | Err(Error::NoSuchPage { .. }) => {
             stale("the table was dropped, or its making rolled back, or a snapshot is older than it")
         }
         Err(error) => Err(error),
     }
-}
-
-/// Reading tables; the same in a snapshot and in the writing transaction.
-pub trait Tables: Pages + Sized {
-    /// The table of this name.
-    ///
-    /// # Errors
-    /// When there is none, or a page cannot be read.
-    fn table(&self, name: &str) -> Result<Table> {
-        let entry = get(self, catalog(self)?, name.as_bytes())?.filter(|entry| entry.len() == 8);
-        let Some(entry) = entry else { return Err(Error::NoSuchTable { name: name.into() }) };
-        let root = PageNo(u64_at(&entry, 0));
-        let number = page::owner(&self.page(root)?);
-        if number != page::OWNER_USER && number < page::TABLES_FROM {
-            return Err(Error::CorruptTree {
-                page: root,
-                why: "a table's name leads to it, and it is not a table's",
-            });
-        }
-        Ok(Table { store: self.store(), root, number })
-    }
-
-    /// The names of all tables, in order.
-    ///
-    /// # Errors
-    /// When a page cannot be read.
-    fn tables(&self) -> Result<Vec<String>> {
-        let all = Range::new(self, catalog(self)?, &[], None)?;
-        all.map(|entry| entry.map(|(name, _)| String::from_utf8_lossy(&name).into_owned())).collect()
-    }
-
-    /// The value at `key`.
-    ///
-    /// # Errors
-    /// When the handle is stale, or a page cannot be read.
-    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        get(self, table, key)
-    }
-
-    /// The entries from key `from` on, up to and excluding `to`.
-    ///
-    /// # Errors
-    /// When the handle is stale, or a page cannot be read.
-    fn range<'a>(&'a self, table: Table, from: &[u8], to: Option<&[u8]>) -> Result<Range<'a, Self>> {
-        Range::new(self, table, from, to)
-    }
-}
-
-impl Tables for ReadTx<'_> {}
-impl Tables for WriteTx<'_> {}
-
-fn get(pages: &impl Pages, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-    let (mut at, mut page) = (table.root, root_page(pages, table)?);
-    for _ in 0..DEPTH_MAX {
-        let node = Node::open(&page, at)?;
-        match node.kind() {
-            NodeKind::Inner => {
-                at = node.child(node.child_index(key)?)?;
-                page = pages.page(at)?;
-            }
-            NodeKind::Leaf => {
-                return match node.search(key)? {
-                    Ok(index) => Ok(Some(node.value(index)?.to_vec())),
-                    Err(_) => Ok(None),
-                };
-            }
-        }
-    }
-    Err(too_deep(table.root))
 }
 
 fn too_deep(page: PageNo) -> Error {
@@ -129,20 +78,32 @@ impl WriteTx<'_> {
     /// # Errors
     /// When there is one of this name, the name is too long, and as `page_mut`.
     pub fn create_table(&mut self, name: &str) -> Result<Table> {
-        let limit = node::entry_bytes_max(self.page_bytes()) - 8;
+        let node_format = node_format(self)?;
+        let limit = node_format.entry_bytes_max(self.page_bytes()) - 8;
         if name.len() > limit {
             return Err(Error::TooLong { what: "table name", bytes: name.len(), limit });
         }
         let catalog = catalog(self)?;
-        if get(self, catalog, name.as_bytes())?.is_some() {
+        if read::get(self, catalog, name.as_bytes())?.is_some() {
             return Err(Error::TableExists { name: name.into() });
         }
         self.change_several(|tx| {
             let (root, number) = (tx.allocate()?, tx.table_number());
-            format(tx, root, number)?;
+            format(tx, root, node_format, number)?;
             tx.put(catalog, name.as_bytes(), &root.0.to_le_bytes())?;
             Ok(Table { store: catalog.store, root, number })
         })
+    }
+
+    /// The table of this name, which is created if there is none.
+    ///
+    /// # Errors
+    /// As `table` and `create_table`.
+    pub fn open_or_create_table(&mut self, name: &str) -> Result<Table> {
+        match self.table(name) {
+            Err(Error::NoSuchTable { .. }) => self.create_table(name),
+            other => other,
+        }
     }
 
     /// Drops a table and frees its pages.
@@ -154,6 +115,7 @@ impl WriteTx<'_> {
         let catalog = catalog(self)?;
         self.change_several(|tx| {
             tx.delete(catalog, name.as_bytes())?;
+            tx.forget_entries(table);
             tx.free_tree(table.root, 0)
         })
     }
@@ -178,11 +140,19 @@ impl WriteTx<'_> {
     /// # Errors
     /// When the handle is stale, key and value do not fit a quarter of a page, and as `page_mut`.
     pub fn put(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
-        let limit = node::entry_bytes_max(self.page_bytes());
-        if key.len() + value.len() > limit {
-            return Err(Error::TooLong { what: "key and value", bytes: key.len() + value.len(), limit });
-        }
+        self.check_length(key.len() + value.len())?;
         self.change_several(|tx| tx.put_fitting(table, key, value))
+    }
+
+    /// Fails if key and value are too long together.
+    fn check_length(&self, bytes: usize) -> Result<()> {
+        let page_bytes = self.page_bytes();
+        // Most are short enough in every format.
+        if bytes <= NodeFormat::Heads.entry_bytes_max(page_bytes) {
+            return Ok(());
+        }
+        let limit = node_format(self)?.entry_bytes_max(page_bytes);
+        if bytes <= limit { Ok(()) } else { Err(Error::TooLong { what: "key and value", bytes, limit }) }
     }
 
     fn put_fitting(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
@@ -194,28 +164,34 @@ impl WriteTx<'_> {
                 && node.has_room(key, value)
                 && NodeMut::new(self.change(leaf, page)?, leaf).insert_leaf(index, key, value)?
             {
-                return Ok(());
+                return self.add_entries(table, 1);
             }
         }
-        let (path, leaf, page) = self.path_to(table, key)?;
-        let node = Node::open(&page, leaf)?;
-        let found = node.search(key)?;
-        let index = found.unwrap_or_else(|index| index);
+        let mut at = Position::find(self, table, Target::Key(key))?;
+        let (leaf, index) = (at.leaf, at.index);
+        self.load_entries(table)?;
+        let node = at.node()?;
+        if at.is_exact && node.value_range(index)?.len() == value.len() {
+            self.point_to(table, &at.path, leaf)?;
+            return NodeMut::new(self.change(leaf, at.take_page())?, leaf).replace_value(index, value);
+        }
         // A full leaf is not changed here: with ascending keys the split leaves it unchanged.
-        if found.is_ok() || node.has_room(key, value) {
-            self.point_to(table, &path, leaf)?;
-            let mut node = NodeMut::new(self.change(leaf, page)?, leaf);
-            if found.is_ok() {
+        if at.is_exact || node.has_room(key, value) {
+            self.point_to(table, &at.path, leaf)?;
+            let mut node = NodeMut::new(self.change(leaf, at.take_page())?, leaf);
+            if at.is_exact {
                 node.remove(index)?;
             }
             if node.insert_leaf(index, key, value)? {
-                return Ok(());
+                return self.add_entries(table, i64::from(!at.is_exact));
             }
         }
-        let whole = self.page(leaf)?;
-        let halves = Node::open(&whole, leaf)?.split_leaf(index, key, value)?;
+        // The copy of the page is changed in place if nothing else refers to it.
+        at.release_page();
+        let halves = Node::open(&self.page_ref(leaf)?, leaf)?.split_leaf(index, key, value)?;
         let separator = self.split(leaf, halves)?;
-        self.insert_separator(path, leaf, separator)
+        self.insert_separator(at.path, leaf, separator)?;
+        self.add_entries(table, i64::from(!at.is_exact))
     }
 
     /// Removes `key`; returns whether it existed.
@@ -227,32 +203,23 @@ impl WriteTx<'_> {
     }
 
     fn delete_found(&mut self, table: Table, key: &[u8]) -> Result<bool> {
-        let (path, leaf, page) = self.path_to(table, key)?;
-        let node = Node::open(&page, leaf)?;
-        let Ok(index) = node.search(key)? else { return Ok(false) };
-        let last = node.count() == 1;
-        NodeMut::new(self.change(leaf, page)?, leaf).remove(index)?;
-        if last {
-            self.remove_empty(path, leaf, table.number)?;
+        let mut at = Position::find(self, table, Target::Key(key))?;
+        if !at.is_exact {
+            return Ok(false);
         }
+        self.load_entries(table)?;
+        let last = at.node()?.count() == 1;
+        self.remove_from_leaf(at.leaf, at.take_page(), at.index)?;
+        if last {
+            self.remove_empty(at.path, at.leaf, table.number)?;
+        }
+        self.add_entries(table, -1)?;
         Ok(true)
     }
 
-    /// The path to the leaf of `key`, the leaf, and its content.
-    fn path_to(&self, table: Table, key: &[u8]) -> Result<(Path, PageNo, Page)> {
-        let mut path = Vec::new();
-        let (mut at, mut page) = (table.root, root_page(self, table)?);
-        for _ in 0..DEPTH_MAX {
-            let node = Node::open(&page, at)?;
-            if node.kind() == NodeKind::Leaf {
-                return Ok((path, at, page));
-            }
-            let index = node.child_index(key)?;
-            path.push((at, index));
-            at = node.child(index)?;
-            page = self.page(at)?;
-        }
-        Err(too_deep(table.root))
+    /// Removes an entry of a leaf that contains `before`.
+    fn remove_from_leaf(&mut self, leaf: PageNo, before: Page, index: usize) -> Result<()> {
+        NodeMut::new(self.change(leaf, before)?, leaf).remove(index)
     }
 
     /// Writes the halves of `page` to it and a new page. Returns the first key of the new page, and the page.
@@ -278,8 +245,9 @@ impl WriteTx<'_> {
             if node.insert_inner(index, &separator, left, right)? {
                 return Ok(());
             }
-            let whole = self.page(parent)?;
+            let whole = self.page_ref(parent)?;
             let halves = Node::open(&whole, parent)?.split_inner(index, &separator, left, right)?;
+            drop(whole);
             let (key, page) = self.split(parent, halves)?;
             (left, separator, right) = (parent, key, page);
         }
@@ -287,8 +255,9 @@ impl WriteTx<'_> {
         let moved = self.allocate()?;
         let bytes = self.page(left)?;
         self.any_page_mut(moved)?.copy_from_slice(&bytes);
+        let format = Node::open(&bytes, left)?.format();
         let root = self.any_page_mut(left)?;
-        NodeMut::format(root, NodeKind::Inner, page::owner(&bytes));
+        NodeMut::format(root, NodeKind::Inner, format, page::owner(&bytes));
         let mut node = NodeMut::new(root, left);
         node.set_right_child(right);
         if !node.insert_inner(0, &separator, moved, right)? {
@@ -300,6 +269,7 @@ impl WriteTx<'_> {
     /// Removes an empty leaf of a table from its parents.
     fn remove_empty(&mut self, mut path: Path, mut empty: PageNo, table: u32) -> Result<()> {
         self.finger.forget();
+        let format_of_all = Node::open(&self.page(empty)?, empty)?.format();
         while let Some((parent, index)) = path.pop() {
             self.free_any(empty)?;
             let mut node = NodeMut::new(self.any_page_mut(parent)?, parent);
@@ -309,7 +279,7 @@ impl WriteTx<'_> {
             // It was the only child.
             empty = parent;
         }
-        format(self, empty, table)
+        format(self, empty, format_of_all, table)
     }
 }
 
@@ -326,7 +296,7 @@ impl WriteTx<'_> {
         finger.to.clear();
         // The nearest separator on either side, from the root down.
         for (inner, index) in path {
-            let page = self.page(*inner)?;
+            let page = self.page_ref(*inner)?;
             let node = Node::open(&page, *inner)?;
             if *index > 0 {
                 finger.from.clear();
@@ -340,6 +310,51 @@ impl WriteTx<'_> {
         (finger.at, finger.is_bound) = (at, true);
         self.finger = finger;
         Ok(())
+    }
+}
+
+/// The numbers of entries of the tables that the transaction changes; they are stored with the commit.
+impl WriteTx<'_> {
+    /// Reads the number of a table's entries, before the first change of the table.
+    fn load_entries(&mut self, table: Table) -> Result<()> {
+        if !self.entries.contains_key(&table.root) {
+            let root = root_page(self, table)?;
+            let stored = Node::open(&root, table.root)?.entries();
+            drop(root);
+            if let Some(entries) = stored {
+                self.entries.insert(table.root, entries);
+            }
+        }
+        Ok(())
+    }
+
+    /// The table has more entries by `change`. In a store of version 1 they are not counted.
+    fn add_entries(&mut self, table: Table, change: i64) -> Result<()> {
+        let Some(entries) = self.entries.get_mut(&table.root).filter(|_| change != 0) else { return Ok(()) };
+        *entries = entries.checked_add_signed(change).ok_or(Error::CorruptTree {
+            page: table.root,
+            why: "it counts fewer entries than its table has",
+        })?;
+        // The root page is changed now, so that the commit need not read it.
+        if self.is_changed(table.root) { Ok(()) } else { self.any_page_mut(table.root).map(drop) }
+    }
+
+    fn forget_entries(&mut self, table: Table) {
+        self.entries.remove(&table.root);
+    }
+
+    /// Stores the numbers in the tables' root pages.
+    pub(super) fn store_entries(&mut self) -> Result<()> {
+        let counted = std::mem::take(&mut self.entries);
+        self.change_several(|tx| {
+            for (root, entries) in counted {
+                let page = tx.page(root)?;
+                if Node::open(&page, root)?.entries() != Some(entries) {
+                    node::set_entries(tx.change(root, page)?, entries);
+                }
+            }
+            Ok(())
+        })
     }
 }
 

@@ -2,19 +2,22 @@
 
 mod allocation;
 pub(crate) mod buffers;
+mod changes;
+mod copies;
 mod records;
 mod writer_lock;
 
 use crate::engine::background::Load;
 use crate::engine::cache::{Installed, Page, View};
 use crate::engine::inner::{Inner, Writing};
+use crate::engine::read::PageRef;
 use crate::engine::tree::finger::Finger;
 use crate::error::{Error, Result};
 use crate::format::codec::{put_u64, u64_at};
 use crate::format::delta::ZEROS;
 use crate::format::page::{self, PAGE_HEADER_BYTES};
 use crate::log::journal::WriteTimes;
-use crate::log::record::{RECORD_HEADER_BYTES, Record};
+use crate::log::record::Record;
 use crate::options::Durability;
 use crate::sync::{lock, thread_number, yield_in_schedule};
 use crate::types::{Lsn, PageNo};
@@ -24,7 +27,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use allocation::{CATALOG_AT, META, PAGE_COUNT_AT, has_header};
-use buffers::{Buffers, Changed, PageCopy};
+use buffers::{Buffers, Changed};
+use copies::Copies;
 use records::Records;
 
 /// A source of pages: a snapshot, or a transaction with its own changes.
@@ -35,18 +39,28 @@ pub trait Pages {
     /// When the page does not exist, is damaged or cannot be read, or the snapshot is too old.
     fn page(&self, page: PageNo) -> Result<Page>;
 
+    /// As `page`, for a short time.
+    #[doc(hidden)]
+    fn page_ref(&self, page: PageNo) -> Result<PageRef<'_>>;
+
+    /// The entries of the table with this root, if this transaction has changed their number.
+    #[doc(hidden)]
+    fn changed_entries(&self, _root: PageNo) -> Option<u64> {
+        None
+    }
+
     /// Pages of the data file, free ones included.
     ///
     /// # Errors
     /// As `page`.
     fn page_count(&self) -> Result<u64> {
-        Ok(u64_at(&self.page(META)?, PAGE_COUNT_AT))
+        Ok(u64_at(&self.page_ref(META)?, PAGE_COUNT_AT))
     }
 
     /// The root of the catalog, the tree of table names.
     #[doc(hidden)]
     fn catalog(&self) -> Result<PageNo> {
-        Ok(PageNo(u64_at(&self.page(META)?, CATALOG_AT)))
+        Ok(PageNo(u64_at(&self.page_ref(META)?, CATALOG_AT)))
     }
 
     /// The low half of the store's identity.
@@ -88,7 +102,11 @@ impl<'a> ReadTx<'a> {
 
 impl Pages for ReadTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
-        self.inner.page(page, View::At(self.sequence)).map_err(|error| absent(self, page, error))
+        self.page_ref(page).map(PageRef::into_page)
+    }
+
+    fn page_ref(&self, page: PageNo) -> Result<PageRef<'_>> {
+        self.inner.page_ref(page, View::At(self.sequence)).map_err(|error| absent(self, page, error))
     }
 
     fn store(&self) -> u64 {
@@ -110,13 +128,19 @@ pub struct WriteTx<'a> {
     inner: &'a Inner,
     writing: MutexGuard<'a, Writing>,
     tx: u64,
-    copies: FxHashMap<PageNo, PageCopy>,
+    copies: Copies<'a>,
+    /// The changed pages that may be in memory.
+    memory_pages: usize,
+    /// It has changed more pages than may be in memory with their earlier versions.
+    is_large: bool,
     /// The leaf of the last insertion.
     pub(crate) finger: Finger,
     /// The page that the user was last lent for changes; what is written into its header is discarded.
     lent: Option<PageNo>,
-    /// Pages whose newest image was spilled to the log before the commit, for lack of memory.
-    spilled: FxHashMap<PageNo, Lsn>,
+    /// The numbers of entries of the tables that it changes, by root.
+    pub(super) entries: FxHashMap<PageNo, u64>,
+    /// Pages of a large transaction that were logged before its commit: the record, and its length.
+    logged: FxHashMap<PageNo, (Lsn, usize)>,
     /// Pages from this number on did not exist before.
     fresh_from: u64,
     /// How long it waited for the previous writer, in nanoseconds.
@@ -146,18 +170,27 @@ struct InstalledCommit {
 
 impl Pages for WriteTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
+        self.page_ref(page).map(PageRef::into_page)
+    }
+
+    fn page_ref(&self, page: PageNo) -> Result<PageRef<'_>> {
         self.check()?;
-        if let Some(copy) = self.copies.get(&page) {
-            let mut content = Arc::clone(&copy.content);
-            if self.lent == Some(page) && has_header(&content) {
+        if let Some(copy) = self.copies.get(page) {
+            if self.lent == Some(page) && has_header(&copy.content) {
+                let mut content = Arc::clone(&copy.content);
                 Arc::make_mut(&mut content)[..PAGE_HEADER_BYTES].fill(0);
+                return Ok(content.into());
             }
-            return Ok(content);
+            return Ok((&copy.content).into());
         }
-        match self.spilled.get(&page) {
-            Some(lsn) => self.inner.redo(&[*lsn]),
-            None => self.inner.page(page, View::Newest).map_err(|error| absent(self, page, error)),
+        match self.copies.read_aside(page)? {
+            Some(content) => Ok(content.into()),
+            None => self.inner.page_ref(page, View::Newest).map_err(|error| absent(self, page, error)),
         }
+    }
+
+    fn changed_entries(&self, root: PageNo) -> Option<u64> {
+        self.entries.get(&root).copied()
     }
 
     fn store(&self) -> u64 {
@@ -173,15 +206,19 @@ impl<'a> WriteTx<'a> {
         let tx = writing.next_tx;
         writing.next_tx += 1;
         inner.last_tx.store(tx, Ordering::Release);
-        let copies = std::mem::take(&mut writing.buffers.copies);
+        let kept = std::mem::take(&mut writing.buffers.copies);
+        let copies = Copies::new(inner.disk.as_ref(), inner.geometry.page_bytes, kept);
         let mut begun = Self {
             inner,
             writing,
             tx,
             copies,
+            memory_pages: inner.copies_max(),
+            is_large: false,
             finger: Finger::default(),
             lent: None,
-            spilled: FxHashMap::default(),
+            entries: FxHashMap::default(),
+            logged: FxHashMap::default(),
             fresh_from: 0,
             queued_ns,
             changes: 0,
@@ -195,7 +232,7 @@ impl<'a> WriteTx<'a> {
 
     /// The changes of the first commit of a store.
     pub(crate) fn format_meta(&mut self) -> Result<PageNo> {
-        self.copies.insert(META, PageCopy { content: self.empty_page(), base: None });
+        self.add_fresh(META, self.empty_page());
         let meta = self.any_page_mut(META)?;
         page::set_owner(meta, page::OWNER_META);
         put_u64(meta, PAGE_COUNT_AT, 1);
@@ -233,71 +270,6 @@ impl<'a> WriteTx<'a> {
         done
     }
 
-    /// As `any_page_mut`, for a page that the caller has read: `before` is its content.
-    pub(crate) fn change(&mut self, page: PageNo, before: Page) -> Result<&mut [u8]> {
-        if self.copies.contains_key(&page) {
-            // Drop this reference, so that the transaction's copy is the only one and is changed in place.
-            drop(before);
-        } else {
-            self.add_copy(page, before)?;
-        }
-        Ok(self.copy_bytes(page))
-    }
-
-    fn add_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
-        let content = self.writing.buffers.copy_of(&before);
-        let base = (!self.spilled.contains_key(&page)).then_some(before);
-        self.reserve_pages(&[page])?;
-        self.copies.insert(page, PageCopy { content, base });
-        Ok(())
-    }
-
-    fn copy_bytes(&mut self, page: PageNo) -> &mut [u8] {
-        self.clear_lent_header();
-        self.changes += 1;
-        self.content_mut(page)
-    }
-
-    fn content_mut(&mut self, page: PageNo) -> &mut [u8] {
-        Arc::make_mut(&mut self.copies.get_mut(&page).expect("it was put there").content)
-    }
-
-    /// Ensures that these pages fit among the changed ones, so that changing all of them cannot fail after the
-    /// first.
-    fn reserve_pages(&mut self, pages: &[PageNo]) -> Result<()> {
-        let more = pages.iter().filter(|page| !self.copies.contains_key(page)).count();
-        if self.copies.len() + more > self.inner.copies_max() {
-            self.clear_lent_header();
-            self.spill()
-        } else {
-            Ok(())
-        }
-    }
-
-    /// An upper bound of the log that the changed pages need, in bytes.
-    fn log_bytes(&self) -> u64 {
-        // A run's header takes at most as many bytes as the gap before it, so a page's record is less than twice
-        // its size. Each record also has an index entry.
-        (self.copies.len() * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 24) + 64) as u64
-    }
-
-    /// Appends the changed pages to the log, uncommitted, and drops them from memory.
-    fn spill(&mut self) -> Result<()> {
-        self.inner.ensure_log_space(self.log_bytes())?;
-        let mut records = Records::begin(&self.inner.journal, self.tx, &mut self.writing.buffers.records);
-        let mut pages: Vec<_> = self.copies.iter().collect();
-        pages.sort_unstable_by_key(|(page, _)| **page);
-        for (page, copy) in &pages {
-            records.page(**page, None, &copy.content)?;
-        }
-        let logged = records.pause()?;
-        // They are read back from the log, so it must be written.
-        self.inner.journal.flush()?;
-        self.spilled.extend(pages.iter().map(|(page, _)| **page).zip(logged.iter().map(|record| record.lsn)));
-        self.copies.clear();
-        Ok(())
-    }
-
     /// Commits; returns when the commit is acknowledged according to `durability`. `None` if nothing was changed.
     ///
     /// # Errors
@@ -308,6 +280,8 @@ impl<'a> WriteTx<'a> {
         self.check()?;
         self.clear_lent_header();
         let called = monotonic_ns();
+        self.store_entries()?;
+        self.log_ahead()?;
         let Some(InstalledCommit { committed, appended, load }) = self.install()? else { return Ok(None) };
         let (inner, queued_ns) = (self.inner, self.queued_ns);
         drop(self);
@@ -333,6 +307,7 @@ impl<'a> WriteTx<'a> {
 
     /// The first commit, which creates the store.
     pub(crate) fn commit_full(mut self) -> Result<()> {
+        self.store_entries()?;
         let InstalledCommit { committed, .. } = self.install()?.expect("a new store's pages are changes");
         let inner = self.inner;
         drop(self);
@@ -352,14 +327,18 @@ impl<'a> WriteTx<'a> {
 
     /// Appends the commit and installs the new versions of its pages.
     fn install(&mut self) -> Result<Option<InstalledCommit>> {
-        if self.copies.is_empty() && self.spilled.is_empty() {
+        if self.copies.is_empty() {
             return Ok(None);
         }
-        self.inner.ensure_log_space(self.log_bytes())?;
+        let unlogged = if self.is_large { 64 } else { self.log_bytes() };
+        self.inner.ensure_log_space(unlogged)?;
         let Writing { sequence: newest, buffers, .. } = &mut *self.writing;
         let Buffers { changed, records, pages: spare, .. } = buffers;
         changed.clear();
-        changed.extend(self.copies.drain().map(|(page, copy)| Changed { page, copy, image: false }));
+        if !self.is_large {
+            let copies = self.copies.in_memory.drain();
+            changed.extend(copies.map(|(page, copy)| Changed { page, copy, image: false }));
+        }
         changed.sort_unstable_by_key(|changed| changed.page);
         let gate = lock(&self.inner.gate);
         {
@@ -382,16 +361,13 @@ impl<'a> WriteTx<'a> {
         self.inner.journal.counters.log.commits.fetch_add(1, Ordering::Relaxed);
 
         let visible = self.inner.journal.visible();
-        let installed = changed.len() + self.spilled.len();
+        let installed = changed.len() + self.logged.len();
         let mut pages = lock(&self.inner.pages);
-        for (page, lsn) in self.spilled.drain() {
-            if changed.binary_search_by_key(&page, |changed| changed.page).is_err() {
-                let fresh = page.0 >= self.fresh_from;
-                let record_bytes = self.inner.geometry.page_bytes;
-                let done =
-                    Installed { page, content: None, base: None, lsn, image: true, record_bytes, fresh };
-                pages.install(sequence, visible, done);
-            }
+        for (page, (lsn, record_bytes)) in self.logged.drain() {
+            let fresh = page.0 >= self.fresh_from;
+            let content = self.copies.in_memory.remove(&page).map(|copy| copy.content);
+            let done = Installed { page, content, base: None, lsn, image: true, record_bytes, fresh };
+            pages.install(sequence, visible, done);
         }
         for (Changed { page, copy, .. }, logged) in changed.drain(..).zip(logged) {
             let done = Installed {
@@ -405,6 +381,7 @@ impl<'a> WriteTx<'a> {
             };
             pages.install(sequence, visible, done);
         }
+        pages.restore_limit();
         pages.drop_old_versions_after_commit(visible, installed);
         pages.evict(visible, self.inner.journal.durable());
         pages.take_reusable(spare);
@@ -421,9 +398,12 @@ impl Drop for WriteTx<'_> {
     fn drop(&mut self) {
         // Before the next writer stores its own number: a thread that finds its number there must be the writer.
         self.inner.writer_thread.store(0, Ordering::Relaxed);
-        let copies = std::mem::take(&mut self.copies);
+        let copies = std::mem::take(&mut self.copies.in_memory);
         self.writing.buffers.keep_copies(copies);
-        if !self.spilled.is_empty() {
+        if self.is_large {
+            lock(&self.inner.pages).restore_limit();
+        }
+        if !self.logged.is_empty() {
             // If this record cannot be appended, the first record of the next transaction ends this one as well.
             let mut encoded = Vec::new();
             Record::Abort.encode(self.tx, &mut encoded);
@@ -431,13 +411,5 @@ impl Drop for WriteTx<'_> {
             let _ = self.inner.journal.append(&encoded, &[length], None, &mut Vec::new());
             self.inner.journal.end_transaction(None);
         }
-    }
-}
-
-impl Inner {
-    /// The most changed pages that a transaction keeps in memory: a quarter of the cache, and their earlier
-    /// versions as well.
-    fn copies_max(&self) -> usize {
-        (self.options.cache_bytes / 4 / self.geometry.page_bytes).max(16)
     }
 }

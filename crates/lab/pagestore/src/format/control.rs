@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! two copies, at 0 and at 4,096, written in turn; the valid one with the higher generation counts
-//!  0  magic      8 bytes "HRPAGES1"
+//!  0  magic      8 bytes "HRPAGES2"; "HRPAGES1" in a store of version 1, whose trees have other nodes and stay so
 //!  8  crc        u32 CRC-32C of everything after it in the first 512 bytes
 //! 12  page       u32 bytes of a page
 //! 16  sector     u32 log blocks are padded to this
@@ -30,7 +30,10 @@ use crate::types::{COUNT_MAX, COUNT_MAX_U32, Lsn, Position, UNIT_BYTES};
 use pagestore_counters::Opening;
 use pagestore_disk::{Disk, FileId};
 
-const MAGIC: &[u8; 8] = b"HRPAGES1";
+/// The versions of the format, the oldest first. A store keeps the one that it was created with.
+const MAGICS: [&[u8; 8]; 2] = [b"HRPAGES1", b"HRPAGES2"];
+/// The version of new stores.
+pub(crate) const NEWEST_VERSION: u8 = MAGICS.len() as u8;
 const COPY_BYTES: usize = 4096;
 /// The log's directory follows the copies.
 pub(crate) const COPIES_BYTES: u64 = 2 * COPY_BYTES as u64;
@@ -50,6 +53,8 @@ pub(crate) struct KnownLog {
 /// The contents of the control file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Control {
+    /// The version of the format, from 1.
+    pub version: u8,
     pub geometry: Geometry,
     /// The store's identity; its low half is in every page and block.
     pub store: u128,
@@ -68,7 +73,7 @@ pub(crate) struct Control {
 impl Control {
     fn encode(&self) -> [u8; COPY_BYTES] {
         let mut copy = [0; COPY_BYTES];
-        copy[..8].copy_from_slice(MAGIC);
+        copy[..8].copy_from_slice(MAGICS[usize::from(self.version) - 1]);
         put_u32(&mut copy, 12, self.geometry.page_bytes as u32);
         put_u32(&mut copy, 16, self.geometry.sector_bytes as u32);
         put_u32(&mut copy, 20, self.epoch);
@@ -88,7 +93,8 @@ impl Control {
     }
 
     fn decode(copy: &[u8]) -> Option<Self> {
-        if &copy[..8] != MAGIC || u32_at(copy, 8) != crc32c::crc32c(&copy[12..SECTOR_BYTES]) {
+        let version = MAGICS.iter().position(|magic| copy[..8] == magic[..])? as u8 + 1;
+        if u32_at(copy, 8) != crc32c::crc32c(&copy[12..SECTOR_BYTES]) {
             return None;
         }
         let store = u128::from_le_bytes(copy[24..40].try_into().expect("sixteen bytes"));
@@ -99,6 +105,7 @@ impl Control {
             vlf_bytes: u64_at(copy, 48),
         };
         let control = Self {
+            version,
             geometry,
             store,
             generation: u64_at(copy, 40),
@@ -179,6 +186,7 @@ mod tests {
 
     fn control() -> Control {
         Control {
+            version: NEWEST_VERSION,
             geometry: Geometry { store: 9, page_bytes: 8192, sector_bytes: 4096, vlf_bytes: 1 << 24 },
             store: 9,
             generation: 5,
@@ -199,6 +207,17 @@ mod tests {
         assert_eq!(Control::decode(&copy), Some(control));
         copy[57] ^= 4;
         assert_eq!(Control::decode(&copy), None);
+    }
+
+    #[test]
+    fn a_store_of_version_1_stays_one_and_one_of_a_later_version_is_not_read() {
+        let old = Control { version: 1, ..control() };
+        let copy = old.encode();
+        assert_eq!(&copy[..8], b"HRPAGES1");
+        assert_eq!(Control::decode(&copy), Some(old));
+        let mut newer = control().encode();
+        newer[7] = b'3';
+        assert_eq!(Control::decode(&newer), None);
     }
 
     #[test]

@@ -34,12 +34,27 @@ impl PageTable {
         }
     }
 
+    /// Lowers the limit for a while, in favour of the writing transaction. Refused, and false, if snapshots need the
+    /// memory.
+    pub(crate) fn shrink_to(&mut self, limit_bytes: usize) -> bool {
+        let has_room = self.old_cached * self.page_bytes * 2 <= limit_bytes;
+        if has_room {
+            self.limit_bytes = limit_bytes.min(self.full_limit_bytes);
+        }
+        has_room
+    }
+
+    /// Ends `shrink_to`.
+    pub(crate) fn restore_limit(&mut self) {
+        self.limit_bytes = self.full_limit_bytes;
+    }
+
     /// Evicts pages until the cache is within its limit: those not used recently, clean pages before dirty ones,
     /// dirty ones only if their records are durable. If that is not enough, ends the snapshots.
     pub(crate) fn evict(&mut self, visible: u64, durable: Lsn) {
-        if self.snapshot_bytes() > self.limit_bytes / SNAPSHOT_SHARE {
+        if self.snapshot_bytes() > self.full_limit_bytes / SNAPSHOT_SHARE {
             self.drop_old_versions(visible);
-            if self.snapshot_bytes() > self.limit_bytes / SNAPSHOT_SHARE {
+            if self.snapshot_bytes() > self.full_limit_bytes / SNAPSHOT_SHARE {
                 self.give_up_snapshots(visible);
             }
         }
@@ -81,7 +96,8 @@ impl PageTable {
             pages.swap_remove(*hand);
             return;
         };
-        if entry.recently_used {
+        let was_read = entry.newest.as_ref().is_some_and(|version| version.take_used());
+        if entry.recently_used || was_read {
             entry.recently_used = false;
             *hand += 1;
             return;
@@ -93,6 +109,7 @@ impl PageTable {
             return;
         }
         if entry.newest.take().is_some() {
+            self.front.remove(page);
             self.cached_bytes -= self.page_bytes;
         }
         entry.in_clock = false;

@@ -95,6 +95,7 @@ impl PageTable {
     pub(super) fn give_up_snapshots(&mut self, visible: u64) {
         // A thread that saw a later commit may have ended more.
         self.given_up_before = self.given_up_before.max(visible);
+        self.front.give_up_before(self.given_up_before);
         self.snapshots = self.snapshots.split_off(&visible);
         self.drop_old_versions(visible);
     }
@@ -179,7 +180,7 @@ mod tests {
         table.install(2, 2, change(5, 2, 9, true));
         let snapshot = table.begin_snapshot(2);
         table.evict(1, Lsn::new(1, 9, 1));
-        // The page was spilled to the log before the commit, and its old version is not in memory.
+        // The transaction was large: the old version is not in memory.
         table.install(3, 2, Installed { content: None, base: None, ..change(5, 3, 10, true) });
         table.evict(2, Lsn::new(1, 9, 1));
         let before = table.lookup(PageNo(5), View::At(snapshot));

@@ -1,87 +1,105 @@
-//! Iteration over a table in key order.
+//! Iteration over a part of a table, in key order from either end.
 
-use super::node::{Node, NodeKind};
-use super::{DEPTH_MAX, Table, root_page, too_deep};
-use crate::engine::cache::Page;
+use super::Table;
+use super::position::Position;
 use crate::engine::tx::Pages;
 use crate::error::Result;
-use crate::types::PageNo;
+use std::ops::Bound;
 
-/// The entries of a table between two keys, as `(key, value)`.
+/// The entries of a table between two keys, as `(key, value)`, in either direction.
 pub struct Range<'a, P> {
     pages: &'a P,
     table: Table,
-    /// The nodes on the path to the next entry, each with the index of its next cell or child.
-    path: Vec<(PageNo, Page, usize)>,
-    to: Option<Vec<u8>>,
-    failed: bool,
+    from: Bound<Vec<u8>>,
+    to: Bound<Vec<u8>>,
+    /// The last entry that was returned from the front, or the place before the first.
+    front: Position,
+    /// The same from the back, once it was used.
+    back: Option<Position>,
+    is_done: bool,
 }
 
 impl<'a, P: Pages> Range<'a, P> {
-    pub(crate) fn new(pages: &'a P, table: Table, from: &[u8], to: Option<&[u8]>) -> Result<Self> {
-        let root = root_page(pages, table)?;
-        let mut range = Self { pages, table, path: Vec::new(), to: to.map(<[u8]>::to_vec), failed: false };
-        range.descend(table.root, root, Some(from))?;
-        Ok(range)
+    pub(crate) fn new(pages: &'a P, table: Table, (from, to): (Bound<&[u8]>, Bound<&[u8]>)) -> Result<Self> {
+        let front = Position::before(pages, table, from)?;
+        let (from, to) = (from.map(<[u8]>::to_vec), to.map(<[u8]>::to_vec));
+        Ok(Self { pages, table, from, to, front, back: None, is_done: false })
     }
 
-    /// Descends from a node to the leaf of `from`, or to the first leaf.
-    fn descend(&mut self, mut at: PageNo, mut page: Page, from: Option<&[u8]>) -> Result<()> {
-        loop {
-            if self.path.len() >= DEPTH_MAX {
-                return Err(too_deep(self.table.root));
-            }
-            let node = Node::open(&page, at)?;
-            if node.kind() == NodeKind::Leaf {
-                let index = match from {
-                    Some(key) => node.search(key)?.unwrap_or_else(|index| index),
-                    None => 0,
-                };
-                self.path.push((at, page, index));
-                return Ok(());
-            }
-            let index = from.map_or(Ok(0), |key| node.child_index(key))?;
-            let child = node.child(index)?;
-            self.path.push((at, page, index + 1));
-            (at, page) = (child, self.pages.page(child)?);
+    /// The next entry, without copying it.
+    ///
+    /// # Errors
+    /// When a page cannot be read; it ends then.
+    pub fn next_entry(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        if self.is_done {
+            return Ok(None);
         }
+        self.is_done = true;
+        if !self.front.forward(self.pages)? {
+            return Ok(None);
+        }
+        let entry = self.front.entry()?;
+        let is_within = entry.is_some_and(|(key, _)| match &self.to {
+            Bound::Unbounded => true,
+            Bound::Included(to) => key <= &to[..],
+            Bound::Excluded(to) => key < &to[..],
+        });
+        let is_before_back = match self.back.as_ref().map(Position::entry).transpose()?.flatten() {
+            Some((back, _)) => entry.is_some_and(|(key, _)| key < back),
+            None => true,
+        };
+        self.is_done = !(is_within && is_before_back);
+        Ok(entry.filter(|_| is_within && is_before_back))
     }
 
-    fn step(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        while let Some((at, page, index)) = self.path.last_mut() {
-            let node = Node::open(page, *at)?;
-            let next = *index;
-            *index += 1;
-            if node.kind() == NodeKind::Leaf {
-                if next < node.count() {
-                    let key = node.key(next)?;
-                    if self.to.as_deref().is_some_and(|to| key >= to) {
-                        self.path.clear();
-                        return Ok(None);
-                    }
-                    return Ok(Some((key.to_vec(), node.value(next)?.to_vec())));
-                }
-            } else if next <= node.count() {
-                let child = node.child(next)?;
-                let page = self.pages.page(child)?;
-                self.descend(child, page, None)?;
-                continue;
-            }
-            self.path.pop();
+    /// The next entry from the back, without copying it.
+    ///
+    /// # Errors
+    /// As `next_entry`.
+    pub fn next_entry_back(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        if self.is_done {
+            return Ok(None);
         }
-        Ok(None)
+        self.is_done = true;
+        let back = match &mut self.back {
+            Some(back) => back,
+            none => {
+                let to = self.to.as_ref().map(Vec::as_slice);
+                none.insert(Position::after(self.pages, self.table, to)?)
+            }
+        };
+        if !back.back(self.pages)? {
+            return Ok(None);
+        }
+        let entry = back.entry()?;
+        let is_within = entry.is_some_and(|(key, _)| match &self.from {
+            Bound::Unbounded => true,
+            Bound::Included(from) => key >= &from[..],
+            Bound::Excluded(from) => key > &from[..],
+        });
+        let is_after_front = match self.front.entry()? {
+            Some((front, _)) => entry.is_some_and(|(key, _)| key > front),
+            None => true,
+        };
+        self.is_done = !(is_within && is_after_front);
+        Ok(entry.filter(|_| is_within && is_after_front))
     }
+}
+
+fn to_owned((key, value): (&[u8], &[u8])) -> (Vec<u8>, Vec<u8>) {
+    (key.to_vec(), value.to_vec())
 }
 
 impl<P: Pages> Iterator for Range<'_, P> {
     type Item = Result<(Vec<u8>, Vec<u8>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let step = self.step().transpose();
-        self.failed = matches!(step, Some(Err(_)));
-        step
+        self.next_entry().map(|entry| entry.map(to_owned)).transpose()
+    }
+}
+
+impl<P: Pages> DoubleEndedIterator for Range<'_, P> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.next_entry_back().map(|entry| entry.map(to_owned)).transpose()
     }
 }

@@ -1,6 +1,6 @@
 //! Page allocation: which pages exist, which are free, and which belong to the user.
 
-use super::{PageCopy, Pages, WriteTx};
+use super::{Pages, WriteTx};
 use crate::engine::cache::Page;
 use crate::error::{Error, Result};
 use crate::format::codec::{put_u64, u64_at};
@@ -58,7 +58,7 @@ impl WriteTx<'_> {
     ///
     /// # Errors
     /// When the page does not exist, is free, belongs to the engine (the meta page, or part of a table),
-    /// is damaged or cannot be read; when pages must be spilled and the log is full; or after a change that failed
+    /// is damaged or cannot be read; when pages must be set aside and there is no space; or after a change that failed
     /// halfway.
     pub fn page_mut(&mut self, page: PageNo) -> Result<&mut [u8]> {
         let before = self.allocated_page(page)?;
@@ -82,7 +82,7 @@ impl WriteTx<'_> {
     /// Ends the loan of a page to the user: what was written into its header is cleared.
     pub(super) fn clear_lent_header(&mut self) {
         if let Some(page) = self.lent.take()
-            && let Some(copy) = self.copies.get_mut(&page)
+            && let Some(copy) = self.copies.in_memory.get_mut(&page)
             && has_header(&copy.content)
         {
             Arc::make_mut(&mut copy.content)[..PAGE_HEADER_BYTES].fill(0);
@@ -125,7 +125,7 @@ impl WriteTx<'_> {
         }
         self.reserve_pages(&[META, page])?;
         put_u64(self.change(META, meta)?, PAGE_COUNT_AT, count + 1);
-        self.copies.insert(page, PageCopy { content: self.empty_page(), base: None });
+        self.add_fresh(page, self.empty_page());
         Ok(page)
     }
 

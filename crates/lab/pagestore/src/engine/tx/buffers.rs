@@ -6,6 +6,7 @@ use crate::engine::cache::Page;
 use crate::types::PageNo;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A hash table with more capacity than this is not kept: iterating over it takes time in proportion to its
 /// capacity.
@@ -14,8 +15,10 @@ const COPIES_MAX: usize = 64;
 /// A page that the writing transaction has changed.
 pub(super) struct PageCopy {
     pub(super) content: Page,
-    /// `None`: the page did not exist, or its earlier version is only in the log.
+    /// `None`: the page did not exist, or the transaction is large and its earlier version is durable.
     pub(super) base: Option<Page>,
+    /// It was used since the clock's last visit.
+    pub(super) used: AtomicBool,
 }
 
 /// A changed page that is being logged.

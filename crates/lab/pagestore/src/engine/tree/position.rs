@@ -1,0 +1,202 @@
+//! A place in a table: on an entry, or between two.
+
+use super::node::{Node, NodeKind};
+use super::{DEPTH_MAX, Path, Table, root_page, too_deep};
+use crate::engine::cache::Page;
+use crate::engine::read::PageRef;
+use crate::engine::tx::{Pages, WriteTx};
+use crate::error::Result;
+use crate::types::PageNo;
+use std::ops::Bound;
+
+/// Key and value.
+pub(super) type Entry<'a> = (&'a [u8], &'a [u8]);
+
+/// Which leaf to descend to.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'k> {
+    /// Before the first entry.
+    First,
+    /// After the last entry.
+    Last,
+    /// Before the first entry from this key on.
+    Key(&'k [u8]),
+}
+
+/// See the module.
+pub(super) struct Position {
+    pub(super) path: Path,
+    pub(super) leaf: PageNo,
+    /// The leaf's content; `None` only while it is changed.
+    page: Option<Page>,
+    pub(super) index: usize,
+    /// Whether entry `index` has the key that was descended to.
+    pub(super) is_exact: bool,
+    /// Whether it is on entry `index`; otherwise it is before it.
+    is_on: bool,
+}
+
+impl Position {
+    /// The place before the target.
+    pub(super) fn find(pages: &impl Pages, table: Table, target: Target<'_>) -> Result<Self> {
+        let mut position =
+            Self { path: Vec::new(), leaf: table.root, page: None, index: 0, is_exact: false, is_on: false };
+        position.descend(pages, (table.root, root_page(pages, table)?), target)?;
+        Ok(position)
+    }
+
+    /// The place before the entries within `from`.
+    pub(super) fn before(pages: &impl Pages, table: Table, from: Bound<&[u8]>) -> Result<Self> {
+        match from {
+            Bound::Unbounded => Self::find(pages, table, Target::First),
+            Bound::Included(key) => Self::find(pages, table, Target::Key(key)),
+            Bound::Excluded(key) => {
+                let mut position = Self::find(pages, table, Target::Key(key))?;
+                position.index += usize::from(position.is_exact);
+                Ok(position)
+            }
+        }
+    }
+
+    /// The place after the entries within `to`.
+    pub(super) fn after(pages: &impl Pages, table: Table, to: Bound<&[u8]>) -> Result<Self> {
+        match to {
+            Bound::Unbounded => Self::find(pages, table, Target::Last),
+            Bound::Excluded(key) => Self::find(pages, table, Target::Key(key)),
+            Bound::Included(key) => Self::before(pages, table, Bound::Excluded(key)),
+        }
+    }
+
+    /// Descends from a node, which lies below `path`.
+    fn descend<'a>(
+        &mut self,
+        pages: &'a impl Pages,
+        (mut at, mut page): (PageNo, PageRef<'a>),
+        target: Target<'_>,
+    ) -> Result<()> {
+        loop {
+            if self.path.len() >= DEPTH_MAX {
+                return Err(too_deep(at));
+            }
+            let node = Node::open(&page, at)?;
+            if node.kind() == NodeKind::Leaf {
+                (self.index, self.is_exact) = match target {
+                    Target::First => (0, false),
+                    Target::Last => (node.count(), false),
+                    Target::Key(key) => match node.search(key)? {
+                        Ok(index) => (index, true),
+                        Err(index) => (index, false),
+                    },
+                };
+                (self.leaf, self.page, self.is_on) = (at, Some(page.into_page()), false);
+                return Ok(());
+            }
+            let index = match target {
+                Target::First => 0,
+                Target::Last => node.count(),
+                Target::Key(key) => node.child_index(key)?,
+            };
+            self.path.push((at, index));
+            at = node.child(index)?;
+            page = pages.page_ref(at)?;
+        }
+    }
+
+    pub(super) fn node(&self) -> Result<Node<'_>> {
+        Node::open(self.page.as_ref().expect("it is there between changes"), self.leaf)
+    }
+
+    /// The entry that it is on.
+    pub(super) fn entry(&self) -> Result<Option<Entry<'_>>> {
+        if self.is_on { self.node()?.entry(self.index).map(Some) } else { Ok(None) }
+    }
+
+    /// Moves to the next entry; after the last one and returns false if there is none.
+    pub(super) fn forward(&mut self, pages: &impl Pages) -> Result<bool> {
+        self.index += usize::from(self.is_on);
+        self.is_on = false;
+        while self.index >= self.node()?.count() {
+            if !self.move_to_leaf(pages, Target::First)? {
+                return Ok(false);
+            }
+        }
+        self.is_on = true;
+        Ok(true)
+    }
+
+    /// Moves to the previous entry; before the first one and returns false if there is none.
+    pub(super) fn back(&mut self, pages: &impl Pages) -> Result<bool> {
+        self.is_on = false;
+        while self.index == 0 {
+            if !self.move_to_leaf(pages, Target::Last)? {
+                return Ok(false);
+            }
+        }
+        self.index -= 1;
+        self.is_on = true;
+        Ok(true)
+    }
+
+    /// Moves to the beginning (`First`) of the next leaf, or the end (`Last`) of the previous one. Returns false if there
+    /// is none.
+    fn move_to_leaf(&mut self, pages: &impl Pages, target: Target<'_>) -> Result<bool> {
+        let mut level = self.path.len();
+        while let Some(above) = level.checked_sub(1) {
+            let (inner, index) = self.path[above];
+            let page = pages.page_ref(inner)?;
+            let node = Node::open(&page, inner)?;
+            let sibling = match target {
+                Target::Last => index.checked_sub(1),
+                _ => (index < node.count()).then_some(index + 1),
+            };
+            if let Some(sibling) = sibling {
+                let child = node.child(sibling)?;
+                self.path.truncate(above);
+                self.path.push((inner, sibling));
+                self.descend(pages, (child, pages.page_ref(child)?), target)?;
+                return Ok(true);
+            }
+            level = above;
+        }
+        Ok(false)
+    }
+
+    /// Takes the leaf's content, for a change.
+    pub(super) fn take_page(&mut self) -> Page {
+        self.page.take().expect("it is there between changes")
+    }
+
+    /// Refers to the leaf's content no longer.
+    pub(super) fn release_page(&mut self) {
+        self.page = None;
+    }
+
+    /// Removes the entry that it is on; is then before the next one.
+    pub(super) fn delete(&mut self, tx: &mut WriteTx<'_>, table: Table) -> Result<()> {
+        tx.load_entries(table)?;
+        let node = self.node()?;
+        // The last entry of a leaf goes with the leaf, and the path with it.
+        let last = if node.count() == 1 { Some(node.entry(self.index)?.0.to_vec()) } else { None };
+        let before = self.take_page();
+        tx.remove_from_leaf(self.leaf, before, self.index)?;
+        match last {
+            Some(key) => {
+                tx.remove_empty(std::mem::take(&mut self.path), self.leaf, table.number)?;
+                *self = Self::find(tx, table, Target::Key(&key))?;
+            }
+            None => (self.page, self.is_on) = (Some(tx.page(self.leaf)?), false),
+        }
+        tx.add_entries(table, -1)
+    }
+
+    /// Replaces the value of the entry that it is on.
+    pub(super) fn replace(&mut self, tx: &mut WriteTx<'_>, table: Table, value: &[u8]) -> Result<()> {
+        let key = self.node()?.entry(self.index)?.0.to_vec();
+        // The transaction's copy is changed in place if nothing else refers to it.
+        drop(self.take_page());
+        tx.put_fitting(table, &key, value)?;
+        *self = Self::find(tx, table, Target::Key(&key))?;
+        self.is_on = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Changing pages: the transaction's copies of them, and the memory that these take.
+//!
+//! ```text
+//! up to a quarter of the cache   copies, and the earlier versions, from which the changes are logged
+//! beyond                         copies only, logged as images; they take up to seven eighths of the cache, step by step
+//! beyond that                    pages are set aside: see `copies`
+//! ```
+
+use super::WriteTx;
+use super::buffers::PageCopy;
+use super::records::Records;
+use crate::engine::cache::Page;
+use crate::engine::inner::Inner;
+use crate::error::Result;
+use crate::log::record::RECORD_HEADER_BYTES;
+use crate::sync::lock;
+use crate::types::PageNo;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Changed pages of even the smallest cache.
+const PAGES_MIN: usize = 16;
+/// A larger transaction takes another of this many parts of the cache at a time.
+const STEPS: usize = 16;
+/// Pages of a large transaction that are logged together: few, since space for twice their size is requested.
+const LOGGED_AT_ONCE: usize = 16;
+
+impl WriteTx<'_> {
+    /// As `any_page_mut`, for a page that the caller has read: `before` is its content.
+    pub(crate) fn change(&mut self, page: PageNo, before: Page) -> Result<&mut [u8]> {
+        if self.copies.get(page).is_some() {
+            // Drop this reference, so that the transaction's copy is the only one and is changed in place.
+            drop(before);
+        } else {
+            self.add_copy(page, before)?;
+        }
+        Ok(self.copy_bytes(page))
+    }
+
+    /// Whether the transaction has changed the page.
+    pub(crate) fn is_changed(&self, page: PageNo) -> bool {
+        self.copies.in_memory.contains_key(&page) || self.copies.is_aside(page)
+    }
+
+    fn add_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
+        self.reserve_pages(&[page])?;
+        let copy = if self.copies.is_aside(page) {
+            PageCopy { content: before, base: None, used: AtomicBool::new(true) }
+        } else {
+            let content = self.writing.buffers.copy_of(&before);
+            PageCopy { content, base: (!self.is_large).then_some(before), used: AtomicBool::new(true) }
+        };
+        self.copies.insert(page, copy);
+        Ok(())
+    }
+
+    /// Adds a page that did not exist before.
+    pub(super) fn add_fresh(&mut self, page: PageNo, content: Page) {
+        self.copies.insert(page, PageCopy { content, base: None, used: AtomicBool::new(true) });
+    }
+
+    fn copy_bytes(&mut self, page: PageNo) -> &mut [u8] {
+        self.clear_lent_header();
+        self.changes += 1;
+        self.content_mut(page)
+    }
+
+    pub(super) fn content_mut(&mut self, page: PageNo) -> &mut [u8] {
+        let copy = self.copies.in_memory.get_mut(&page).expect("it was put there");
+        Arc::make_mut(&mut copy.content)
+    }
+
+    /// Ensures that these pages fit among the changed ones, so that changing all of them cannot fail after the
+    /// first.
+    pub(super) fn reserve_pages(&mut self, pages: &[PageNo]) -> Result<()> {
+        let in_memory = &self.copies.in_memory;
+        let more = pages.iter().filter(|page| !in_memory.contains_key(page)).count();
+        if in_memory.len() + more <= self.memory_pages {
+            return Ok(());
+        }
+        self.clear_lent_header();
+        self.drop_bases()?;
+        if self.enlarge() { Ok(()) } else { self.copies.set_aside(pages) }
+    }
+
+    /// Drops the earlier versions of the changed pages. Snapshots read them from the files, so they must be durable.
+    fn drop_bases(&mut self) -> Result<()> {
+        if !self.is_large {
+            self.inner.journal.flush()?;
+            self.is_large = true;
+            self.copies.in_memory.values_mut().for_each(|copy| copy.base = None);
+        }
+        Ok(())
+    }
+
+    /// Takes a larger part of the cache; returns false if there is none to take.
+    fn enlarge(&mut self) -> bool {
+        let all = self.inner.cache_pages();
+        let most = (all - all / 8).max(PAGES_MIN);
+        let next = (self.memory_pages + (all / STEPS).max(1)).min(most);
+        if next <= self.memory_pages {
+            return false;
+        }
+        let mut pages = lock(&self.inner.pages);
+        if !pages.shrink_to((all - next) * self.inner.geometry.page_bytes) {
+            return false;
+        }
+        pages.evict(self.inner.journal.visible(), self.inner.journal.durable());
+        self.memory_pages = next;
+        true
+    }
+
+    /// An upper bound of the log that the changed pages need, in bytes.
+    pub(super) fn log_bytes(&self) -> u64 {
+        self.log_bytes_of(self.copies.in_memory.len())
+    }
+
+    fn log_bytes_of(&self, pages: usize) -> u64 {
+        // A run's header takes at most as many bytes as the gap before it, so a page's record is less than twice
+        // its size. Each record also has an index entry.
+        (pages * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 24) + 64) as u64
+    }
+
+    /// Logs all pages of a large transaction, before its commit is logged.
+    pub(super) fn log_ahead(&mut self) -> Result<()> {
+        if !self.is_large {
+            return Ok(());
+        }
+        let mut pages = self.copies.all_aside();
+        pages.extend(self.copies.in_memory.keys());
+        pages.sort_unstable();
+        for part in pages.chunks(LOGGED_AT_ONCE) {
+            self.inner.ensure_log_space(self.log_bytes_of(part.len()))?;
+            let encoded = &mut self.writing.buffers.records;
+            let mut records = Records::begin(&self.inner.journal, self.tx, encoded);
+            for page in part {
+                match self.copies.in_memory.get(page) {
+                    Some(copy) => records.page(*page, None, &copy.content)?,
+                    None => {
+                        let content = self.copies.read_aside(*page)?.expect("it is one or the other");
+                        records.page(*page, None, &content)?;
+                    }
+                }
+            }
+            let logged = records.pause()?.iter().map(|record| (record.lsn, record.bytes));
+            self.logged.extend(part.iter().copied().zip(logged));
+        }
+        // Pages that are not in memory are read from the log after the commit.
+        self.inner.journal.flush()
+    }
+}
+
+impl Inner {
+    /// The pages that a cache of the stated size holds.
+    fn cache_pages(&self) -> usize {
+        self.options.cache_bytes / self.geometry.page_bytes
+    }
+
+    /// The changed pages that a transaction keeps in memory with their earlier versions.
+    pub(super) fn copies_max(&self) -> usize {
+        (self.cache_pages() / 4).max(PAGES_MIN)
+    }
+}
