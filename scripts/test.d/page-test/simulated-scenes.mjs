@@ -54,8 +54,7 @@ class Volume {
     this.seed = [...this.id].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7) % 1_000_003;
     this.spike_at = started - 300;
     this.gaps = [
-      // Over a week a pixel is ten minutes: a pointer at the spike is not in the gap.
-      { from: started - 17 * 60, to: started - 16 * 60, reason: "the source did not answer: connection refused" },
+      { from: started - 9 * 60, to: started - 8 * 60, reason: "the source did not answer: connection refused" },
       { from: started - 15 * 3600, to: started - 14.2 * 3600, reason: "the agent did not run" },
       ...(facts.gaps ?? []),
     ];
