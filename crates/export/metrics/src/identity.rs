@@ -1,4 +1,4 @@
-//! By what a server knows the series of a host: the same whether it scrapes the host or is pushed to.
+//! The labels by which a server identifies a host: the same whether it scrapes the host or the host pushes.
 
 use std::fmt;
 

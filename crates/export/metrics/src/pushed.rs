@@ -1,10 +1,10 @@
-//! What is pushed to other servers, and the fields of a request beside it.
+//! What is pushed to other servers, and the fields that a request adds.
 
 use crate::Identity;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// What a server that is pushed to can be given.
+/// What can be pushed to a server.
 pub trait Pushed: Clone + Send + 'static {
     /// All of it as a WriteRequest of Prometheus remote-write 1.0, before its compression: the series of `/metrics` with the
     /// labels `job` and `instance`. Series that were sent before and are absent now are marked as ended.

@@ -45,7 +45,7 @@ pub struct Notification {
     pub happened: Happened,
     /// The incident after it.
     pub incident: Incident,
-    /// By what servers know this host: the label `instance`.
+    /// The label `instance`, by which servers identify this host.
     pub instance: String,
     /// Its further labels.
     pub labels: Vec<(String, String)>,

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use tokens::Tokens;
 use web_config::{ClientAuth, WebConfig};
 
-/// Between two looks at the files: connections may come thousands of times a second.
+/// Time between two samples at the files: connections may come thousands of times a second.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a user says about who may ask.

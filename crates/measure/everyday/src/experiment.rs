@@ -18,7 +18,7 @@ pub struct Phase {
 /// The rebuild is expected to take so long; only progress depends on it.
 const REBUILD_EXPECTED: Duration = Duration::from_secs(5);
 
-/// What the caller of an experiment hears of it.
+/// Reports the progress of an experiment to its caller.
 pub trait Listener {
     /// Called about every 20 ms with the phase and the time until it is expected to end.
     fn progress(&mut self, phase: &'static str, left: Duration);

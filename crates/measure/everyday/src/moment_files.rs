@@ -20,7 +20,7 @@ pub(crate) fn reduce_files(moment: &mut Moment) {
     }
 }
 
-/// One unused file of the database stays where it used none, so that the moment is known.
+/// Keeps one unused file where the database used none, so that the moment counts as known.
 fn leave_out_unused(moment: &mut Moment) {
     let is_unused =
         |file: &FileInterval| file.interval.known().is_some_and(|delta| delta.counters.operations() == 0);

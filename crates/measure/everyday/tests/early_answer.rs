@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use storage::Target;
 
-/// Wants an answer as soon as the workload runs.
+/// Requests an answer as soon as the workload runs.
 #[derive(Default)]
 struct Hasty {
     answered: Option<(usize, Vec<Phase>)>,

@@ -85,7 +85,7 @@ pub fn measure(
     let (began, before_s) = (Instant::now(), controller.progress().elapsed_s);
     let now_s = || before_s + began.elapsed().as_secs_f64();
     let mut others = OthersWatch::default();
-    // Another seed than that of an earlier run, whose offsets caches may hold.
+    // A new seed: caches may hold the offsets of an earlier run.
     let (mut backend, mut seed) =
         (None, controller.progress().began_unix_ns.wrapping_add((before_s * 1e3) as u64));
     loop {

@@ -20,7 +20,7 @@ fn a_device_that_becomes_slow_is_left_alone_within_200_ms() {
     file.write_all(&vec![7; 32 << 20]).unwrap();
     file.sync_all().unwrap();
     let live = LiveFiles::in_directory(&directory).unwrap();
-    // Faster than the limit that comes, so that it is felt at once.
+    // Faster than the limit that follows, so that the limit takes effect at once.
     let plan = BurstPlan {
         shape: Shape::random_read(8192),
         outstanding: 4,

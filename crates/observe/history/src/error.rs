@@ -166,7 +166,7 @@ impl Error {
             Error::NotFound { .. } => Some("headroom history, which lists what there is"),
             Error::NoMatrix { .. } => Some("headroom matrix --list, which lists what there is"),
             Error::ForeignMatrix { .. } => {
-                Some("the version that began it, or start it again with headroom matrix --anew")
+                Some("use the version that began it, or start a new one with headroom matrix --start-over")
             }
             Error::MatrixInUse { .. } => Some("wait until it is done, or end it with Ctrl-C"),
             Error::NotPlanned { .. } => Some("headroom matrix --resume, which goes on with what is left"),

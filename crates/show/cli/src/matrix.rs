@@ -33,13 +33,13 @@ pub struct MatrixArgs {
     #[command(flatten)]
     definition: DefinitionArgs,
     /// Go on with matrix ID, or with FILE's, or with the newest that is not finished
-    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "anew")]
+    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "start_over")]
     resume: Option<Option<i64>>,
-    /// Start it once more although the same matrix is not finished
+    /// Start a new matrix although the same one is unfinished
     #[arg(long)]
-    anew: bool,
+    start_over: bool,
     /// List the matrices that were started
-    #[arg(long, conflicts_with_all = ["resume", "anew", "dry_run", "emit"])]
+    #[arg(long, conflicts_with_all = ["resume", "start_over", "dry_run", "emit"])]
     list: bool,
     /// Only print the runs in their order, with their seeds, and the estimated time
     #[arg(long, conflicts_with_all = ["resume", "emit"])]
@@ -176,10 +176,10 @@ fn start_or_resume(args: &MatrixArgs, history: &mut History) -> Result<MatrixId,
     let unfinished = history.unfinished_matrix(Some(&matrix))?;
     match unfinished {
         Some(id) if args.resume.is_some() => take(history, id),
-        Some(id) if !args.anew => Err(Failure::usage(format_args!(
+        Some(id) if !args.start_over => Err(Failure::usage(format_args!(
             "this matrix was started before, as matrix {id}, and is not finished"
         ))
-        .with_remedy(format_args!("--resume, which goes on with it, or --anew, which starts it once more"))),
+        .with_remedy(format_args!("--resume continues it, --start-over starts a new one"))),
         _ => Ok(history.start_matrix(&matrix, &us)?),
     }
 }

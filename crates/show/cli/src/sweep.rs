@@ -66,7 +66,7 @@ pub struct SweepArgs {
     /// Before it, not counted
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time)]
     warm_up: Duration,
-    /// How often a monitor looks at the queue, for comparison
+    /// How often a monitor samples the queue, for comparison
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::some_time)]
     sample: Duration,
     /// Through the page cache

@@ -29,7 +29,7 @@ pub struct WatchArgs {
     /// Only this file, or files with this in their path; several may be given
     #[arg(long, value_name = "PATH")]
     file: Vec<String>,
-    /// Between two looks
+    /// Time between two samples
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::some_time)]
     interval: Duration,
     /// End after so many intervals

@@ -18,7 +18,7 @@ const SHARDS: usize = 3;
 const ANSWERS: usize = 9;
 /// Between two scrapes, seconds.
 const SCRAPE_S: u64 = 15;
-/// An instant query looks back so far.
+/// How far back an instant query searches for a sample.
 const RECENT_S: u64 = 300;
 /// How long after it was made the data is current.
 const AHEAD_S: u64 = 900;

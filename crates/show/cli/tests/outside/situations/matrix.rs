@@ -128,7 +128,7 @@ fn ctrl_c_keeps_what_was_run_and_says_how_to_go_on() {
 
     // The same once more is refused with both ways on.
     let same = headroom(&ours, &arguments);
-    same.refused(2, &["started before, as matrix 1", "--resume", "--anew"]);
+    same.refused(2, &["started before, as matrix 1", "--resume", "--start-over"]);
     // A different one is another matter.
     let small =
         ["matrix", "--buffered", "--size", "1M", "--duration", "50ms", "--warm-up", "0s", "--outstanding"];
