@@ -31,6 +31,20 @@ pub enum Op {
         /// The file.
         file: FileId,
     },
+    /// The file is cut to this length; durable after the next sync.
+    Truncate {
+        /// The file.
+        file: FileId,
+        /// The length.
+        length: u64,
+    },
+    /// A cut that failed: it may be on the medium.
+    FailedTruncate {
+        /// The file.
+        file: FileId,
+        /// The length.
+        length: u64,
+    },
     /// A write that was acknowledged and not done.
     Lost {
         /// The file.
@@ -288,6 +302,25 @@ impl Disk for SimDisk {
         if self.lock().troubles.refuses(Refused::Growth) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
+        Ok(())
+    }
+
+    fn truncate(&self, file: FileId, length: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        if state.view[file as usize].len() as u64 <= length {
+            return Ok(());
+        }
+        if let Some((at, fault)) = state.fault
+            && at == state.trace.len()
+        {
+            state.fault_met = Some(Op::Truncate { file, length });
+            if fault.is_reported() {
+                state.trace.push(Op::FailedTruncate { file, length });
+                return Err(io::Error::from_raw_os_error(libc::EIO));
+            }
+        }
+        state.view[file as usize].truncate(length as usize);
+        state.trace.push(Op::Truncate { file, length });
         Ok(())
     }
 

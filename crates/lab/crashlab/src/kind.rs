@@ -23,6 +23,8 @@ impl Lab {
             (WorkloadKind::LogReuse, draw_log_reuse(&mut own)),
         ];
         all.extend((0..SNAPSHOTS).map(|_| (WorkloadKind::Snapshots, draw_snapshots(&mut own))));
+        let mut compaction = Chance::new(self.seed ^ 0xc0_4bac);
+        all.push((WorkloadKind::Compaction, draw_compactions(&mut compaction)));
         all.push((WorkloadKind::Errors, draw_errors(&mut Chance::new(self.seed ^ 0x7206_b1ed), self.steps)));
         all
     }
@@ -42,6 +44,11 @@ impl Lab {
                 options.checkpoint_bytes = u64::MAX;
                 options.log_limit_bytes = 32 * layout.vlf_bytes;
             }
+            WorkloadKind::Compaction => {
+                // The log grows, so that it can become shorter again.
+                layout.vlfs = 2;
+                options.log_limit_bytes = 16 * layout.vlf_bytes;
+            }
             WorkloadKind::Errors => {
                 // Pages are evicted, and the log has to grow and reaches its limit.
                 layout.vlfs = 2;
@@ -55,19 +62,24 @@ impl Lab {
 
     /// Images per crash.
     pub(crate) fn images(&self, kind: WorkloadKind) -> u64 {
-        if kind == WorkloadKind::Errors { self.images.min(1) } else { self.images }
+        if kind.is_sampled() { self.images.min(1) } else { self.images }
     }
 
     /// Runs that go on from a crash.
     pub(crate) fn continued(&self, kind: WorkloadKind) -> u64 {
-        if kind == WorkloadKind::Errors { self.continued.min(1) } else { self.continued }
+        if kind.is_sampled() { self.continued.min(1) } else { self.continued }
     }
 }
 
 impl WorkloadKind {
     /// The largest number of consecutive crashes.
     pub(crate) fn generations(self) -> u32 {
-        if self == Self::Errors { 1 } else { GENERATIONS_MAX }
+        if self.is_sampled() { 1 } else { GENERATIONS_MAX }
+    }
+
+    /// Whether it gets fewer crashes, because it has more operations.
+    fn is_sampled(self) -> bool {
+        matches!(self, Self::Errors | Self::Compaction)
     }
 
     /// Whether an ordinary operation is crashed.
@@ -107,6 +119,47 @@ pub(crate) fn draw_log_reuse(chance: &mut Chance) -> Vec<Step> {
     for _ in 0..100 {
         let changes = draw_puts(chance, 1, 500);
         steps.push(Step::committed(changes, Durability::Full));
+    }
+    steps
+}
+
+/// Tables that become sparse and are compacted, while others commit and snapshots are held.
+pub(crate) fn draw_compactions(chance: &mut Chance) -> Vec<Step> {
+    let commit = |changes| Step::committed(changes, Durability::Full);
+    let mut steps = Vec::new();
+    for _ in 0..2 {
+        let bytes = 300 + chance.below(300);
+        for _ in 0..3 {
+            steps.push(commit(draw_puts(chance, 80, bytes)));
+        }
+        if chance.once_in(2) {
+            steps.push(Step::Hold);
+        }
+        let thinned = (0..4).map(|at| Change::Thin { table: at % 2, remainder: chance.below(5) as u32 });
+        steps.push(commit(thinned.collect()));
+        match chance.below(4) {
+            // Its pages are free, and the root of the new one is the last page or near it.
+            0 => {
+                let table = chance.below(2) as u8;
+                let mut changes = vec![Change::Recreate { table }];
+                changes.extend(draw_puts(chance, 10, 200));
+                steps.push(commit(changes));
+            }
+            1 => steps.push(Step::Checkpoint { during: Vec::new() }),
+            _ => {}
+        }
+        let transactions = chance.below(8);
+        let during = (0..transactions).map(|_| {
+            let count = 1 + chance.below(3);
+            workload::draw_changes(chance, count, true)
+        });
+        steps.push(Step::Compact { during: during.collect() });
+        steps.extend([Step::Release, Step::Release]);
+        steps.push(Step::Compact { during: Vec::new() });
+        if chance.once_in(3) {
+            steps.push(Step::Reopen);
+        }
+        steps.push(commit(draw_puts(chance, 20, 300)));
     }
     steps
 }
@@ -167,9 +220,29 @@ pub(crate) fn draw_again(chance: &mut Chance, kind: WorkloadKind, steps: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SimDisk;
     use crate::caller::Survived;
     use crate::run::perform;
+    use crate::{Op, SimDisk};
+    use pagestore_disk::FileId;
+
+    #[test]
+    fn compactions_cut_both_files_and_meet_snapshots_and_commits() {
+        let (mut cut, mut whole) = ([0; 3], 0);
+        for seed in 0..16 {
+            let lab = Lab { seed, ..Lab::default() };
+            let steps = draw_compactions(&mut Chance::new(seed));
+            let (setting, _) = lab.setting(WorkloadKind::Compaction);
+            let run = perform(setting, SimDisk::new(), None, &steps).expect("it holds");
+            whole += usize::from(run.begins.len() == steps.len());
+            for op in &run.trace {
+                if let Op::Truncate { file, .. } = op {
+                    cut[*file as usize] += 1;
+                }
+            }
+        }
+        assert!(cut[FileId::Data as usize] > 16 && cut[FileId::Log as usize] > 16, "{cut:?}");
+        assert_eq!(whole, 16, "every run came to its end");
+    }
 
     #[test]
     fn callers_meet_every_type_of_error_and_most_go_on() {

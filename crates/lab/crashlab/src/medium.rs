@@ -12,6 +12,8 @@ pub struct Medium {
     waiting: [BTreeMap<usize, Vec<[u8; SECTOR]>>; 3],
     /// Sectors of a failed sync or write: no later sync makes them durable.
     given_up: [HashSet<usize>; 3],
+    /// Files may have been cut to this length.
+    cut: [Option<u64>; 3],
 }
 
 impl Medium {
@@ -36,8 +38,16 @@ impl Medium {
                     }
                 }
             }
+            Op::Truncate { file, length } | Op::FailedTruncate { file, length } => {
+                let index = *file as usize;
+                self.waiting[index].retain(|sector, _| ((sector * SECTOR) as u64) < *length);
+                self.cut[index] = Some(self.cut[index].map_or(*length, |before| before.min(*length)));
+            }
             Op::Sync { file } => {
                 let index = *file as usize;
+                if let Some(length) = self.cut[index].take() {
+                    self.durable[index].truncate(length as usize);
+                }
                 let given_up = &self.given_up[index];
                 let durable = &mut self.durable[index];
                 self.waiting[index].retain(|sector, contents| {
@@ -68,6 +78,11 @@ impl Medium {
     #[must_use]
     pub fn crash(&self, in_flight: Option<&Op>, chance: &mut Chance) -> Files {
         let mut files = self.crash_before(chance);
+        if let Some(Op::Truncate { file, length } | Op::FailedTruncate { file, length }) = in_flight
+            && chance.once_in(2)
+        {
+            files[*file as usize].truncate(*length as usize);
+        }
         let (Some(Op::Write { file, offset, bytes, .. }) | Some(Op::FailedWrite { file, offset, bytes })) =
             in_flight
         else {
@@ -124,6 +139,11 @@ impl Medium {
     fn crash_before(&self, chance: &mut Chance) -> Files {
         let mut files = self.durable.clone();
         // Sometimes no pending write has landed, sometimes all, mostly some.
+        for (file, cut) in files.iter_mut().zip(self.cut) {
+            if let Some(length) = cut.filter(|_| chance.once_in(2)) {
+                file.truncate(length as usize);
+            }
+        }
         let landing = [0, 4, 4, 8, 7, 1][chance.below(6) as usize];
         for (file, waiting) in files.iter_mut().zip(&self.waiting) {
             for (sector, contents) in waiting {
@@ -183,6 +203,24 @@ mod tests {
         assert_eq!(outcomes(&medium), [1, 2, 3]);
         medium.apply(&Op::Sync { file: FileId::Data });
         assert_eq!(outcomes(&medium), [3]);
+    }
+
+    #[test]
+    fn a_cut_may_be_lost_until_the_file_is_synced() {
+        let lengths = |medium: &Medium| -> Vec<usize> {
+            let length = |seed| medium.crash(None, &mut Chance::new(seed))[FileId::Data as usize].len();
+            let lengths: std::collections::BTreeSet<usize> = (0..50).map(length).collect();
+            lengths.into_iter().collect()
+        };
+        let mut medium = Medium::holding(Files::default());
+        medium.apply(&write(0, 1, true));
+        medium.apply(&write(SECTOR as u64, 1, true));
+        let both = lengths(&medium)[0];
+        let cut = Op::Truncate { file: FileId::Data, length: SECTOR as u64 };
+        medium.apply(&cut);
+        assert_eq!(lengths(&medium), [SECTOR, both]);
+        medium.apply(&Op::Sync { file: FileId::Data });
+        assert_eq!(lengths(&medium), [SECTOR]);
     }
 
     #[test]

@@ -105,6 +105,8 @@ pub(crate) fn show(op: Option<&Op>) -> String {
             format!("failed write {file} {offset}+{}", bytes.len())
         }
         Some(Op::Sync { file }) => format!("sync {file}"),
+        Some(Op::Truncate { file, length }) => format!("cut {file} to {length}"),
+        Some(Op::FailedTruncate { file, length }) => format!("failed cut {file} to {length}"),
         Some(Op::FailedSync { file }) => format!("failed sync {file}"),
         Some(Op::Lost { file, offset, bytes }) => format!("lost write {file} {offset}+{bytes}"),
     }

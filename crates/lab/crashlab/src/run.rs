@@ -4,13 +4,18 @@ use crate::caller::{Caller, Survived};
 use crate::workload::{self, Change, End, Model, OnError, assert_state, contents};
 use crate::{Fault, Files, Op, Setting, SimDisk, Step};
 use pagestore::internals::READ_BACK;
-use pagestore::{Durability, Error, ReadTx, Result, Store};
+use pagestore::{CompactionHolder, Durability, Error, ReadTx, Result, Store};
 use pagestore_disk::FileId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Snapshots that are held at once.
 const HELD_MAX: usize = 3;
+
+/// Bounds the steps of a compaction.
+const COMPACTION_STEPS_MAX: usize = 300;
+/// Pages that a step of it may change.
+const PAGES_PER_STEP: usize = 4;
 
 /// A cache of this size is never full.
 const ROOMY_BYTES: usize = 4 << 20;
@@ -327,6 +332,7 @@ impl Worker {
         match step {
             Step::Transaction { changes, end, on_error } => self.transact(store, changes, *end, *on_error),
             Step::Checkpoint { during } => self.checkpoint(store, during),
+            Step::Compact { during } => self.compact(store, during),
             Step::Flush => {
                 store.flush()?;
                 self.event(Event::Durable(self.sequence));
@@ -400,6 +406,31 @@ impl Worker {
             self.transact(store, changes, End::Commit(Durability::Full), OnError::GiveUp)?;
         }
         synced.end()?;
+        Ok(())
+    }
+
+    /// A compaction in small steps, with commits between them. Each step is at most one commit, which changes nothing that
+    /// is read.
+    fn compact(&mut self, store: &Store, during: &[Vec<Change>]) -> Result<()> {
+        let mut during = during.iter();
+        for _ in 0..COMPACTION_STEPS_MAX {
+            let next = self.sequence + 1;
+            self.event(Event::Attempt(next, Box::new(self.model.clone())));
+            let done = store.compact(PAGES_PER_STEP);
+            if store.stats().last_sequence == next {
+                self.sequence = next;
+            } else if done.is_ok() || done.as_ref().is_err_and(|error| self.is_survived(store, error)) {
+                self.event(Event::Refused(next));
+            }
+            let done = done?;
+            if done.is_done || done.held_by == Some(CompactionHolder::Snapshot) {
+                break;
+            }
+            if let Some(changes) = during.next() {
+                let commit = if changes.len() == 1 { Durability::Full } else { Durability::Delayed };
+                self.transact(store, changes, End::Commit(commit), OnError::GiveUp)?;
+            }
+        }
         Ok(())
     }
 

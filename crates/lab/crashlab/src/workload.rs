@@ -24,6 +24,8 @@ pub enum WorkloadKind {
     LogReuse,
     /// Meets errors and goes on.
     Errors,
+    /// Makes its files shorter.
+    Compaction,
 }
 
 /// One step of a workload.
@@ -41,6 +43,11 @@ pub enum Step {
     /// A checkpoint.
     Checkpoint {
         /// Transactions that commit between its writes.
+        during: Vec<Vec<Change>>,
+    },
+    /// A compaction, until it has ended or waits for a snapshot.
+    Compact {
+        /// Transactions that commit between its steps.
         during: Vec<Vec<Change>>,
     },
     /// Makes all delayed commits durable.
@@ -142,7 +149,7 @@ impl Step {
     pub(crate) fn changes_mut(&mut self) -> Vec<&mut Vec<Change>> {
         match self {
             Self::Transaction { changes, .. } => vec![changes],
-            Self::Checkpoint { during } => during.iter_mut().collect(),
+            Self::Checkpoint { during } | Self::Compact { during } => during.iter_mut().collect(),
             Self::Flush | Self::Reopen | Self::Die { .. } | Self::Trouble(_) | Self::Hold | Self::Release => {
                 Vec::new()
             }
@@ -174,6 +181,11 @@ impl fmt::Display for Step {
             Self::Checkpoint { during } if during.is_empty() => f.write_str("checkpoint"),
             Self::Checkpoint { during } => {
                 f.write_str("checkpoint, with commits between its writes")?;
+                during.iter().try_for_each(|changes| write!(f, "; {}", list(changes)))
+            }
+            Self::Compact { during } if during.is_empty() => f.write_str("compaction"),
+            Self::Compact { during } => {
+                f.write_str("compaction, with commits between its steps")?;
                 during.iter().try_for_each(|changes| write!(f, "; {}", list(changes)))
             }
             Self::Flush => f.write_str("flush"),

@@ -47,6 +47,11 @@ macro_rules! forward_to_disk {
             self.disk.reserve(file, length)
         }
     };
+    (@truncate) => {
+        fn truncate(&self, file: $crate::FileId, length: u64) -> ::std::io::Result<()> {
+            self.disk.truncate(file, length)
+        }
+    };
     (@sync) => {
         fn sync(&self, file: $crate::FileId) -> ::std::io::Result<()> {
             self.disk.sync(file)

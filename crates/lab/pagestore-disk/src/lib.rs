@@ -122,6 +122,14 @@ pub trait Disk: Send + Sync {
     fn reserve(&self, _file: FileId, _length: u64) -> io::Result<()> {
         Ok(())
     }
+    /// Cuts `file` to this length, if it is longer; durable after the next `sync`.
+    ///
+    /// # Errors
+    /// Those of the operating system; `Unsupported` from a disk whose files keep their length.
+    fn truncate(&self, _file: FileId, _length: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Makes everything written to `file` durable, including its length.
     ///
     /// # Errors

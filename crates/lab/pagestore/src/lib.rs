@@ -3,7 +3,8 @@
 //! ```text
 //! Store::create / open ── write() ── WriteTx: page_mut, allocate, free; create_table, put, delete, cursor_mut ── commit(Full | Delayed)
 //!                     ├── transact(Full | Delayed, |tx| ...)      the same in one call
-//!                     └── read() ─── ReadTx: page; table, get, len, range, cursor      a snapshot
+//!                     ├── read() ─── ReadTx: page; table, get, len, range, cursor      a snapshot
+//!                     └── compact(pages)                          a step towards shorter files
 //! Store::open_with(..., |progress| ...)                           as open, and reports the progress of recovery
 //! inspect::Inspection::open                                       reads the log without opening the store
 //! directory   control   two copies of what opening needs, the log's directory     format/control.rs, log/directory.rs
@@ -47,6 +48,7 @@ mod view;
 
 pub use engine::cache::Page;
 pub use engine::checkpoint::{Checkpoint, SyncedCheckpoint};
+pub use engine::compaction::{Compaction, CompactionHolder};
 pub use engine::state::LogHolders;
 pub use engine::store::Store;
 pub use engine::tree::{Cursor, ExtractIf, Range, Table, Tables, Value};

@@ -126,6 +126,9 @@ pub struct Options {
     pub cache_bytes: usize,
     /// The largest size of the log, in bytes.
     pub log_limit_bytes: u64,
+    /// The log is shortened to this size, in bytes, when it was not needed for a minute; `Store::compact` shortens it
+    /// further. It stays longer where that, or twice what it needed, is less than a quarter shorter.
+    pub log_keep_bytes: u64,
     /// The longest time that recovery may take to redo what the data file lacks. A checkpoint begins early enough
     /// for that, and is written slowly enough not to disturb commits, according to the measured cost of reading log
     /// and writing pages. Requires background threads.
@@ -166,6 +169,7 @@ impl Default for Options {
         Self {
             cache_bytes: 64 << 20,
             log_limit_bytes: 4 << 30,
+            log_keep_bytes: 64 << 20,
             redo_target: Duration::from_secs(2),
             checkpoint_bytes: 256 << 20,
             delayed_time: Duration::from_millis(10),

@@ -204,10 +204,17 @@ pub(crate) fn recover(
 
 impl Opening {
     fn begin(disk: Arc<dyn Disk>, options: Options, tracker: Arc<RecoveryTracker>) -> Result<Self> {
-        let control = read_control(disk.as_ref())?;
+        let mut control = read_control(disk.as_ref())?;
         // What is read may be only in the system's cache; make it durable before relying on it.
         for file in FileId::ALL {
             disk.sync(file).map_err(Error::during("sync", file))?;
+        }
+        if control.log_slots > 0 {
+            // Its log was being shortened. The next write of the control file says that this is done.
+            let length = control.geometry.slot_offset(control.log_slots as usize);
+            disk.truncate(FileId::Log, length).map_err(Error::during("truncate", FileId::Log))?;
+            disk.sync(FileId::Log).map_err(Error::during("sync", FileId::Log))?;
+            control.log_slots = 0;
         }
         let report = RecoveryReport {
             strategy: options.recovery,

@@ -25,7 +25,7 @@ fn count<T>(counters: &OpsBoard, bytes: usize, io: impl FnOnce() -> io::Result<T
 }
 
 impl Disk for CountedDisk {
-    pagestore_disk::forward_to_disk!(reserve, len, directory, scratch);
+    pagestore_disk::forward_to_disk!(reserve, truncate, len, directory, scratch);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         count(&self.counters.file(file).reads, buffer.len(), || self.disk.read(file, offset, buffer))

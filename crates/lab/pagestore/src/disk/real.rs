@@ -304,6 +304,14 @@ impl Disk for RealDisk {
         }
     }
 
+    fn truncate(&self, file: FileId, length: u64) -> io::Result<()> {
+        if file == FileId::Data {
+            // A store to a mapped page beyond the end would kill the process.
+            self.mapped.sync()?;
+        }
+        if self.len(file)? > length { self.file(file).set_len(length) } else { Ok(()) }
+    }
+
     fn sync(&self, file: FileId) -> io::Result<()> {
         if file == FileId::Data {
             self.mapped.sync()?;

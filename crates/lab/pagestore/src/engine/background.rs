@@ -2,6 +2,7 @@
 //! delayed commits, and one may keep a processor from idling.
 
 use crate::engine::inner::Inner;
+use crate::engine::log_size::LogNeed;
 use crate::engine::pace::{self, Pace, Width};
 use crate::engine::wake::CheckpointRequest;
 use crate::error::{Error, Result};
@@ -64,6 +65,7 @@ impl Drop for Threads {
 }
 
 fn checkpoint_when_due(inner: &Inner) {
+    let mut need = LogNeed::new(Instant::now());
     while let Some(request) = inner.wake.next(CHECK_EVERY) {
         // A checkpoint at full speed frees space. Otherwise a failure to grow the log is ignored here: a
         // transaction that needs the space tries again and gets the error.
@@ -77,6 +79,7 @@ fn checkpoint_when_due(inner: &Inner) {
                 if is_due && inner.may_move_redo() { inner.paced_checkpoint() } else { Ok(()) }
             }
         };
+        let done = done.and_then(|()| inner.shorten_log_if_idle(&mut need));
         // An error makes the store read-only, including damage in log that a page needs; every later writer gets
         // it.
         if let Err(error) = done {

@@ -9,6 +9,7 @@
 //! the table at first: a page without an entry is looked up in the runs before it is read from the data file, and
 //! all runs are absorbed before a checkpoint.
 
+mod cut;
 mod eviction;
 pub(crate) mod front;
 mod old_version;

@@ -2,9 +2,12 @@
 
 use crate::engine::cache::PageTable;
 use crate::engine::cache::front::Front;
+use crate::engine::compaction::state::CompactionState;
 use crate::engine::pace::RedoCost;
+use crate::engine::roots::MovedRoots;
 use crate::engine::tx::buffers::Buffers;
 use crate::engine::wake::Wake;
+use crate::error::Result;
 use crate::format::control::Control;
 use crate::format::geometry::Geometry;
 use crate::log::idle_guard::IdleGuard;
@@ -13,9 +16,9 @@ use crate::log::writer::LogWriter;
 use crate::options::Options;
 use crate::recovery::RecoveryTracker;
 use crate::sync::{AtomicU64, Mutex};
-use crate::types::Lsn;
+use crate::types::{Lsn, PageNo};
 use pagestore_counters::{Certificate, Publisher};
-use pagestore_disk::Disk;
+use pagestore_disk::{Disk, FileId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,6 +39,16 @@ pub(crate) struct Writing {
     pub buffers: Buffers,
     /// The number of the newest table, committed or not.
     pub tables: u32,
+    pub cut: CutPages,
+}
+
+/// Pages that were cut off the end of the data file, and may still be read there by snapshots from before.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CutPages {
+    /// Pages from this number on never existed in this opening, or no snapshot reads what they were.
+    pub end: u64,
+    /// The last commit that cut off any.
+    pub sequence: u64,
 }
 
 /// What the threads of a store share.
@@ -74,6 +87,12 @@ pub(crate) struct Inner {
     pub wake: Wake,
     pub redo_cost: RedoCost,
     pub counters: Arc<Publisher>,
+    /// Roots of tables that a compaction has moved.
+    pub roots: MovedRoots,
+    /// Pages from this number on may be cut off and still be read; 0: not known yet.
+    cut_from: AtomicUsize,
+    /// Held by the one compaction that runs.
+    pub compacting: Mutex<CompactionState>,
     /// Held by the thread that publishes the state of the log.
     pub publishing: Mutex<()>,
 }
@@ -102,6 +121,7 @@ impl Inner {
                 sequence: parts.sequence,
                 buffers: Buffers::default(),
                 tables: first_table(parts.control.epoch),
+                cut: CutPages::default(),
             }),
             writer_thread: AtomicUsize::new(0),
             gate: Mutex::new(()),
@@ -117,8 +137,44 @@ impl Inner {
             wake: Wake::default(),
             redo_cost: RedoCost::new(options.recovery),
             counters,
+            roots: MovedRoots::default(),
+            cut_from: AtomicUsize::new(0),
+            compacting: Mutex::default(),
             publishing: Mutex::new(()),
         }
+    }
+
+    /// Whether a page is not below `count`, the number of pages. Most pages are below what it ever was.
+    pub(crate) fn is_cut(&self, page: PageNo, count: impl FnOnce() -> Result<u64>) -> Result<bool> {
+        let cut_from = self.cut_from.load(Ordering::Acquire);
+        if page.0 < cut_from as u64 || page == PageNo(0) {
+            return Ok(false);
+        }
+        let count = count()?;
+        if cut_from == 0 {
+            self.note_page_count_at_first(count);
+        }
+        Ok(page.0 >= count)
+    }
+
+    /// The store has this many pages; fewer only after `note_page_count`. The data file may be longer after a crash.
+    pub(crate) fn note_page_count_at_first(&self, count: u64) {
+        if self.cut_from.load(Ordering::Relaxed) == 0 {
+            let length = count * self.geometry.page_bytes as u64;
+            let is_exact = self.disk.len(FileId::Data).is_ok_and(|bytes| bytes <= length);
+            let count = if is_exact { u64::MAX } else { count };
+            let _ = self.cut_from.compare_exchange(0, count as usize, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
+    /// The data file ends with the last page.
+    pub(crate) fn note_truncated(&self) {
+        self.cut_from.store(usize::MAX, Ordering::Release);
+    }
+
+    /// The store may have this many pages, fewer than before.
+    pub(crate) fn note_page_count(&self, count: u64) {
+        self.cut_from.fetch_min(count as usize, Ordering::AcqRel);
     }
 
     /// Bytes of log that recovery would read if the log ended at `next`.

@@ -70,7 +70,7 @@ impl Inner {
         self.grow_log_beyond(self.log_slots())
     }
 
-    fn log_slots(&self) -> usize {
+    pub(super) fn log_slots(&self) -> usize {
         self.journal.with_writer(|writer| writer.vlfs.slots().len())
     }
 
@@ -102,6 +102,7 @@ impl Inner {
         write_zeros(disk, FileId::Control, entries[0], entries[1], pause)?;
         disk.reserve(FileId::Log, end).map_err(Error::during("reserve", FileId::Log))?;
         write_zeros(disk, FileId::Log, start, end, pause)?;
+        self.journal.clear_directory(slots + more)?;
         for file in [FileId::Control, FileId::Log] {
             // As with any sync, the kernel does not report again what it failed to write.
             disk.sync(file).map_err(|error| self.journal.fail("sync", file, error))?;

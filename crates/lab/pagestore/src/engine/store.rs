@@ -127,6 +127,7 @@ impl Store {
             clean: false,
             sequence: 0,
             tx_max: 0,
+            log_slots: 0,
         };
         let pages = page_table(geometry.page_bytes, &options);
         let tracker = RecoveryTracker::finished(&counters);

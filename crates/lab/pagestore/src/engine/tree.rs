@@ -6,6 +6,7 @@ mod node;
 mod position;
 mod range;
 mod read;
+pub(crate) mod repack;
 mod table;
 
 use crate::engine::cache::Page;
@@ -54,16 +55,22 @@ fn node_format(pages: &impl Pages) -> Result<NodeFormat> {
 
 /// Reads the root of a table, after checking that the page still belongs to it. Every use of a table begins with
 /// this.
-fn root_page(pages: &impl Pages, table: Table) -> Result<PageRef<'_>> {
+fn root_page(pages: &impl Pages, table: Table) -> Result<(PageNo, PageRef<'_>)> {
     let stale = |why| Err(Error::StaleTable { why });
     if table.store != pages.store() {
         return stale("it is of another store");
     }
-    match pages.page_ref(table.root) {
-        Ok(root) if page::owner(&root) == table.number => Ok(root),
-        Ok(_) | Err(Error::NoSuchPage { .. }) => {
-            stale("the table was dropped, or its making rolled back, or a snapshot is older than it")
+    let root = pages.root_of(table.number, table.root);
+    let gone = "the table was dropped, or its making rolled back, or a snapshot is older than it";
+    if pages.is_cut(root)? {
+        return stale(gone);
+    }
+    match pages.page_ref(root) {
+        Ok(page) if page::owner(&page) == table.number && node::is_below_root(&page) => {
+            stale("it is of an earlier opening, and a compaction has moved the table since")
         }
+        Ok(page) if page::owner(&page) == table.number => Ok((root, page)),
+        Ok(_) | Err(Error::NoSuchPage { .. }) => stale(gone),
         Err(error) => Err(error),
     }
 }
@@ -230,6 +237,7 @@ impl WriteTx<'_> {
             self.any_page_mut(page)?.copy_from_slice(&left);
         }
         self.any_page_mut(right)?.copy_from_slice(&halves.right);
+        node::mark_below_root(self.any_page_mut(right)?);
         Ok((halves.separator, right))
     }
 
@@ -255,6 +263,7 @@ impl WriteTx<'_> {
         let moved = self.allocate()?;
         let bytes = self.page(left)?;
         self.any_page_mut(moved)?.copy_from_slice(&bytes);
+        node::mark_below_root(self.any_page_mut(moved)?);
         let format = Node::open(&bytes, left)?.format();
         let root = self.any_page_mut(left)?;
         NodeMut::format(root, NodeKind::Inner, format, page::owner(&bytes));
@@ -317,12 +326,12 @@ impl WriteTx<'_> {
 impl WriteTx<'_> {
     /// Reads the number of a table's entries, before the first change of the table.
     fn load_entries(&mut self, table: Table) -> Result<()> {
-        if !self.entries.contains_key(&table.root) {
-            let root = root_page(self, table)?;
-            let stored = Node::open(&root, table.root)?.entries();
-            drop(root);
+        if !self.entries.contains_key(&self.root_of(table.number, table.root)) {
+            let (root, page) = root_page(self, table)?;
+            let stored = Node::open(&page, root)?.entries();
+            drop(page);
             if let Some(entries) = stored {
-                self.entries.insert(table.root, entries);
+                self.entries.insert(root, entries);
             }
         }
         Ok(())
@@ -330,13 +339,13 @@ impl WriteTx<'_> {
 
     /// The table has more entries by `change`. In a store of version 1 they are not counted.
     fn add_entries(&mut self, table: Table, change: i64) -> Result<()> {
-        let Some(entries) = self.entries.get_mut(&table.root).filter(|_| change != 0) else { return Ok(()) };
-        *entries = entries.checked_add_signed(change).ok_or(Error::CorruptTree {
-            page: table.root,
-            why: "it counts fewer entries than its table has",
-        })?;
+        let root = self.root_of(table.number, table.root);
+        let Some(entries) = self.entries.get_mut(&root).filter(|_| change != 0) else { return Ok(()) };
+        *entries = entries
+            .checked_add_signed(change)
+            .ok_or(Error::CorruptTree { page: root, why: "it counts fewer entries than its table has" })?;
         // The root page is changed now, so that the commit need not read it.
-        if self.is_changed(table.root) { Ok(()) } else { self.any_page_mut(table.root).map(drop) }
+        if self.is_changed(root) { Ok(()) } else { self.any_page_mut(root).map(drop) }
     }
 
     fn forget_entries(&mut self, table: Table) {

@@ -9,7 +9,7 @@ mod writer_lock;
 
 use crate::engine::background::Load;
 use crate::engine::cache::{Installed, Page, View};
-use crate::engine::inner::{Inner, Writing};
+use crate::engine::inner::{CutPages, Inner, Writing};
 use crate::engine::read::PageRef;
 use crate::engine::tree::finger::Finger;
 use crate::error::{Error, Result};
@@ -26,7 +26,8 @@ use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use allocation::{CATALOG_AT, META, PAGE_COUNT_AT, has_header};
+pub(super) use allocation::META;
+use allocation::{CATALOG_AT, PAGE_COUNT_AT, has_header};
 use buffers::{Buffers, Changed};
 use copies::Copies;
 use records::Records;
@@ -42,6 +43,14 @@ pub trait Pages {
     /// As `page`, for a short time.
     #[doc(hidden)]
     fn page_ref(&self, page: PageNo) -> Result<PageRef<'_>>;
+
+    /// Whether the page was cut off the data file, although its content may still be there.
+    #[doc(hidden)]
+    fn is_cut(&self, page: PageNo) -> Result<bool>;
+
+    /// The root of the table whose handle names this number and this root.
+    #[doc(hidden)]
+    fn root_of(&self, number: u32, root: PageNo) -> PageNo;
 
     /// The entries of the table with this root, if this transaction has changed their number.
     #[doc(hidden)]
@@ -102,7 +111,18 @@ impl<'a> ReadTx<'a> {
 
 impl Pages for ReadTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
+        if self.is_cut(page)? {
+            return Err(Error::NoSuchPage { page });
+        }
         self.page_ref(page).map(PageRef::into_page)
+    }
+
+    fn is_cut(&self, page: PageNo) -> Result<bool> {
+        self.inner.is_cut(page, || self.page_count())
+    }
+
+    fn root_of(&self, number: u32, root: PageNo) -> PageNo {
+        self.inner.roots.find(number, root, self.sequence)
     }
 
     fn page_ref(&self, page: PageNo) -> Result<PageRef<'_>> {
@@ -141,7 +161,7 @@ pub struct WriteTx<'a> {
     pub(super) entries: FxHashMap<PageNo, u64>,
     /// Pages of a large transaction that were logged before its commit: the record, and its length.
     logged: FxHashMap<PageNo, (Lsn, usize)>,
-    /// Pages from this number on did not exist before.
+    /// Pages from this number on did not exist before, as far as any snapshot knows.
     fresh_from: u64,
     /// How long it waited for the previous writer, in nanoseconds.
     queued_ns: u64,
@@ -149,6 +169,8 @@ pub struct WriteTx<'a> {
     changes: u64,
     /// Why a change failed halfway.
     broken: Option<String>,
+    /// Roots of tables that a compaction moves: number, from, to.
+    pub(super) moved_roots: Vec<(u32, PageNo, PageNo)>,
 }
 
 /// A commit's position in the log.
@@ -170,7 +192,18 @@ struct InstalledCommit {
 
 impl Pages for WriteTx<'_> {
     fn page(&self, page: PageNo) -> Result<Page> {
+        if self.is_cut(page)? {
+            return Err(Error::NoSuchPage { page });
+        }
         self.page_ref(page).map(PageRef::into_page)
+    }
+
+    fn is_cut(&self, page: PageNo) -> Result<bool> {
+        self.inner.is_cut(page, || self.page_count())
+    }
+
+    fn root_of(&self, number: u32, root: PageNo) -> PageNo {
+        self.inner.roots.find(number, root, u64::MAX)
     }
 
     fn page_ref(&self, page: PageNo) -> Result<PageRef<'_>> {
@@ -223,11 +256,29 @@ impl<'a> WriteTx<'a> {
             queued_ns,
             changes: 0,
             broken: None,
+            moved_roots: Vec::new(),
         };
         if inner.last_sequence.load(Ordering::Acquire) > 0 {
-            begun.fresh_from = u64_at(&begun.page(META)?, PAGE_COUNT_AT);
+            let count = u64_at(&begun.page_ref(META)?, PAGE_COUNT_AT);
+            inner.note_page_count_at_first(count);
+            begun.fresh_from = count.max(begun.writing.cut.end);
         }
         Ok(begun)
+    }
+
+    /// The pages that were cut off and may still be read.
+    pub(crate) fn cut_pages(&mut self) -> &mut CutPages {
+        &mut self.writing.cut
+    }
+
+    /// The number of pages, in the content of the meta page.
+    pub(crate) fn page_count_of(meta: &[u8]) -> u64 {
+        u64_at(meta, PAGE_COUNT_AT)
+    }
+
+    /// The number that its commit will have.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.writing.sequence + 1
     }
 
     /// The changes of the first commit of a store.

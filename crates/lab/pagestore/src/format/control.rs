@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! two copies, at 0 and at 4,096, written in turn; the valid one with the higher generation counts
-//!  0  magic      8 bytes "HRPAGES2"; "HRPAGES1" in a store of version 1, whose trees have other nodes and stay so
+//!  0  magic      8 bytes "HRPAGES2"; "HRPAGES1" in a store of version 1, whose trees have other nodes and stay so;
+//!               "HRPAGES3" in one of version 2 whose log file is being shortened, which older programs refuse
 //!  8  crc        u32 CRC-32C of everything after it in the first 512 bytes
 //! 12  page       u32 bytes of a page
 //! 16  sector     u32 log blocks are padded to this
@@ -17,6 +18,7 @@
 //! 80  clean      u32 1 when the store was closed and needs no recovery
 //! 84  commit     u64 number of the last commit before redo
 //! 92  tx         u64 largest transaction number before redo
+//!100  slots      u32 while the log file is being shortened, the slots that it keeps; otherwise 0
 //! after them the log's directory: `log::directory`
 //! ```
 //! All fields of a copy lie in one sector. Otherwise, of two torn writes of the same copy, the zeros of the second
@@ -32,6 +34,9 @@ use pagestore_disk::{Disk, FileId};
 
 /// The versions of the format, the oldest first. A store keeps the one that it was created with.
 const MAGICS: [&[u8; 8]; 2] = [b"HRPAGES1", b"HRPAGES2"];
+/// Version 2, while the log file may be longer than it should be. Where the log goes on after a virtual log file depends
+/// on the number of slots.
+const SHORTENING_MAGIC: &[u8; 8] = b"HRPAGES3";
 /// The version of new stores.
 pub(crate) const NEWEST_VERSION: u8 = MAGICS.len() as u8;
 const COPY_BYTES: usize = 4096;
@@ -68,12 +73,15 @@ pub(crate) struct Control {
     pub sequence: u64,
     /// The largest transaction number before `redo`.
     pub tx_max: u64,
+    /// While the log file is being shortened, the slots that it keeps; otherwise 0.
+    pub log_slots: u32,
 }
 
 impl Control {
     fn encode(&self) -> [u8; COPY_BYTES] {
         let mut copy = [0; COPY_BYTES];
-        copy[..8].copy_from_slice(MAGICS[usize::from(self.version) - 1]);
+        let magic = if self.log_slots > 0 { SHORTENING_MAGIC } else { MAGICS[usize::from(self.version) - 1] };
+        copy[..8].copy_from_slice(magic);
         put_u32(&mut copy, 12, self.geometry.page_bytes as u32);
         put_u32(&mut copy, 16, self.geometry.sector_bytes as u32);
         put_u32(&mut copy, 20, self.epoch);
@@ -87,13 +95,19 @@ impl Control {
         put_u32(&mut copy, 80, u32::from(self.clean));
         put_u64(&mut copy, 84, self.sequence);
         put_u64(&mut copy, 92, self.tx_max);
+        put_u32(&mut copy, 100, self.log_slots);
         let crc = crc32c::crc32c(&copy[12..SECTOR_BYTES]);
         put_u32(&mut copy, 8, crc);
         copy
     }
 
     fn decode(copy: &[u8]) -> Option<Self> {
-        let version = MAGICS.iter().position(|magic| copy[..8] == magic[..])? as u8 + 1;
+        let is_shortening = copy[..8] == SHORTENING_MAGIC[..];
+        let version = match MAGICS.iter().position(|magic| copy[..8] == magic[..]) {
+            Some(index) => index as u8 + 1,
+            None if is_shortening => NEWEST_VERSION,
+            None => return None,
+        };
         if u32_at(copy, 8) != crc32c::crc32c(&copy[12..SECTOR_BYTES]) {
             return None;
         }
@@ -116,8 +130,9 @@ impl Control {
             clean: u32_at(copy, 80) == 1,
             sequence: u64_at(copy, 84),
             tx_max: u64_at(copy, 92),
+            log_slots: u32_at(copy, 100),
         };
-        control.is_possible().then_some(control)
+        (control.is_possible() && is_shortening == (control.log_slots > 0)).then_some(control)
     }
 
     /// Whether a store can have these values: a matching checksum does not prove that the engine wrote them.
@@ -197,6 +212,7 @@ mod tests {
             clean: true,
             sequence: 11,
             tx_max: 12,
+            log_slots: 0,
         }
     }
 
@@ -218,6 +234,16 @@ mod tests {
         let mut newer = control().encode();
         newer[7] = b'3';
         assert_eq!(Control::decode(&newer), None);
+    }
+
+    #[test]
+    fn while_the_log_is_shortened_older_programs_refuse_the_store() {
+        let shortening = Control { log_slots: 5, ..control() };
+        let mut copy = shortening.encode();
+        assert!(MAGICS.iter().all(|magic| copy[..8] != magic[..]));
+        assert_eq!(Control::decode(&copy), Some(shortening));
+        copy[7] = b'2';
+        assert_eq!(Control::decode(&copy), None, "the magic and the number of slots belong together");
     }
 
     #[test]

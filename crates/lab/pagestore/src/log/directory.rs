@@ -304,6 +304,21 @@ impl Directory {
         Self { stale, behind: true, ..Self::new(store, entries) }
     }
 
+    /// The log has this many slots now, fewer than before.
+    pub(crate) fn truncate(&mut self, slots: usize) {
+        self.entries.truncate(slots);
+        self.pending.retain(|pending| pending.slot < slots);
+    }
+
+    /// The slots up to this one are about to be used, of which those beyond the present ones may have been used and
+    /// removed: their entries must be cleared first.
+    pub(crate) fn grow(&mut self, slots: usize) {
+        if self.entries.len() < slots {
+            self.stale.extend(self.entries.len() / SECTOR_ENTRIES..slots.div_ceil(SECTOR_ENTRIES));
+            self.entries.resize(slots, None);
+        }
+    }
+
     /// A virtual log file has ended, and the next one is begun; or it is begun after one that was closed in an earlier
     /// opening.
     pub(super) fn vlf_ended(&mut self, ended: Pending) {
@@ -410,6 +425,24 @@ mod tests {
         disk.write(FileId::Control, entry_offset(255) + 30, &[byte[0] ^ 1]).unwrap();
         assert!(read(&disk, STORE, 600).unwrap().is_none());
         assert!(read(&disk, STORE, 601).unwrap().is_none(), "there is no place for the last one");
+    }
+
+    #[test]
+    fn entries_of_slots_that_were_removed_do_not_come_back_with_them() {
+        let disk = disk(70);
+        let mut directory = Directory::new(STORE, vec![None; 70]);
+        for slot in [1, 40, 69] {
+            let ended = Pending { after: Lsn::new(1, 8, 1), slot, entry: entry(slot as u32), filter: None };
+            directory.vlf_ended(ended);
+        }
+        put(&disk, &directory.take_writes(Lsn::new(1, 8, 1)));
+        assert!(read(&disk, STORE, 70).unwrap().unwrap()[69].is_some());
+        directory.truncate(3);
+        directory.grow(70);
+        put(&disk, &directory.stale_sectors());
+        let found = read(&disk, STORE, 70).unwrap().unwrap();
+        assert_eq!(found.iter().filter(|entry| entry.is_some()).count(), 1);
+        assert_eq!(found[1], Some(entry(1)));
     }
 
     #[test]

@@ -9,11 +9,12 @@ mod write_times;
 
 use crate::error::{Error, Result};
 use crate::format::geometry::MAX_WRITE_BYTES;
+use crate::log::directory::DirectoryWrite;
 use crate::log::idle_guard::IdleGuard;
 use crate::log::record::Record;
 use crate::log::segments::SPARE_SLOTS;
 use crate::log::writer::{LogWrite, LogWriter, NoSpace};
-use crate::sync::{AtomicU64, Classes, EventCount, Mutex, thread};
+use crate::sync::{AtomicU64, Classes, EventCount, Mutex, lock, thread};
 use crate::types::{Lsn, Position};
 use pagestore_counters::{Publisher, monotonic_ns};
 use pagestore_disk::{Disk, FileId};
@@ -400,6 +401,20 @@ impl Journal {
         // The thread that holds the lock also writes these entries, or the next log write does.
         let Ok(_one) = self.directory.try_lock() else { return Ok(()) };
         let writes = self.with_writer(|writer| writer.directory.take_writes(writer.durable()));
+        self.write_to_directory(writes)
+    }
+
+    /// Clears the directory's entries of slots up to `slots` that the log does not have yet.
+    pub(crate) fn clear_directory(&self, slots: usize) -> Result<()> {
+        let _one = lock(&self.directory);
+        let writes = self.with_writer(|writer| {
+            writer.directory.grow(slots);
+            writer.directory.stale_sectors()
+        });
+        self.write_to_directory(writes)
+    }
+
+    fn write_to_directory(&self, writes: Vec<DirectoryWrite>) -> Result<()> {
         for write in writes {
             self.disk
                 .write_through(FileId::Control, write.offset, write.buffer.bytes())

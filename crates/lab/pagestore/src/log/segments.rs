@@ -39,6 +39,17 @@ impl VlfTable {
         self.slots.extend(std::iter::repeat_n(Slot::default(), slots));
     }
 
+    /// The number of slots up to the last one that is active.
+    pub(crate) fn used_end(&self) -> usize {
+        self.slots.iter().rposition(|slot| slot.is_active).map_or(0, |last| last + 1)
+    }
+
+    /// Removes the slots from this one on; none of them may be active.
+    pub(crate) fn truncate(&mut self, slots: usize) {
+        assert!(self.used_end() <= slots, "what recovery may need stays");
+        self.slots.truncate(slots);
+    }
+
     /// The number of slots that could be taken now.
     pub(crate) fn available(&self) -> usize {
         self.slots.iter().filter(|slot| !slot.is_active).count()
@@ -75,6 +86,18 @@ impl VlfTable {
 mod tests {
     use super::*;
     use crate::types::Lsn;
+
+    #[test]
+    fn slots_are_removed_from_the_end_and_only_those_that_are_not_active() {
+        let mut table = VlfTable::new(vec![Slot::default(); 4]);
+        assert!((1..=3).all(|vlf| table.take(vlf).is_some()));
+        assert_eq!(table.used_end(), 3);
+        table.free(Certificate { redo: Lsn::new(2, 8, 1), pages: 1, generation: 1 });
+        assert_eq!(table.used_end(), 3, "slots that can be reused before an active one stay");
+        table.truncate(3);
+        assert_eq!(table.slots().len(), 3);
+        assert_eq!(table.take(4), Some((0, 128)));
+    }
 
     #[test]
     fn a_slot_is_reusable_only_when_redo_begins_in_a_later_virtual_log_file() {

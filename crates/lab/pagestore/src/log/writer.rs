@@ -7,7 +7,7 @@ use crate::format::geometry::{Geometry, MAX_BLOCK_BYTES, MAX_WRITE_BYTES, VLF_HE
 use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
 use crate::log::directory::{Directory, Entry, Filter, Pending, VlfEnd};
 use crate::log::index::Index;
-use crate::log::record::{IndexEnd, Records};
+use crate::log::record::{IndexEnd, Record, Records};
 use crate::log::segments::VlfTable;
 use crate::types::{Lsn, Position, UNIT_BYTES};
 use std::collections::VecDeque;
@@ -289,6 +289,20 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Ends the open virtual log file early and begins the next one, with a record that says nothing.
+    pub(crate) fn switch_vlf(&mut self) -> Result<(), NoSpace> {
+        self.close_vlf();
+        self.next_vlf()?;
+        let mut mark = Vec::new();
+        Record::Mark.encode(0, &mut mark);
+        self.append(&mark).map(drop)
+    }
+
+    /// The slot of the virtual log file that is being written.
+    pub(crate) fn slot(&self) -> usize {
+        self.vlfs.slot_of(self.vlf).expect("what is written is active")
+    }
+
     /// The next write, or `None` if nothing waits or the maximum is in flight. Seals the open block if no other
     /// block waits.
     pub(crate) fn take_write(&mut self) -> Option<LogWrite> {
@@ -359,7 +373,6 @@ mod tests {
     use super::*;
     use crate::format::control::KnownLog;
     use crate::format::geometry::LOG_HEAD_BYTES;
-    use crate::log::record::{Record, Records};
     use crate::log::scan::{LogFile, Reading};
     use crashlab::{Chance, SimDisk};
     use pagestore_disk::{Disk, FileId};

@@ -136,7 +136,9 @@ fn closed_vlfs(control: &Control, entries: &[Option<Entry>]) -> Option<(Vec<Clos
     // If a slot was taken and nothing else is known of it, either it holds the last virtual log file or the
     // directory is outdated.
     let taken = |entry: &Entry| entry.ended.map(|ended| (entry.vlf + 1, ended.next_slot as usize));
-    let unknown = entries.iter().flatten().filter_map(taken).find(|(taken, next)| {
+    // Slots from before may have been removed since.
+    let newer = entries.iter().flatten().filter_map(taken).filter(|(taken, _)| *taken > redo.vlf());
+    let unknown = { newer }.find(|(taken, next)| {
         *next != slot && entries.get(*next).is_none_or(|known| known.is_none_or(|known| known.vlf < *taken))
     });
     unknown.is_none().then_some((closed, slot))

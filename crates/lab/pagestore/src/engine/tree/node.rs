@@ -4,7 +4,8 @@
 //! 32 kind u8: 3 leaf, 4 inner    33 prefix u8: bytes that all keys have in common, or fewer
 //! 34 count u16    36 lowest u16: where the cells begin    38 unused u16: bytes between the cells
 //! 40 right u64: in an inner node the child of the keys from the last key on
-//! 48 entries u64: in a table's root page the entries of the table; not used elsewhere
+//! 48 entries u64: in a table's root page the entries of the table; elsewhere all bits 1, or 0 in a page that an older
+//!    program has made
 //! 56 slots, one for each cell, in the order of the keys    …    cells, from the end of the page down
 //! slot:       offset u16 of the cell | head: four bytes of the key after the prefix, padded with zeros
 //! leaf cell:  key length u16 | value length u16 | key | value
@@ -16,12 +17,14 @@
 //! No offset or length read from a page is trusted to lie inside it.
 
 mod change;
+mod fill;
 mod split;
 
 use crate::error::{Error, Result};
 use crate::format::codec::{put_u64, u16_at, u64_at};
 use crate::types::PageNo;
 pub(crate) use change::NodeMut;
+pub(crate) use fill::{Cells, inner_cell};
 pub(crate) use split::Halves;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -31,8 +34,10 @@ const PREFIX_AT: usize = 33;
 const COUNT_AT: usize = 34;
 const LOWEST_AT: usize = 36;
 const UNUSED_AT: usize = 38;
-const RIGHT_AT: usize = 40;
+pub(crate) const RIGHT_AT: usize = 40;
 const ENTRIES_AT: usize = 48;
+/// Instead of the number of entries, in a page that is not a root.
+const BELOW_ROOT: u64 = u64::MAX;
 const LEAF_CELL_HEADER: usize = 4;
 const INNER_CELL_HEADER: usize = 10;
 
@@ -96,6 +101,18 @@ const fn kind_of(byte: u8) -> Option<(NodeKind, NodeFormat)> {
 /// Whether a page of a table is an inner node.
 pub(crate) fn is_inner(page: &[u8]) -> bool {
     matches!(kind_of(page[KIND_AT]), Some((NodeKind::Inner, _)))
+}
+
+/// Whether a page of a table is marked as not being its root.
+pub(crate) fn is_below_root(page: &[u8]) -> bool {
+    u64_at(page, ENTRIES_AT) == BELOW_ROOT && matches!(kind_of(page[KIND_AT]), Some((_, NodeFormat::Heads)))
+}
+
+/// Marks a page of a table, whose format has space for it, as not being its root.
+pub(crate) fn mark_below_root(page: &mut [u8]) {
+    if matches!(kind_of(page[KIND_AT]), Some((_, NodeFormat::Heads))) {
+        put_u64(page, ENTRIES_AT, BELOW_ROOT);
+    }
 }
 
 /// The first four bytes of the rest of a key. If one head is less than another, so is its key.

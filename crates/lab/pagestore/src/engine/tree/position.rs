@@ -39,9 +39,10 @@ pub(super) struct Position {
 impl Position {
     /// The place before the target.
     pub(super) fn find(pages: &impl Pages, table: Table, target: Target<'_>) -> Result<Self> {
+        let (root, page) = root_page(pages, table)?;
         let mut position =
-            Self { path: Vec::new(), leaf: table.root, page: None, index: 0, is_exact: false, is_on: false };
-        position.descend(pages, (table.root, root_page(pages, table)?), target)?;
+            Self { path: Vec::new(), leaf: root, page: None, index: 0, is_exact: false, is_on: false };
+        position.descend(pages, (root, page), target)?;
         Ok(position)
     }
 

@@ -82,8 +82,8 @@ pub trait Tables: Pages + Sized {
     /// # Errors
     /// When the handle is stale, or a page cannot be read.
     fn len(&self, table: Table) -> Result<u64> {
-        let root = root_page(self, table)?;
-        if let Some(entries) = self.changed_entries(table.root).or(Node::open(&root, table.root)?.entries()) {
+        let (root, page) = root_page(self, table)?;
+        if let Some(entries) = self.changed_entries(root).or(Node::open(&page, root)?.entries()) {
             return Ok(entries);
         }
         let mut position = Position::find(self, table, Target::First)?;
@@ -151,7 +151,7 @@ impl Tables for ReadTx<'_> {}
 impl Tables for WriteTx<'_> {}
 
 pub(super) fn get<'a>(pages: &'a impl Pages, table: Table, key: &[u8]) -> Result<Option<Value<'a>>> {
-    let (mut at, mut page) = (table.root, root_page(pages, table)?);
+    let (mut at, mut page) = root_page(pages, table)?;
     for _ in 0..DEPTH_MAX {
         let node = Node::open(&page, at)?;
         match node.kind() {

@@ -13,3 +13,10 @@ pub struct Table {
     /// The owner of its pages. If its root page is reused, the next table has another number.
     pub(super) number: u32,
 }
+
+impl Table {
+    /// The owner of its pages.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+}

@@ -12,13 +12,20 @@ use std::sync::Arc;
 ///
 /// ```text
 /// 32 pages u64 in all     40 free u64 the first free page, 0 for none     48 catalog u64 the root of the tables' names
+/// 56 unlisted u64: free pages from this number on are not in the list of free pages; 0: all are
 /// ```
+/// A compaction empties the list and sets `unlisted` to the first page that can be free. From there on free pages are
+/// found by their headers, the lowest first, while the list is empty; a page that is freed there is not put into the
+/// list. Programs from before compactions do not know the field. Pages that they do not find are not lost: each
+/// compaction begins by emptying the list.
+///
 /// A free page, marked as such in its header, holds the number of the next one at 32, `FREEPAGE` at 40, and zeros.
 /// In a store made before headers had owners only the mark at 40 identifies it.
-pub(super) const META: PageNo = PageNo(0);
+pub(in crate::engine) const META: PageNo = PageNo(0);
 pub(super) const PAGE_COUNT_AT: usize = 32;
 const FREE_HEAD_AT: usize = 40;
 pub(super) const CATALOG_AT: usize = 48;
+const UNLISTED_FROM_AT: usize = 56;
 const NEXT_FREE_AT: usize = 32;
 const FREE_MARK_AT: usize = 40;
 const FREE_MARK: u64 = u64::from_le_bytes(*b"FREEPAGE");
@@ -28,9 +35,13 @@ const _: () = assert!(PAGE_HEADER_BYTES == PAGE_COUNT_AT);
 /// The catalog is the first page that a new store allocates, and its root stays there.
 const CATALOG: PageNo = PageNo(1);
 
+/// Pages that one allocation examines to find an unlisted free page. After that the file is extended, and the next
+/// allocation goes on from there.
+const UNLISTED_EXAMINED_MAX: u64 = 64;
+
 impl WriteTx<'_> {
     /// Whether this is the content of a free page.
-    fn is_free(&self, page: &[u8]) -> Result<bool> {
+    pub(crate) fn is_free(&self, page: &[u8]) -> Result<bool> {
         let is_marked = || {
             u64_at(page, FREE_MARK_AT) == FREE_MARK && page[FREE_MARK_AT + 8..].iter().all(|byte| *byte == 0)
         };
@@ -119,14 +130,94 @@ impl WriteTx<'_> {
             put_u64(self.change(META, meta)?, FREE_HEAD_AT, next);
             return Ok(head);
         }
+        if u64_at(&meta, UNLISTED_FROM_AT) != 0
+            && let Some(page) = self.take_unlisted(count, UNLISTED_EXAMINED_MAX)?
+        {
+            return Ok(page);
+        }
+        let meta = self.page(META)?;
         let page = PageNo(count);
         if self.inner.offset_of(page).is_none() {
             return damaged(META, "it counts more pages than a file can hold");
+        }
+        if count < self.fresh_from {
+            // It was cut off, and snapshots may read what it was.
+            let before = self.page_ref(page)?.into_page();
+            self.reserve_pages(&[META, page])?;
+            put_u64(self.change(META, meta)?, PAGE_COUNT_AT, count + 1);
+            self.change(page, before)?.fill(0);
+            return Ok(page);
         }
         self.reserve_pages(&[META, page])?;
         put_u64(self.change(META, meta)?, PAGE_COUNT_AT, count + 1);
         self.add_fresh(page, self.empty_page());
         Ok(page)
+    }
+
+    /// Takes the first free page of the next `at_most` from `unlisted_from` on, if it is below `end`. The list must be
+    /// empty, or hold none of these pages.
+    pub(crate) fn take_unlisted(&mut self, end: u64, at_most: u64) -> Result<Option<PageNo>> {
+        let (from, count) = (self.unlisted_from()?, self.page_count()?);
+        if from == 0 {
+            return Ok(None);
+        }
+        let stop = end.min(count).min(from.saturating_add(at_most));
+        let (mut at, mut found) = (from, None);
+        while at < stop && found.is_none() {
+            let page = PageNo(at);
+            at += 1;
+            match self.page(page) {
+                Ok(holds) => found = self.is_free(&holds)?.then_some((page, holds)),
+                // Whatever it is, another page serves as well.
+                Err(Error::CorruptPage { .. } | Error::Io { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let taken = found.as_ref().map(|(page, _)| *page);
+        self.reserve_pages(&[META, taken.unwrap_or(META)])?;
+        if let Some((page, holds)) = found {
+            self.change(page, holds)?.fill(0);
+        }
+        self.set_unlisted_from(if at < count { at } else { 0 })?;
+        Ok(taken)
+    }
+
+    /// Free pages from here on are not in the list; 0: all are.
+    pub(crate) fn unlisted_from(&self) -> Result<u64> {
+        Ok(u64_at(&self.page_ref(META)?, UNLISTED_FROM_AT))
+    }
+
+    pub(crate) fn set_unlisted_from(&mut self, from: u64) -> Result<()> {
+        let meta = self.page(META)?;
+        if u64_at(&meta, UNLISTED_FROM_AT) != from {
+            put_u64(self.change(META, meta)?, UNLISTED_FROM_AT, from);
+        }
+        Ok(())
+    }
+
+    /// Whether the list of free pages holds any.
+    pub(crate) fn has_listed(&self) -> Result<bool> {
+        Ok(u64_at(&self.page_ref(META)?, FREE_HEAD_AT) != 0)
+    }
+
+    /// Empties the list of free pages. They stay free, and are found by their headers.
+    pub(crate) fn empty_free_list(&mut self) -> Result<()> {
+        let meta = self.any_page_mut(META)?;
+        put_u64(meta, FREE_HEAD_AT, 0);
+        put_u64(meta, UNLISTED_FROM_AT, CATALOG.0 + 1);
+        Ok(())
+    }
+
+    /// The last page does not exist any more. It must be free or moved, and not in the list.
+    pub(crate) fn cut_last_page(&mut self) -> Result<()> {
+        let count = self.page_count()? - 1;
+        assert!(count > CATALOG.0, "the store's own pages stay");
+        let sequence = self.next_sequence();
+        let cut = &mut self.writing.cut;
+        (cut.end, cut.sequence) = (cut.end.max(self.fresh_from), sequence);
+        self.inner.note_page_count(count);
+        put_u64(self.any_page_mut(META)?, PAGE_COUNT_AT, count);
+        Ok(())
     }
 
     /// Frees a page that `allocate` returned.
@@ -149,12 +240,16 @@ impl WriteTx<'_> {
             return Err(Error::CorruptTree { page, why: "it is given back twice" });
         }
         self.reserve_pages(&[META, page])?;
+        let unlisted_from = u64_at(&meta, UNLISTED_FROM_AT);
+        let is_listed = unlisted_from == 0 || page.0 < unlisted_from;
         let bytes = self.change(page, given)?;
         bytes.fill(0);
-        put_u64(bytes, NEXT_FREE_AT, head);
+        put_u64(bytes, NEXT_FREE_AT, if is_listed { head } else { 0 });
         put_u64(bytes, FREE_MARK_AT, FREE_MARK);
         page::set_owner(bytes, page::OWNER_FREE);
-        put_u64(self.change(META, meta)?, FREE_HEAD_AT, page.0);
+        if is_listed {
+            put_u64(self.change(META, meta)?, FREE_HEAD_AT, page.0);
+        }
         Ok(())
     }
 }

@@ -157,7 +157,7 @@ impl Inner {
     }
 
     /// The changed pages that a transaction keeps in memory with their earlier versions.
-    pub(super) fn copies_max(&self) -> usize {
+    pub(in crate::engine) fn copies_max(&self) -> usize {
         (self.cache_pages() / 4).max(PAGES_MIN)
     }
 }

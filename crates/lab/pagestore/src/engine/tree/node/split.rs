@@ -74,10 +74,13 @@ impl<'a> Node<'a> {
     }
 
     /// A page that contains these cells.
-    fn pack(&self, cells: &[&[u8]]) -> Result<Vec<u8>> {
+    pub(crate) fn pack(&self, cells: &[&[u8]]) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.bytes.len()];
         NodeMut::format(&mut bytes, self.kind, self.format, page::owner(self.bytes));
         NodeMut::new(&mut bytes, self.page).append_all(cells)?;
+        if let Some(entries) = self.entries() {
+            super::set_entries(&mut bytes, entries);
+        }
         Ok(bytes)
     }
 
