@@ -25,6 +25,8 @@ const DELAYED_WITHIN: Duration = Duration::from_secs(1);
 const WORKED_MS: (u64, u64) = (60, 200);
 const RECOVERIES_KILLED: u32 = 2;
 const RECOVERED_MS: u64 = 30;
+/// Pages that a step of a compaction changes at most.
+const PAGES_PER_STEP: usize = 16;
 
 /// The role of a child until it is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +79,10 @@ pub fn run_child(directory: &Path, role: ChildRole, recovery: Recovery) -> pages
         let store = &store;
         let threads: Vec<_> =
             (0..THREADS).map(|thread| scope.spawn(move || commit_repeatedly(store, thread))).collect();
+        let compacting = scope.spawn(move || compact_repeatedly(store));
         threads
             .into_iter()
+            .chain([compacting])
             .try_for_each(|thread| thread.join().expect("a thread that commits does not panic"))
     })
 }
@@ -106,6 +110,14 @@ fn commit_repeatedly(store: &Store, thread: u32) -> pagestore::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Compacts the store in small steps, beside those who commit.
+fn compact_repeatedly(store: &Store) -> pagestore::Result<()> {
+    loop {
+        store.compact(PAGES_PER_STEP)?;
+        std::thread::yield_now();
+    }
 }
 
 fn count(value: Option<Vec<u8>>) -> u64 {
