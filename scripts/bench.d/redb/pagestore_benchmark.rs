@@ -9,6 +9,7 @@ use pagestore::{Durability, ExtractIf, Layout, Options, Range, ReadTx, Store, Ta
 use redb_bench::*;
 use std::ops::Bound;
 use std::path::Path;
+use std::time::Instant;
 use tempfile::{NamedTempFile, TempDir};
 
 fn main() {
@@ -31,6 +32,9 @@ fn main() {
         .collect();
     print_results_table(&results);
 }
+
+/// Pages that one step of a compaction changes at most.
+const PAGES_PER_STEP: usize = 1024;
 
 struct PageStore {
     store: Store,
@@ -55,6 +59,16 @@ impl BenchDatabase for PageStore {
 
     fn connect(&self) -> Self::C<'_> {
         Connection { database: self, durability: Durability::Full }
+    }
+
+    fn compact(&mut self) -> bool {
+        let begun = Instant::now();
+        let mut done = self.store.compact(PAGES_PER_STEP).unwrap();
+        while !done.is_done {
+            done = self.store.compact(PAGES_PER_STEP).unwrap();
+        }
+        println!("pagestore: compacted in {}ms, {done:?}", begun.elapsed().as_millis());
+        true
     }
 }
 
