@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub(super) const SLOTS_MIN: usize = 2;
 /// What the log needed is remembered for one to two of these periods, so that a store that is busy now and then does not
 /// make and remove the same virtual log files again and again.
-const PERIOD: Duration = Duration::from_secs(30);
+const PERIOD: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(30) };
 
 /// The virtual log files that a log needed in the last periods.
 pub(crate) struct LogNeed {
@@ -106,6 +106,10 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Durability, Layout, Options, Store, Tables, WriteTx};
+    use crashlab::SimDisk;
+    use pagestore_disk::Disk;
+    use std::sync::Arc;
 
     /// What stays at the end of each period, in which so many slots were used.
     fn kept(used: &[usize], all: usize, least: usize) -> Vec<Option<usize>> {
@@ -124,6 +128,43 @@ mod tests {
         assert_eq!(kept(&[3, 3], 100, 8), [None, Some(8)]);
         assert_eq!(kept(&[60, 3, 3], 100, 8), [None, None, Some(8)]);
         assert_eq!(kept(&[20, 10], 100, 8), [None, Some(42)]);
+    }
+
+    #[test]
+    fn an_idle_log_is_shortened_to_what_is_kept_and_grows_again() {
+        let disk = Arc::new(SimDisk::new());
+        let layout = Layout { vlf_bytes: 128 << 10, vlfs: 2, ..Layout::default() };
+        let quiet = Options { background: false, publish: false, ..Options::default() };
+        let options = Options { log_keep_bytes: 4 * layout.vlf_bytes, ..quiet };
+        let store = Store::create_on(disk.clone(), layout, options, 1).unwrap();
+        let put = |store: &Store, rows: std::ops::Range<u32>| {
+            for row in rows {
+                let put = |tx: &mut WriteTx<'_>| {
+                    let table = tx.open_or_create_table("t")?;
+                    tx.put(table, &row.to_be_bytes(), &[row as u8; 900])
+                };
+                store.transact(Durability::Full, put).unwrap();
+            }
+        };
+        put(&store, 0..100);
+        for rows in [100..200, 200..300] {
+            while store.stats().vlfs < 22 {
+                assert!(store.inner.grow_log().unwrap());
+            }
+            put(&store, rows.clone());
+            store.checkpoint().unwrap();
+            let mut need = LogNeed::new(Instant::now());
+            for _ in 0..3 {
+                std::thread::sleep(PERIOD);
+                store.inner.shorten_log_if_idle(&mut need).unwrap();
+            }
+            assert!((4..8).contains(&store.stats().vlfs), "{}", store.stats().vlfs);
+            let length = store.inner.geometry.slot_offset(store.stats().vlfs as usize);
+            assert_eq!(disk.len(FileId::Log).unwrap(), length);
+            let opened = Store::open_on(Arc::new(SimDisk::holding(disk.files())), options).unwrap();
+            let reader = opened.read().unwrap();
+            assert_eq!(reader.len(reader.table("t").unwrap()).unwrap(), u64::from(rows.end));
+        }
     }
 
     #[test]
