@@ -384,5 +384,9 @@ mod tests {
         assert!(matches!(tx.put(old, b"x", b"y"), Err(Error::StaleTable { .. })));
         tx.put(new, b"x", b"y").unwrap();
         tx.commit(Durability::Full).unwrap();
+        // None of its pages says whether it can be moved.
+        while !store.compact(8).unwrap().is_done {}
+        let reader = store.read().unwrap();
+        assert_eq!(reader.get(new, b"x").unwrap(), Some(b"y".to_vec()));
     }
 }

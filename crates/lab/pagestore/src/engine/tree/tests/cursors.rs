@@ -252,3 +252,22 @@ fn a_store_of_version_1_takes_its_longer_entries_and_others_are_refused() {
         );
     }
 }
+
+#[test]
+fn a_store_of_version_1_is_compacted_too() {
+    let store = store(1 << 24);
+    make_version_1(&store);
+    let mut tx = store.write().unwrap();
+    let table = tx.create_table("t").unwrap();
+    for number in 0..4000_u32 {
+        tx.put(table, &number.wrapping_mul(0x9e37_79b1).to_be_bytes(), &[7; 150]).unwrap();
+    }
+    tx.retain(table, |key, _| key[3].is_multiple_of(4)).unwrap();
+    tx.commit(Durability::Full).unwrap();
+    let (before, pages) = (all(&store.read().unwrap(), table), store.read().unwrap().page_count().unwrap());
+    while !store.compact(16).unwrap().is_done {}
+    let reader = store.read().unwrap();
+    assert_eq!(all(&reader, table), before);
+    let left = reader.page_count().unwrap();
+    assert!(left * 2 < pages, "{pages} pages became {left}");
+}
