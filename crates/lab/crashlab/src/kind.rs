@@ -151,7 +151,13 @@ pub(crate) fn draw_compactions(chance: &mut Chance) -> Vec<Step> {
         let transactions = chance.below(8);
         let during = (0..transactions).map(|_| {
             let count = 1 + chance.below(3);
-            workload::draw_changes(chance, count, true)
+            let mut changes = workload::draw_changes(chance, count, true);
+            if chance.once_in(3) {
+                // Many pages become free.
+                let table = chance.below(2) as u8;
+                changes.push(Change::Recreate { table });
+            }
+            changes
         });
         steps.push(Step::Compact { during: during.collect() });
         steps.extend([Step::Release, Step::Release]);

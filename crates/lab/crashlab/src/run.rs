@@ -412,7 +412,7 @@ impl Worker {
     /// A compaction in small steps, with commits between them. Each step is at most one commit, which changes nothing that
     /// is read.
     fn compact(&mut self, store: &Store, during: &[Vec<Change>]) -> Result<()> {
-        let mut during = during.iter();
+        let (mut during, all) = (during.iter(), during.len());
         for _ in 0..COMPACTION_STEPS_MAX {
             let next = self.sequence + 1;
             self.event(Event::Attempt(next, Box::new(self.model.clone())));
@@ -426,7 +426,9 @@ impl Worker {
             if done.is_done || done.held_by == Some(CompactionHolder::Snapshot) {
                 break;
             }
-            if let Some(changes) = during.next() {
+            // Half of them while pages are moved.
+            let is_due = done.pages_moved > 0 || 2 * during.len() > all;
+            if is_due && let Some(changes) = during.next() {
                 let commit = if changes.len() == 1 { Durability::Full } else { Durability::Delayed };
                 self.transact(store, changes, End::Commit(commit), OnError::GiveUp)?;
             }
