@@ -224,9 +224,14 @@ impl Delta {
     /// This file's interval and another file's over the same time, as one.
     #[must_use]
     pub fn beside(mut self, other: &Delta) -> Delta {
-        self.counters = self.counters.beside(other.counters);
-        self.latencies = merged(self.latencies, other.latencies.as_ref());
+        self.add(other);
         self
+    }
+
+    /// Adds another file's interval over the same time.
+    pub fn add(&mut self, other: &Delta) {
+        self.counters = self.counters.beside(other.counters);
+        self.latencies = merged(self.latencies.take(), other.latencies.as_ref());
     }
 }
 

@@ -26,6 +26,7 @@ mod observation;
 mod pressure;
 mod rows;
 mod seconds;
+mod shared_files;
 mod stall;
 mod table;
 mod thresholds;
@@ -35,6 +36,7 @@ pub use demand::is_log;
 pub use figures::{Figures, Place};
 pub use observation::{FailedIos, LogTiming, Moment, Neighbour, Observation, ProcessorUse};
 pub use pressure::{CapUse, Pressure, caps_used};
+pub use shared_files::SharedFiles;
 pub use table::judge;
 pub use volumes::{Answer, JudgedVolume};
 
