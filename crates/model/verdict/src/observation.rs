@@ -246,8 +246,7 @@ impl Observation {
     /// Transactions committed a second over the moments that know it.
     pub(crate) fn commits_per_s(&self) -> Option<f64> {
         let known = self.moments.iter().filter_map(|moment| moment.commits.zip(moment.elapsed_ns()));
-        let (commits, ns) =
-            known.fold((0_u64, 0_u64), |sum, (commits, ns)| (sum.0 + commits, sum.1 + ns));
+        let (commits, ns) = known.fold((0_u64, 0_u64), |sum, (commits, ns)| (sum.0 + commits, sum.1 + ns));
         (ns > 0).then(|| commits as f64 * 1e9 / ns as f64)
     }
 
@@ -335,9 +334,10 @@ impl Observation {
 /// Adds the next interval of a file to the sum of those before it.
 fn add_next(row: &mut FileInterval, next: &FileInterval) {
     row.ended_unix_ns = next.ended_unix_ns;
-    row.interval = match (std::mem::replace(&mut row.interval, Interval::Unknown(Reason::Gone)), &next.interval) {
-        (Interval::Known(sum), Interval::Known(next)) => Interval::Known(sum.followed_by(next)),
-        (sum @ Interval::Known(_), Interval::Unknown(_)) => sum,
-        (Interval::Unknown(_), next) => next.clone(),
-    };
+    row.interval =
+        match (std::mem::replace(&mut row.interval, Interval::Unknown(Reason::Gone)), &next.interval) {
+            (Interval::Known(sum), Interval::Known(next)) => Interval::Known(sum.followed_by(next)),
+            (sum @ Interval::Known(_), Interval::Unknown(_)) => sum,
+            (Interval::Unknown(_), next) => next.clone(),
+        };
 }
