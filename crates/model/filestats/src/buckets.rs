@@ -188,6 +188,21 @@ impl Serialize for LatencyBuckets {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for LatencyBuckets {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "LatencyBuckets".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Vec::<(usize, u64)>::json_schema(generator)
+    }
+}
+
 impl<'de> Deserialize<'de> for LatencyBuckets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut buckets = LatencyBuckets::new();

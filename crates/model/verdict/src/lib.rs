@@ -47,6 +47,7 @@ use workload::Unit;
 
 /// The state of a database and its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictKind {
     /// Latency agrees with the curve, demand well below the knee.
@@ -71,6 +72,7 @@ pub enum VerdictKind {
 
 /// What is to blame, where it is neither the database nor the storage as it was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Another program on this host, which is named.
@@ -81,13 +83,14 @@ pub enum Cause {
 
 /// How far to trust a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// Observe again before acting.
     Low,
-    /// There is one doubt.
+    /// There is one caveat.
     Medium,
-    /// There is no doubt.
+    /// There is no caveat.
     High,
 }
 

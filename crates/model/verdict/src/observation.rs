@@ -132,6 +132,7 @@ pub enum LogTiming {
 
 /// A program that used the storage beside the database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Neighbour {
     /// Its pid.
     pub pid: u32,
