@@ -9,7 +9,9 @@ def start_load(directory, chosen, number):
     """A program that reads its files at its part of the rate."""
     own = directory / f"program{number}"
     own.mkdir(exist_ok=True)
-    command = ["fio", f"--name=load{number}", f"--directory={own}", f"--nrfiles={chosen.files}", f"--size={chosen.files * 64}k",
+    # It ends with the benchmark, however that ends. Its waits between reads are busy loops: at low priority they take nothing from
+    # what is measured.
+    command = ["setpriv", "--pdeathsig", "KILL", "nice", "-n", "19", "fio", f"--name=load{number}", f"--directory={own}", f"--nrfiles={chosen.files}", f"--size={chosen.files * 64}k",
                "--ioengine=psync", "--direct=1", "--rw=randread", "--bs=4k", "--file_service_type=random", "--openfiles=100",
                f"--rate_iops={chosen.iops // chosen.programs}", "--time_based", "--runtime=1000000", "--thread", "--fallocate=none"]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
@@ -38,11 +40,22 @@ class Programs:
             self.end()
             raise SystemExit(f"error: fio ended: {ended}")
 
+    def sources(self):
+        """What an agent watches them by."""
+        return [f"process:{load.pid}" for load in self.loads]
+
     def end(self):
         for load in self.loads:
             if load.poll() is None:
                 os.killpg(load.pid, signal.SIGKILL)
                 load.wait()
+
+
+def start_agent(headroom, directory, sources, *more):
+    """An agent with the environment of its service; its messages are in agent.log."""
+    command = [headroom, "agent", *(f"--source={source}" for source in sources), "--history", directory / "agent.db", *more]
+    log = open(directory / "agent.log", "ab")
+    return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "MALLOC_ARENA_MAX": "2"})
 
 
 def of_agent(pid):

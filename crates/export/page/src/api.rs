@@ -111,7 +111,10 @@ impl Api {
             Ok(history.map(History::open_incidents).transpose()?.map_or(0, |open| open.len()))
         });
         let about = lock(&self.about).clone();
-        let text: Arc<str> = state::state(&self.live.known(), &about, open.unwrap_or(0)).to_string().into();
+        let known = self.live.known();
+        // Through a value: its keys are in the order of the alphabet.
+        let text: Arc<str> = json!(state::state(&known, &about, open.unwrap_or(0))).to_string().into();
+        drop(known);
         *rendered = Some((version, text.clone()));
         text
     }

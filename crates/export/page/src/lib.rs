@@ -37,3 +37,9 @@ pub use api::Api;
 pub use details::Details;
 pub use instant::Instant;
 pub use live::{Database, Judged, Live};
+
+/// The schema of what `/api/v1/state` answers.
+#[cfg(feature = "schema")]
+pub fn state_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.subschema_for::<state::StateNow>()
+}

@@ -53,7 +53,7 @@ fn file(path: &str, ended_unix_ns: u64, reads: u64) -> FileInterval {
 fn moment(ended_unix_ns: u64, files: Vec<FileInterval>) -> Moment {
     Moment {
         ended_unix_ns,
-        files,
+        files: files.into(),
         log_elsewhere: false,
         device: None,
         processors: None,

@@ -38,7 +38,7 @@ What is asked
   -s[i][stride]   sequential; i: threads share one offset. Else threads overlap, or start apart:
   -T1G            thread k starts k times that far  -p          all outstanding I/Os at one offset
   -B1G[:2G]       first byte [and length]           -f3G        first byte not used any more
-  -c1G            make the file that size, anew     -z[seed]    seed of all choices [0; bare: of the clock]
+  -c1G            make the file again, that size   -z[seed]    seed of all choices [0; bare: of the clock]
 How long, how fast
   -d10 -W5 -C0    seconds measured, of warm-up, of cool-down
   -g80 -g100i     limit of a thread and target: bytes per millisecond, or I/Os a second
@@ -50,7 +50,7 @@ How
   -Z1M[,file]     write from a buffer of random bytes, or of the file's
   -a0,2,4  -n     bind threads to these CPUs in turn [all]; do not bind
   -I1             priority: 1 very low, 2 low, 3 normal
-What is told
+Output
   -L              latencies and percentiles         -D[ms]      deviation of IOPS over buckets [1000]
   -Rtext -Rxml    form of the result [text]         -Rp[text|xml] print the checked profile, run nothing
   -v[s]           say more; s: waits of threads     -P[n]       (a terminal shows progress anyway)

@@ -47,9 +47,9 @@ pub(crate) fn divide_moments(volumes: &mut [Vec<Moment>]) {
     };
     for (back, parts) in parts.iter().enumerate() {
         let at = volumes[0].len() - 1 - back;
-        let files = std::mem::take(&mut volumes[0][at].files);
+        let files: Vec<FileInterval> = std::mem::take(&mut volumes[0][at].files).into();
         let (together, apart): (Vec<_>, Vec<_>) = files.into_iter().partition(is_divisible);
-        volumes[0][at].files = apart;
+        volumes[0][at].files = apart.into();
         let moved = |of: fn(&Counters) -> Ops| {
             let known = together.iter().filter_map(|file| file.interval.known());
             sum(known.map(|delta| of(&delta.counters).bytes))
@@ -190,7 +190,7 @@ mod tests {
     fn moment(device: Delta, files: Vec<FileInterval>) -> Moment {
         Moment {
             ended_unix_ns: 0,
-            files,
+            files: files.into(),
             log_elsewhere: false,
             device: Some(file(FileKind::Device, device)),
             processors: None,
@@ -257,7 +257,7 @@ mod tests {
             let read = Ops::timed(100 * part, 100 * part * 8192, 1_000 * part * MS);
             file(FileKind::Data, delta(read, Ops::ZERO))
         };
-        volumes[0][0].files = vec![file_of(3), file_of(5)];
+        volumes[0][0].files = vec![file_of(3), file_of(5)].into();
         divide_moments(&mut volumes);
         let counts = |at: usize| {
             let files = volumes[at][0].files.iter();

@@ -14,21 +14,23 @@ const OTHERS: &str = "(other files)";
 
 /// Reduces the files of a moment.
 pub(crate) fn reduce_files(moment: &mut Moment) {
-    leave_out_unused(moment);
-    if moment.files.len() > NAMED_MAX {
-        sum_others(moment);
+    let mut files: Vec<FileInterval> = std::mem::take(&mut moment.files).into();
+    leave_out_unused(&mut files);
+    if files.len() > NAMED_MAX {
+        sum_others(&mut files);
     }
+    moment.files = files.into();
 }
 
 /// Keeps one unused file where the database used none, so that the moment counts as known.
-fn leave_out_unused(moment: &mut Moment) {
+fn leave_out_unused(files: &mut Vec<FileInterval>) {
     let is_unused =
         |file: &FileInterval| file.interval.known().is_some_and(|delta| delta.counters.operations() == 0);
     let is_own =
         |file: &FileInterval| file.file.kind != FileKind::Device && file.meaning.cache != Cache::Below;
-    let known = moment.files.iter().filter(|file| is_own(file) && file.interval.known().is_some());
+    let known = files.iter().filter(|file| is_own(file) && file.interval.known().is_some());
     let mut unused_left = usize::from(known.into_iter().all(is_unused));
-    moment.files.retain(|file| {
+    files.retain(|file| {
         let stays = !is_unused(file) || is_log(file) || unused_left > 0 && is_own(file);
         unused_left = unused_left.saturating_sub(usize::from(stays && is_unused(file)));
         stays
@@ -36,15 +38,15 @@ fn leave_out_unused(moment: &mut Moment) {
 }
 
 /// Sums the files that are not among the busiest. Those whose interval is unknown stay: each has its reason.
-fn sum_others(moment: &mut Moment) {
+fn sum_others(files: &mut Vec<FileInterval>) {
     let time_and_count = |file: &FileInterval| {
         let counters = file.interval.known().map(|delta| delta.counters);
         counters.map_or((u64::MAX, 0), |all| (all.stall_ns().known().unwrap_or(0), all.operations()))
     };
     // Of unknown intervals first, then the busiest.
-    moment.files.sort_by_cached_key(|file| Reverse(time_and_count(file)));
-    let named = moment.files.iter().filter(|file| file.interval.known().is_none()).count() + NAMED_MAX;
-    let others = moment.files.split_off(named.min(moment.files.len()));
+    files.sort_by_cached_key(|file| Reverse(time_and_count(file)));
+    let named = files.iter().filter(|file| file.interval.known().is_none()).count() + NAMED_MAX;
+    let others = files.split_off(named.min(files.len()));
     let mut sums: Vec<(Counting, FileInterval)> = Vec::new();
     for file in others {
         let Interval::Known(delta) = &file.interval else { continue };
@@ -52,13 +54,13 @@ fn sum_others(moment: &mut Moment) {
         match sums.iter_mut().find(|(known, _)| *known == counting) {
             None => sums.push((counting, of_others(file))),
             Some((_, sum)) => {
-                if let Interval::Known(of_sum) = &sum.interval {
-                    sum.interval = Interval::Known(of_sum.clone().beside(delta));
+                if let Interval::Known(of_sum) = &mut sum.interval {
+                    of_sum.add(delta);
                 }
             }
         }
     }
-    moment.files.extend(sums.into_iter().map(|(_, sum)| sum));
+    files.extend(sums.into_iter().map(|(_, sum)| sum));
 }
 
 /// What files have in common that can be summed without losing what is known of one of them.
@@ -131,7 +133,7 @@ mod tests {
     fn moment(files: Vec<FileInterval>) -> Moment {
         Moment {
             ended_unix_ns: 7,
-            files,
+            files: files.into(),
             log_elsewhere: false,
             device: None,
             processors: None,

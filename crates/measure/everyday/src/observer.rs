@@ -265,14 +265,24 @@ impl<'a> Observer<'a> {
     }
 }
 
-/// A file's interval, and the volume that it lies on; `None` for one that is not observed.
-type Placed = (Option<usize>, FileInterval);
-
 /// The moment between two samples, for each volume with the files on it.
 fn add_moments(volumes: &mut Volumes, files: Vec<FileInterval>, last: &Sample, now: &Sample) {
     // The counter begins again when the server restarts.
     let commits = last.commits.zip(now.commits).and_then(|(last, now)| now.checked_sub(last));
-    let placed: Vec<Placed> = files.into_iter().map(|file| (volumes.volume_of(&file.file), file)).collect();
+    let mut placed: Vec<Vec<FileInterval>> = Vec::new();
+    // The volumes that a log lies on.
+    let mut logs = BTreeSet::new();
+    for file in files {
+        let place = volumes.volume_of(&file.file);
+        placed.resize_with(volumes.all.len(), Vec::new);
+        if is_log(&file) {
+            logs.insert(place);
+        }
+        if let Some(at) = place {
+            placed[at].push(file);
+        }
+    }
+    placed.resize_with(volumes.all.len(), Vec::new);
     let device = |at: usize| {
         let [last, now] = [last, now].map(|sample| sample.devices.get(at).and_then(Option::as_ref));
         last.zip(now).and_then(|(last, now)| intervals(last, now, Rules::default()).into_iter().next())
@@ -282,12 +292,11 @@ fn add_moments(volumes: &mut Volumes, files: Vec<FileInterval>, last: &Sample, n
     let ios = counted.map(|delta| delta.counters.read.count.saturating_add(delta.counters.write.count));
     let processors = last.processors.as_ref().zip(now.processors.as_ref());
     let processors = processors.and_then(|(last, now)| now.since(last, ios.sum()));
-    for ((at, volume), device) in volumes.all.iter_mut().enumerate().zip(devices) {
-        let (here, elsewhere): (Vec<_>, Vec<_>) = placed.iter().partition(|(place, _)| *place == Some(at));
+    for (((at, volume), device), files) in volumes.all.iter_mut().enumerate().zip(devices).zip(placed) {
         volume.moments.push(Moment {
             ended_unix_ns: now.files.taken_unix_ns,
-            files: here.into_iter().map(|(_, file)| file.clone()).collect(),
-            log_elsewhere: elsewhere.into_iter().any(|(_, file)| is_log(file)),
+            files: files.into(),
+            log_elsewhere: logs.iter().any(|place| *place != Some(at)),
             device,
             processors,
             commits,

@@ -1,4 +1,4 @@
-//! What a gentle measurement knows so far: kept between runs, so that it goes on where it was.
+//! What a gentle measurement knows so far: kept between runs, so that it continues.
 
 use capability::{Point, humps};
 use serde::{Deserialize, Serialize};

@@ -370,7 +370,7 @@ impl StorageError {
                  measure without --gentle"
                     .into()
             }
-            StorageError::OtherStorage { .. } => "measure the file systems one after the other".into(),
+            StorageError::OtherStorage { .. } => "measure the file systems one at a time".into(),
             StorageError::Exists { .. } => "name another path; what is there stays as it is".into(),
             StorageError::TooSmall { .. } => "name a larger file, or a directory".into(),
             StorageError::NotOurs { path, kind } => format!(

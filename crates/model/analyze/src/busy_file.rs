@@ -31,6 +31,7 @@ pub struct BusyFile {
 /// Latencies that a percentile does not exceed, up to a quarter above it: the upper ends of histogram buckets. `None`
 /// without a histogram, or an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AtMost {
     /// Of reads.
     pub read_ns: Option<u64>,

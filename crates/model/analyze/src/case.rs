@@ -9,6 +9,7 @@ use std::fmt;
 
 /// What is done to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IoDirection"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// Reads.

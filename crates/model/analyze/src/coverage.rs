@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 /// A time in which a recorded source gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
     /// The source; as given to the recorder, if it never returned a capture.
     pub source: String,
@@ -21,6 +22,7 @@ pub struct Gap {
 
 /// What is known of a stretch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Begin of the requested stretch.
     pub asked_from_unix_ns: u64,
@@ -54,6 +56,7 @@ pub struct Coverage {
 
 /// Intervals that are unknown for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "UnknownIntervals"))]
 pub struct Unknown {
     /// Intervals.
     pub intervals: usize,

@@ -6,6 +6,7 @@ use workload::Unit;
 
 /// Which rule found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AnalysisFindingKind"))]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
     /// Slower than the service level.
@@ -46,6 +47,7 @@ pub enum FindingKind {
 
 /// A stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
     /// When it began, nanoseconds since 1970.
     pub from_unix_ns: u64,
@@ -55,6 +57,7 @@ pub struct Span {
 
 /// What one rule found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AnalysisFinding"))]
 pub struct Finding {
     /// Which rule.
     pub kind: FindingKind,

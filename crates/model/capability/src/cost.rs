@@ -33,6 +33,7 @@ pub enum Side {
 
 /// Service demand of one I/O: D(b) = c0 + c1 x b.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IoCost"))]
 pub struct Demand {
     /// c0, nanoseconds for each I/O.
     pub fixed_ns: f64,
@@ -42,10 +43,11 @@ pub struct Demand {
 
 /// How much of its demand an I/O takes of the resource that reads and writes share.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sharing {
-    /// Share of c0, 0 to 1.
+    /// Share of the fixed cost c0 that reads and writes share, 0 to 1.
     pub fixed: f64,
-    /// Share of c1 x b, 0 to 1.
+    /// Share of the cost of bytes c1 x b that they share, 0 to 1.
     pub bytes: f64,
 }
 
@@ -95,6 +97,7 @@ pub struct CostModel {
 
 /// The most I/Os or bytes a second of one resource, as its provider states it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateLimit {
     /// What is limited.
     pub of: Binding,
@@ -107,6 +110,7 @@ pub struct RateLimit {
 
 /// What a limit allows for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BurstLimit"))]
 pub struct Burst {
     /// I/Os or bytes a second while any credit is left.
     pub per_second: f64,
@@ -151,6 +155,7 @@ pub struct Flow {
 
 /// The resource that runs out first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Binding {
     /// What reads and writes share, and the cost of each I/O dominates.

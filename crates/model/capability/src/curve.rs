@@ -6,6 +6,7 @@ use workload::{RunResult, Shape};
 
 /// One steady stretch of load at a fixed number of outstanding I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// I/Os kept outstanding over all threads.
     pub outstanding: u32,

@@ -4,6 +4,7 @@ use workload::LatencyHistogram;
 /// Latencies in two groups with almost nothing between them: the sign of a token bucket, which lets I/Os
 /// pass at full speed until the budget is spent and holds the others until the next refill.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Humps {
     /// Upper end of the fast group, nanoseconds.
     pub fast_ns: f64,

@@ -5,6 +5,7 @@ use workload::{Cap, CapKind, Shape};
 
 /// Why a curve saturates where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum KneeReason {
     /// The storage itself is busy.
@@ -24,6 +25,7 @@ pub enum KneeReason {
 /// Left of it throughput grows with N and latency stays near R0; right of it throughput stays at Xmax and
 /// latency grows with N.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Knee {
     /// N*, in outstanding I/Os. A lower bound if the reason is `not-reached`.
     pub outstanding: f64,

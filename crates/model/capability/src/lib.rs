@@ -55,6 +55,7 @@ use workload::{Backend, Caching, Shape, TargetFacts};
 
 /// Under which conditions a capability was measured: compare two only where these agree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conditions {
     /// Version of Headroom.
     pub headroom_version: String,
@@ -78,6 +79,7 @@ pub struct Conditions {
 
 /// How much time a measurement may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
     /// About 12 s: the points that decide a first verdict, the widest intervals. What a longer measurement that was ended

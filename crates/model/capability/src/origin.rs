@@ -3,6 +3,7 @@ use std::fmt;
 
 /// Where what is known of a storage comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// A load ran on it until it saturated.

@@ -7,6 +7,7 @@ use workload::{Durability, Pattern, Shape, Unit};
 
 /// A resource of a storage, or a time that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ResourceName {
     /// Reads a second.
@@ -31,6 +32,7 @@ pub enum ResourceName {
 
 /// Whether a figure is a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// It is what the storage gives.

@@ -4,6 +4,7 @@ use workload::Shape;
 
 /// What a curve of latency and IOPS over outstanding I/Os shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Saturation {
     /// Where it saturates.
     pub knee: Option<Knee>,
@@ -23,6 +24,7 @@ pub struct Saturation {
 
 /// A stretch in which more outstanding I/Os bring no more throughput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
     /// Its lowest N.
     pub outstanding_from: u32,
@@ -40,6 +42,7 @@ pub struct Level {
 
 /// A stretch in which latency is a straight line over N.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Linear {
     /// Its lowest N.
     pub outstanding_from: u32,
@@ -51,6 +54,7 @@ pub struct Linear {
 
 /// Where the mean latency passes a bound, between two steps by a straight line.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Crossing {
     /// The bound, nanoseconds.
     pub latency_ns: f64,

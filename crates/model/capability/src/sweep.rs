@@ -83,6 +83,7 @@ impl QueueSeen {
 
 /// Two sweeps of one kind of I/O beside each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SweepComparison {
     /// Highest throughput of the second over that of the first.
     pub throughput_ratio: f64,
@@ -96,6 +97,7 @@ pub struct SweepComparison {
 
 /// How a ratio of knees is to be read: a sweep that began on its plateau knows its knee from above only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RatioIs {
     /// Both knees were measured.

@@ -14,6 +14,7 @@ pub struct Side<'a> {
 
 /// How sure an answer must be, and what does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ComparisonRules"))]
 pub struct Rules {
     /// Differences of rates, means and medians within this share do not matter; of p90 and above, five times it.
     pub margin: f64,
@@ -46,6 +47,7 @@ impl Rules {
 
 /// B compared with A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ComparisonVerdict"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Better beyond noise: more I/Os, shorter latency.
@@ -60,9 +62,25 @@ pub enum Verdict {
     CannotTell,
 }
 
+impl Verdict {
+    /// The verdict on several workloads together.
+    pub fn overall(comparisons: &[Comparison]) -> Verdict {
+        let any = |verdict| comparisons.iter().any(|compared| compared.verdict == verdict);
+        let (slower, faster) = (any(Verdict::Slower), any(Verdict::Faster));
+        match () {
+            () if any(Verdict::Mixed) || (slower && faster) => Verdict::Mixed,
+            () if slower => Verdict::Slower,
+            () if any(Verdict::CannotTell) => Verdict::CannotTell,
+            () if faster => Verdict::Faster,
+            () => Verdict::NoDifference,
+        }
+    }
+}
+
 /// A difference in percent of A, and the 95 % interval that the verdict follows from: corrected for the number of figures
 /// (Holm) unless the verdict is that there is no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// 100 x (B / A - 1).
     pub percent: f64,
@@ -72,12 +90,13 @@ pub struct Difference {
     pub percent_high: Option<f64>,
     /// Probability of a difference as large where there is none, before correction.
     pub p: f64,
-    /// The same after Holm's correction for the figures of its family.
+    /// The error probability after Holm's correction for the figures of its family.
     pub p_corrected: f64,
 }
 
 /// One figure of both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ComparedFigures"))]
 pub struct Row {
     /// Of which curve, among several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,6 +131,7 @@ pub struct Row {
 
 /// A condition in which A and B are not alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mismatch {
     /// Which.
     pub what: String,
@@ -123,6 +143,7 @@ pub struct Mismatch {
 
 /// From what the noise was estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ComparisonMethod"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// From second to second within one run each.
@@ -137,6 +158,7 @@ pub enum Method {
 
 /// B compared with A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// The workload: "random 8 KiB reads".
     pub what: String,

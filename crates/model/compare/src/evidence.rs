@@ -50,6 +50,7 @@ pub(crate) enum Design {
 
 /// What would decide an open question in four of five cases, if the noise stays as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MoreNeeded"))]
 #[serde(rename_all = "kebab-case")]
 pub enum More {
     /// So many more pairs.

@@ -5,6 +5,7 @@ use workload::{Direction, LatencyFigures, RunResult};
 
 /// What of a result is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// Operations a second.
@@ -29,6 +30,7 @@ pub enum Measure {
 
 /// Of which operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ComparedOperations"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Operations {
     /// Reads and writes together.
@@ -47,6 +49,7 @@ pub enum Operations {
 
 /// A figure of a result: "IOPS", "p99 of reads".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ComparedFigure"))]
 pub struct Figure {
     /// What.
     pub measure: Measure,
@@ -57,6 +60,7 @@ pub struct Figure {
 
 /// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureUnit {
     /// Operations a second.

@@ -4,6 +4,7 @@ use workload::{parse_bytes, parse_duration};
 
 /// A figure stated by the user: "100000 IOPS", "read p99 1ms".
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stated {
     /// Which.
     pub figure: Figure,

@@ -62,9 +62,16 @@ impl LatencyBuckets {
         if more == 0 {
             return;
         }
+        self.widen(index, index);
+        let at = index - self.first;
+        self.counts[at] = self.counts[at].saturating_add(more);
+    }
+
+    /// Makes space for counters from `first` to `last`; the caller fills both.
+    fn widen(&mut self, first: usize, last: usize) {
         let (first, last) = match self.counts.len() {
-            0 => (index, index),
-            len => (self.first.min(index), (self.first + len - 1).max(index)),
+            0 => (first, last),
+            len => (self.first.min(first), (self.first + len - 1).max(last)),
         };
         if last - first + 1 > self.counts.len() {
             let mut counts = vec![0; last - first + 1];
@@ -72,8 +79,6 @@ impl LatencyBuckets {
             counts[begin..begin + self.counts.len()].copy_from_slice(&self.counts);
             (self.first, self.counts) = (first, counts.into());
         }
-        let at = index - self.first;
-        self.counts[at] = self.counts[at].saturating_add(more);
     }
 
     /// The counter a latency belongs to.
@@ -111,8 +116,15 @@ impl LatencyBuckets {
 
     /// Adds another histogram.
     pub fn merge(&mut self, other: &LatencyBuckets) {
-        for (index, more) in other.filled() {
-            self.add(index, more);
+        let len = other.counts.len();
+        if len == 0 {
+            return;
+        }
+        // Neither end of `other` is 0, so that both ends are filled.
+        self.widen(other.first, other.first + len - 1);
+        let begin = other.first - self.first;
+        for (count, more) in self.counts[begin..begin + len].iter_mut().zip(&other.counts) {
+            *count = count.saturating_add(*more);
         }
     }
 
@@ -173,6 +185,21 @@ impl LatencyBuckets {
 impl Serialize for LatencyBuckets {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.filled())
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for LatencyBuckets {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "LatencyBuckets".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Vec::<(usize, u64)>::json_schema(generator)
     }
 }
 

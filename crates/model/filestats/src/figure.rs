@@ -4,6 +4,7 @@ use std::fmt;
 /// A figure, or why there is none. In JSON a known figure is the bare value, an unknown one is
 /// `{"unknown": "<reason>"}`: it cannot be mistaken for a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Figure<T> {
     /// The figure.
@@ -17,6 +18,7 @@ pub enum Figure<T> {
 
 /// Why a figure or a whole interval cannot be known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The file is in the later capture only: nothing to subtract from.

@@ -31,6 +31,7 @@ impl Rules {
 
 /// What one file did between two captures, or why that is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Interval {
     /// Both captures lie in one epoch.
@@ -41,6 +42,7 @@ pub enum Interval {
 
 /// The difference of two captures of one epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IntervalDelta"))]
 pub struct Delta {
     /// Time between the captures on the source's clock.
     pub elapsed_ns: u64,
@@ -52,6 +54,7 @@ pub struct Delta {
 
 /// One file's interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileInterval {
     /// The file, as the later capture names it.
     pub file: FileIdentity,
@@ -224,9 +227,14 @@ impl Delta {
     /// This file's interval and another file's over the same time, as one.
     #[must_use]
     pub fn beside(mut self, other: &Delta) -> Delta {
-        self.counters = self.counters.beside(other.counters);
-        self.latencies = merged(self.latencies, other.latencies.as_ref());
+        self.add(other);
         self
+    }
+
+    /// Adds another file's interval over the same time.
+    pub fn add(&mut self, other: &Delta) {
+        self.counters = self.counters.beside(other.counters);
+        self.latencies = merged(self.latencies.take(), other.latencies.as_ref());
     }
 }
 

@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 
 /// Operations of one kind: cumulative in a [`crate::Sample`], a difference in a [`crate::Delta`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ops {
     /// Operations completed.
     pub count: u64,
@@ -14,6 +15,7 @@ pub struct Ops {
 
 /// The counters of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counters {
     /// Reads.
     pub read: Ops,

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// What a file is to the engine that opened it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FileKind {
     /// A database's data.
@@ -23,6 +24,7 @@ pub enum FileKind {
 
 /// Which file a sample is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileIdentity {
     /// The counting program: one running engine or process ("sqlite pid 812"), or "kernel" for a device.
     pub instance: String,
@@ -57,6 +59,7 @@ pub struct Epoch {
 
 /// What the counters of a sample stand for. Figures of different meaning are not to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Meaning {
     /// What is counted.
     pub counts: Counts,
@@ -73,6 +76,7 @@ pub struct Meaning {
 
 /// What one operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Counts {
     /// A request, whatever its size.
@@ -83,6 +87,7 @@ pub enum Counts {
 
 /// What is timed of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TimeMeaning"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Time {
     /// From its submission to its completion.
@@ -95,6 +100,7 @@ pub enum Time {
 
 /// Where the page cache stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
     /// Operations that the page cache answered are counted and timed like any other.
@@ -107,6 +113,7 @@ pub enum Cache {
 
 /// What makes a write durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Durable {
     /// A sync after it, if any does.
@@ -124,6 +131,7 @@ impl Durable {
 
 /// Histograms of one file since its epoch began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LatencyHistograms"))]
 pub struct Latencies {
     /// Of reads.
     pub read: LatencyBuckets,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 /// What the users of a database are promised: mean latencies that are still fine. A second may be fine
 /// in a warehouse and is an outage for a shop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceLevel {
     /// Reads of data, nanoseconds.
     pub read_ns: u64,

@@ -21,6 +21,7 @@ use std::fmt;
 
 /// What a wait is for, whatever the engine calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitClass {
     /// A page of data that is being read for this session.
@@ -195,7 +196,7 @@ impl WaitClass {
             }
             WaitClass::Temp => "sorts and hashes do not fit into their memory and spill to files",
             WaitClass::Backup => "a backup or copy reads or writes beside the workload",
-            WaitClass::Throttled => "a limit that somebody set adds the time, not the storage",
+            WaitClass::Throttled => "a configured limit adds the time, not the storage",
             WaitClass::Replication => {
                 "another machine must have the log first: network and its storage, not this one"
             }

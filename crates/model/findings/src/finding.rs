@@ -3,6 +3,7 @@ use workload::Unit;
 
 /// Which rule found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
     /// No I/O completed.
@@ -61,6 +62,7 @@ pub enum FindingKind {
 
 /// How it bears on the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
     /// As it should be.
@@ -73,6 +75,7 @@ pub enum Weight {
 
 /// One number behind a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fact {
     /// What the number is.
     pub what: String,
@@ -84,6 +87,7 @@ pub struct Fact {
 
 /// What one rule found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Which rule.
     pub kind: FindingKind,

@@ -17,15 +17,24 @@ pub struct WrongFilter;
 impl Filter {
     /// The hosts whose instance is that name, with or without a port.
     pub fn of_host(host: &str) -> Filter {
-        let quoted: String = host
-            .chars()
-            .flat_map(|each| {
-                let special = !each.is_alphanumeric() && !matches!(each, '_' | '-' | ':');
-                special.then_some('\\').into_iter().chain(std::iter::once(each))
-            })
-            .collect();
-        Filter { name: "instance".into(), operator: "=~", value: format!("{quoted}(:[0-9]+)?") }
+        Filter { name: "instance".into(), operator: "=~", value: format!("{}(:[0-9]+)?", quoted(host)) }
     }
+
+    /// The hosts with these instances.
+    pub fn of_instances<'a>(instances: impl IntoIterator<Item = &'a str>) -> Filter {
+        let quoted: Vec<String> = instances.into_iter().map(quoted).collect();
+        Filter { name: "instance".into(), operator: "=~", value: quoted.join("|") }
+    }
+}
+
+/// A regular expression for that text alone.
+fn quoted(text: &str) -> String {
+    text.chars()
+        .flat_map(|each| {
+            let special = !each.is_alphanumeric() && !matches!(each, '_' | '-' | ':');
+            special.then_some('\\').into_iter().chain(std::iter::once(each))
+        })
+        .collect()
 }
 
 impl FromStr for Filter {

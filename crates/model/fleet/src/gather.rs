@@ -3,7 +3,7 @@
 use crate::labels::{Place, host, place};
 use crate::rank::order;
 use crate::{
-    Fleet, Headroom, HeadroomOrigin, Host, Latency, NeverMeasured, SilentSource, Stale, Trend, Volume,
+    Fleet, Headroom, HeadroomOrigin, Host, Latency, NeverMeasured, Part, SilentSource, Stale, Trend, Volume,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use verdict::VerdictKind;
@@ -34,6 +34,21 @@ pub struct Answers {
     pub agents: Vec<Sample>,
     /// Trend.
     pub trend: Vec<Sample>,
+}
+
+impl Answers {
+    /// The answer to one of the questions.
+    pub fn part(&mut self, part: Part) -> &mut Vec<Sample> {
+        match part {
+            Part::Seen => &mut self.seen,
+            Part::Figures => &mut self.figures,
+            Part::Latencies => &mut self.latencies,
+            Part::Measured => &mut self.measured,
+            Part::SilentSources => &mut self.silent_sources,
+            Part::Agents => &mut self.agents,
+            Part::Trend => &mut self.trend,
+        }
+    }
 }
 
 const DAY_S: f64 = 86_400.0;

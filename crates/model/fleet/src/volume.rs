@@ -25,6 +25,7 @@ pub struct Headroom {
 
 /// Where a headroom comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadroomOrigin {
     /// The agent's planning figure, as `headroom check` says it.

@@ -51,6 +51,7 @@ pub struct Held {
 
 /// Why an incident was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// The bad verdict did not hold any more.
@@ -109,6 +110,7 @@ pub struct Detail {
 
 /// A file that was much used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusyFile {
     /// Its path.
     pub path: String,
@@ -122,6 +124,7 @@ pub struct BusyFile {
 
 /// A program that used the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusyProcess {
     /// Its pid.
     pub pid: u32,
@@ -136,6 +139,7 @@ pub struct BusyProcess {
 
 /// What sessions waited for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LongWait {
     /// The engine's name for it.
     pub event: String,

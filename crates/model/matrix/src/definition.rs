@@ -10,6 +10,7 @@ use workload::{
 
 /// A matrix: what is run, on what, how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Matrix {
     /// For people; may be empty.
@@ -26,6 +27,7 @@ pub struct Matrix {
 
 /// The values that are combined, each with each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Axes {
     /// Where the I/Os go.
@@ -42,6 +44,7 @@ pub struct Axes {
 
 /// What is the same in every run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Fixed {
     /// Through the page cache or not.
@@ -67,6 +70,7 @@ pub struct Fixed {
 
 /// A block size, written as "8K" or in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct BlockBytes(pub u32);
 

@@ -3,6 +3,7 @@ use statistics::{half_width, mean};
 
 /// A figure estimated from the repeats of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RepeatedFigure"))]
 pub struct Estimate {
     /// The mean of up to five repeats, the median of more.
     pub value: f64,
@@ -14,6 +15,7 @@ pub struct Estimate {
 
 /// A 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ConfidenceInterval"))]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
@@ -25,6 +27,7 @@ pub struct Interval {
 
 /// How an interval was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IntervalMethod"))]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Student's t about the mean. Supposes that the runs' figures are normally distributed, as far as means

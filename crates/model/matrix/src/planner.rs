@@ -16,6 +16,7 @@ pub enum Step {
 
 /// What will run, before it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forecast {
     /// Runs still to come.
     pub runs: usize,

@@ -5,6 +5,7 @@ use workload::Pattern;
 
 /// One combination of the values of the axes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MatrixPoint"))]
 pub struct Point {
     /// Which of the matrix's targets.
     pub target: usize,
@@ -22,6 +23,7 @@ pub struct Point {
 
 /// One run of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunKey {
     /// Which point, in the order of [`Matrix::points`].
     pub point: usize,

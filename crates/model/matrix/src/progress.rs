@@ -13,6 +13,7 @@ pub struct Progress {
 
 /// How a run stands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum RunState {
     /// Still to come.
@@ -29,6 +30,7 @@ pub enum RunState {
 
 /// What of a result decides on what comes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RunFiguresSoFar"))]
 pub struct Figures {
     /// I/Os a second.
     pub iops: f64,

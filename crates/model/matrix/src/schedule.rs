@@ -4,6 +4,7 @@ use workload::{RunLength, parse_duration};
 
 /// How the runs of a matrix follow each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RunSchedule {
     /// Of each run, not measured.
@@ -29,6 +30,7 @@ pub struct RunSchedule {
 /// What follows what. Repeats are whole passes over the points in either case, so that what drifts over time
 /// shows as disagreement of the repeats and not as a difference between points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// As the axes are written: targets outermost, then pattern, writes, block, threads, outstanding.
@@ -79,6 +81,21 @@ impl Serialize for Time {
             _ => format!("{micros}us"),
         };
         serializer.serialize_str(&text)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Time {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
     }
 }
 

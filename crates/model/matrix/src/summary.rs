@@ -4,6 +4,7 @@ use workload::{LatencyHistogram, RunResult, Shape};
 
 /// The result of a matrix: the value that its text, CSV, JSON and page are views of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Its number in the history.
     pub id: i64,
@@ -17,6 +18,7 @@ pub struct Summary {
 
 /// The result of a point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MatrixRow"))]
 pub struct Row {
     /// Which.
     #[serde(flatten)]
@@ -45,6 +47,7 @@ pub struct Row {
 
 /// One run of a point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFigures {
     /// Its number in the history.
     pub id: i64,

@@ -26,6 +26,7 @@ pub struct Fit {
 
 /// A measured point that was kept out of the fit, and what the model predicts for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldOutPoint {
     /// Shape of the I/Os.
     pub workload: Shape,

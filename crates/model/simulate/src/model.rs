@@ -9,6 +9,7 @@ use workload::Layout;
 ///        a cached write: limits -> channel -> cache, where it waits for space -> done
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Storage {
     /// At least one.
     pub disks: Vec<Disk>,
@@ -24,6 +25,7 @@ pub struct Storage {
 
 /// One disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disk {
     /// Bytes.
     pub size_bytes: u64,
@@ -45,6 +47,7 @@ pub struct Disk {
 
 /// How a disk serves an I/O.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Mechanics {
     /// Parallel units of any technology.
@@ -55,6 +58,7 @@ pub enum Mechanics {
 
 /// Parallel units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flash {
     /// I/Os served at once; the others wait in order of arrival.
     pub units: u32,
@@ -72,6 +76,7 @@ pub struct Flash {
 
 /// Service times of an I/O on a flash disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "StageCosts"))]
 pub struct Cost {
     /// In each stage of the channel, which serves one I/O at a time.
     #[serde(default)]
@@ -95,6 +100,7 @@ pub struct Cost {
 /// One arm over rotating platters: a seek that grows with the root of the distance (Ruemmler and Wilkes 1994), then the
 /// rotational delay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rotating {
     /// Rotations a minute.
     pub rpm: f64,
@@ -110,6 +116,7 @@ pub struct Rotating {
 
 /// How long something takes, nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ServiceTime"))]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Time {
     /// Constant.
@@ -138,6 +145,7 @@ pub enum Time {
 
 /// A write cache: a write completes once it is in the cache, and waits while that is full.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SimulatedCache"))]
 pub struct WriteCache {
     /// Its size.
     pub bytes: u64,
@@ -149,6 +157,7 @@ pub struct WriteCache {
 
 /// The disk starts no I/O for the last `length_ns` of every `every_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SimulatedStall"))]
 pub struct Stall {
     /// Period; the first stall is at the end of the first one.
     pub every_ns: u64,
@@ -158,6 +167,7 @@ pub struct Stall {
 
 /// A token bucket: I/Os pass while tokens are available, and wait for theirs in order.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SimulatedLimit"))]
 pub struct Limit {
     /// What is counted.
     pub of: Metered,
@@ -173,6 +183,7 @@ pub struct Limit {
 
 /// What a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Metered {
     /// Reads and writes.

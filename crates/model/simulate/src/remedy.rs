@@ -26,6 +26,7 @@ pub struct Demand {
 
 /// A remedy and its effect: an estimate by simulation, never a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {
     /// The remedy as text: "2 such disks striped".
     pub what: String,
@@ -39,6 +40,7 @@ pub struct Remedy {
 
 /// What `check` reports beside its verdict: the remedies, and the error of the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
     /// The remedies, the first with the storage unchanged.
     pub remedies: Vec<Remedy>,

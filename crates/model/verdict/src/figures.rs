@@ -19,6 +19,7 @@ const READS_CURVE_WRITES_MAX: u8 = 30;
 
 /// Where the demand lies on a curve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
     /// The curve it is compared with.
     pub curve: Shape,

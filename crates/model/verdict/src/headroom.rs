@@ -10,6 +10,8 @@
 //!                              those that the database still holds are added: a page
 //!                              that was read for each write of the log, if as many were    low, plan
 //! bytes of log records         x times as many; the rest of a block is rewritten less often
+//!                              blocks that are filled up to 4 KiB have records in their    high
+//!                              first 512 bytes only
 //! log writes                   F(x) = min(x F, 1 / L): one follows the other, and the      low: L of a storage at rest
 //!                              commits that arrive during one share the next one           plan: L at the knee
 //!                                                                                          high: none
@@ -48,6 +50,8 @@ pub(crate) struct Headroom {
 /// PostgreSQL writes its log in blocks of 8 KiB, and writes the last one again for the next commit. Engines with smaller blocks
 /// rewrite less: this counts only where writes of the log are that large.
 const LOG_BLOCK_BYTES: f64 = 8192.0;
+/// Where each write of the log is a multiple of this, blocks are filled up: the bytes of its records are not known.
+const LOG_SECTOR_BYTES: f64 = 4096.0;
 /// Bytes of a page write. What the device wrote besides the log is counted in these.
 const PAGE_BYTES: f64 = 8192.0;
 /// Device writes for one write of the log and its sync, at most: the log's own, a flush that a stacked device counts, and the
@@ -91,6 +95,7 @@ const RANGE_WORTH_SAYING: f64 = 1.25;
 const FACTOR_MAX: f64 = 1e9;
 
 /// Today's flows, with the log's writes apart, which commits share.
+#[derive(Clone)]
 struct Growth {
     reads: Vec<Flow>,
     /// Page writes if few of the device's writes belong to the log, and its bytes as one flow.
@@ -110,6 +115,8 @@ struct Growth {
     log_write_ns: f64,
     /// Bytes of the log a second, without rewritten parts of blocks.
     records_per_s: f64,
+    /// The part of these that is records at least, where blocks are filled up.
+    records_part_min: f64,
     log_per_s: f64,
     log_bytes_each: f64,
     /// The database's page writes bypass the page cache.
@@ -126,6 +133,18 @@ impl Growth {
         let reads = self.reads.iter().map(|flow| times(flow, factor));
         let pages = times(pages, 1.0 + fresh * (factor - 1.0));
         reads.chain([pages, times(still_held, factor), times(log, factor)]).collect()
+    }
+
+    /// The same if the records of the log are as few as its writes allow.
+    fn with_fewest_records(&self) -> Growth {
+        let fewest = |flow: &Flow| Flow { bytes: flow.bytes * self.records_part_min, ..*flow };
+        let [pages, log] = &self.least;
+        Growth {
+            least: [*pages, fewest(log)],
+            held_back: fewest(&self.held_back),
+            records_per_s: self.records_per_s * self.records_part_min,
+            ..self.clone()
+        }
     }
 
     /// How many times as many writes of the log there are then: one follows the other.
@@ -219,6 +238,9 @@ impl Case<'_> {
             bytes => bytes,
         };
         let records_per_s = log_per_s * kept;
+        let is_filled_up = log_bytes_each >= LOG_SECTOR_BYTES && log_bytes_each % LOG_SECTOR_BYTES == 0.0;
+        let filler = if is_filled_up { LOG_SECTOR_BYTES - LOG_WRITE_BYTES_MIN } else { 0.0 };
+        let records_part_min = ((log_bytes_each - filler) / kept.max(1.0)).min(1.0);
         let bytes_written_per_s = written.bytes as f64 / figures.elapsed_s;
         let held_back = (bytes_written_per_s.min(records_per_s) - page_bytes).max(0.0);
         let read_per_s: f64 = reads.iter().map(|flow| flow.per_second).sum();
@@ -251,6 +273,7 @@ impl Case<'_> {
             log_ios_max: log_ios / log_per_s * 1e9 / log_write_ns,
             log_write_ns,
             records_per_s,
+            records_part_min,
             log_per_s,
             log_bytes_each,
             is_direct: written.is_direct,
@@ -283,16 +306,17 @@ impl Case<'_> {
         let curve = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
         let knee = curve.and_then(|curve| curve.knee.as_ref()).map_or(KNEE_DEFAULT, |knee| knee.outstanding);
         let outstanding = knee.max(if growth.is_direct { OUTSTANDING_MIN } else { OUTSTANDING_CACHED_MIN });
-        let until = |share: f64, writes_per_page: f64, still_held: &Flow| {
+        let until = |growth: &Growth, share: f64, writes_per_page: f64, still_held: &Flow| {
             largest_factor(|factor| {
                 used(&growth.grown(factor, writes_per_page, still_held)).is_none_or(|used| used <= share)
             })
         };
         let beside_log = outstanding / (outstanding + 1.0);
-        let plan = until(beside_log, WRITES_PER_PAGE, &growth.dirty).min(large_writes);
+        let plan = until(growth, beside_log, WRITES_PER_PAGE, &growth.dirty).min(large_writes);
         let plan = plan.max(linear * beside_log).max(low);
-        let high = until(1.0, WRITES_PER_PAGE_MIN, &growth.held_back);
-        let high = high.min(bytes_per_s_max / growth.records_per_s).max(plan * MEASURED_WITHIN);
+        let least = growth.with_fewest_records();
+        let high = until(&least, 1.0, WRITES_PER_PAGE_MIN, &least.held_back);
+        let high = high.min(bytes_per_s_max / least.records_per_s).max(plan * MEASURED_WITHIN);
         if !high.is_finite() {
             return None;
         }

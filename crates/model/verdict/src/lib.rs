@@ -26,6 +26,7 @@ mod observation;
 mod pressure;
 mod rows;
 mod seconds;
+mod shared_files;
 mod stall;
 mod table;
 mod thresholds;
@@ -35,6 +36,7 @@ pub use demand::is_log;
 pub use figures::{Figures, Place};
 pub use observation::{FailedIos, LogTiming, Moment, Neighbour, Observation, ProcessorUse};
 pub use pressure::{CapUse, Pressure, caps_used};
+pub use shared_files::SharedFiles;
 pub use table::judge;
 pub use volumes::{Answer, JudgedVolume};
 
@@ -45,6 +47,7 @@ use workload::Unit;
 
 /// The state of a database and its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictKind {
     /// Latency agrees with the curve, demand well below the knee.
@@ -69,6 +72,7 @@ pub enum VerdictKind {
 
 /// What is to blame, where it is neither the database nor the storage as it was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Another program on this host, which is named.
@@ -79,13 +83,14 @@ pub enum Cause {
 
 /// How far to trust a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// Observe again before acting.
     Low,
-    /// There is one doubt.
+    /// There is one caveat.
     Medium,
-    /// There is no doubt.
+    /// There is no caveat.
     High,
 }
 

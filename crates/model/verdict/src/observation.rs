@@ -1,11 +1,12 @@
 use crate::demand::is_of_database;
 use crate::thresholds::{LATE_SPANS, NEIGHBOUR_SHARE};
-use crate::{CapUse, Pressure};
+use crate::{CapUse, Pressure, SharedFiles};
 use capability::Binding;
-use filestats::{Delta, Figure, FileInterval, FileKind, Interval, Ops, Reason};
+use filestats::{Counters, Delta, Figure, FileInterval, FileKind, Interval, Ops, Reason};
 use seen::Seen;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use workload::{Cap, DeviceTrouble};
 
@@ -15,7 +16,7 @@ pub struct Moment {
     /// When it ends, nanoseconds since 1970.
     pub ended_unix_ns: u64,
     /// The database's files on the device, as the sources count them.
-    pub files: Vec<FileInterval>,
+    pub files: SharedFiles,
     /// The database's log lies on another device: no session waits for commits on this one.
     #[serde(default)]
     pub log_elsewhere: bool,
@@ -131,6 +132,7 @@ pub enum LogTiming {
 
 /// A program that used the storage beside the database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Neighbour {
     /// Its pid.
     pub pid: u32,
@@ -196,15 +198,24 @@ impl fmt::Display for Neighbour {
 }
 
 impl Moment {
-    /// All files with a known interval, summed, with the syncs of those that count them. `None` where none has one.
+    /// All files with a known interval, summed, with the syncs of those that count them, without their histograms. `None` where
+    /// none has one.
     pub fn database(&self) -> Option<Delta> {
-        let files = self.files.iter().filter(|file| is_of_database(file));
-        let known = || files.clone().filter_map(|file| file.interval.known());
-        let mut sum = known().cloned().reduce(|sum, file| sum.beside(&file))?;
+        let known = || {
+            let files = self.files.iter().filter(|file| is_of_database(file));
+            files.filter_map(|file| file.interval.known())
+        };
+        let mut counters = known().map(|delta| delta.counters).reduce(Counters::beside)?;
         if let Some(syncs) = known().filter_map(|delta| delta.counters.sync.known()).reduce(Ops::plus) {
-            sum.counters.sync = Figure::Known(syncs);
+            counters.sync = Figure::Known(syncs);
         }
-        Some(sum)
+        Some(Delta { elapsed_ns: self.elapsed_ns()?, counters, latencies: None })
+    }
+
+    /// How long the database was observed; `None` where nothing is known of its files.
+    pub fn elapsed_ns(&self) -> Option<u64> {
+        let known = self.files.iter().find(|file| is_of_database(file) && file.interval.known().is_some());
+        known.and_then(|file| file.interval.known()).map(|delta| delta.elapsed_ns)
     }
 
     /// The device's interval, where known.
@@ -229,15 +240,14 @@ impl Observation {
 
     /// Whether the database did any I/O that is known.
     pub fn is_used(&self) -> bool {
-        let deltas = self.moments.iter().filter_map(Moment::database);
-        deltas.map(|delta| delta.counters.operations()).any(|operations| operations > 0)
+        let files = self.moments.iter().flat_map(|moment| &moment.files).filter(|file| is_of_database(file));
+        files.filter_map(|file| file.interval.known()).any(|delta| delta.counters.operations() > 0)
     }
 
     /// Transactions committed a second over the moments that know it.
     pub(crate) fn commits_per_s(&self) -> Option<f64> {
-        let known = self.moments.iter().filter_map(|moment| moment.commits.zip(moment.database()));
-        let (commits, ns) =
-            known.fold((0_u64, 0_u64), |sum, (commits, delta)| (sum.0 + commits, sum.1 + delta.elapsed_ns));
+        let known = self.moments.iter().filter_map(|moment| moment.commits.zip(moment.elapsed_ns()));
+        let (commits, ns) = known.fold((0_u64, 0_u64), |sum, (commits, ns)| (sum.0 + commits, sum.1 + ns));
         (ns > 0).then(|| commits as f64 * 1e9 / ns as f64)
     }
 
@@ -259,19 +269,14 @@ impl Observation {
     /// One row for each file over all its known moments; a file without any has the last reason.
     pub fn files(&self) -> Vec<FileInterval> {
         let mut rows: Vec<FileInterval> = Vec::new();
+        let mut places = HashMap::new();
         for file in self.moments.iter().flat_map(|moment| &moment.files) {
-            match rows.iter_mut().find(|row| row.file.key() == file.file.key()) {
-                None => rows.push(file.clone()),
-                Some(row) => {
-                    row.ended_unix_ns = file.ended_unix_ns;
-                    row.interval = match (&row.interval, &file.interval) {
-                        (Interval::Known(sum), Interval::Known(next)) => {
-                            Interval::Known(sum.clone().followed_by(next))
-                        }
-                        (Interval::Known(sum), Interval::Unknown(_)) => Interval::Known(sum.clone()),
-                        (Interval::Unknown(_), next) => next.clone(),
-                    };
+            match places.entry(file.file.key()) {
+                Entry::Vacant(free) => {
+                    free.insert(rows.len());
+                    rows.push(file.clone());
                 }
+                Entry::Occupied(taken) => add_next(&mut rows[*taken.get()], file),
             }
         }
         rows
@@ -287,7 +292,7 @@ impl Observation {
 
     /// Moments one by one; of a source that reports late as many together as make its lag small.
     pub(crate) fn stretches(&self) -> impl Iterator<Item = &[Moment]> {
-        let elapsed_ns = |moment: &Moment| moment.database().map_or(0, |delta| delta.elapsed_ns);
+        let elapsed_ns = |moment: &Moment| moment.elapsed_ns().unwrap_or(0);
         let least_ns = self.reporting_delay_ns.saturating_mul(LATE_SPANS);
         let mut rest = &self.moments[..];
         std::iter::from_fn(move || {
@@ -325,4 +330,15 @@ impl Observation {
     pub fn ended_unix_ns(&self) -> u64 {
         self.moments.last().map_or(0, |moment| moment.ended_unix_ns)
     }
+}
+
+/// Adds the next interval of a file to the sum of those before it.
+fn add_next(row: &mut FileInterval, next: &FileInterval) {
+    row.ended_unix_ns = next.ended_unix_ns;
+    row.interval =
+        match (std::mem::replace(&mut row.interval, Interval::Unknown(Reason::Gone)), &next.interval) {
+            (Interval::Known(sum), Interval::Known(next)) => Interval::Known(sum.followed_by(next)),
+            (sum @ Interval::Known(_), Interval::Unknown(_)) => sum,
+            (Interval::Unknown(_), next) => next.clone(),
+        };
 }

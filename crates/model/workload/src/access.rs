@@ -2,6 +2,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which part of a target a workload uses, and in what order: what [`Pattern`](crate::Pattern) leaves open.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Access {
     /// First byte that is used.
@@ -34,6 +35,7 @@ pub struct Access {
 
 /// How random I/Os spread over the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Distribution {
     /// Everywhere alike.
@@ -61,6 +63,7 @@ pub enum Distribution {
 
 /// A zone of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Zone {
     /// Share of the I/Os; 0 is a hole.
     pub ios_percent: u8,
@@ -70,6 +73,7 @@ pub struct Zone {
 
 /// Size of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
     /// In percent of the used part.
@@ -80,6 +84,7 @@ pub enum Extent {
 
 /// How several threads walk one target sequentially.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Walk {
     /// Each thread has its own part, and wraps in it.

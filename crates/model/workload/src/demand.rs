@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// When I/Os are issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Arrival {
     /// A closed loop: a completion is followed by a submission, so that slow storage gets fewer I/Os.
@@ -30,6 +31,7 @@ pub enum Arrival {
 /// Bounds of a closed loop, over all threads of the workload. The pace is even: I/Os are spread over time,
 /// not sent in clumps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Limit {
     /// I/Os a second.
@@ -42,6 +44,7 @@ pub struct Limit {
 
 /// Each thread does `ios` I/Os, then rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Burst {
     /// I/Os of a burst, at least one.
     pub ios: u32,
@@ -51,6 +54,7 @@ pub struct Burst {
 
 /// A share of the I/Os and their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeShare {
     /// Bytes of each.
     pub block_bytes: u32,
@@ -61,6 +65,7 @@ pub struct SizeShare {
 /// A sync after every `writes` writes of a thread. It is a barrier as a commit is one: it waits for the
 /// thread's outstanding writes, and the next writes wait for it; reads go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SyncEvery {
     /// At least one.
     pub writes: u32,
@@ -70,6 +75,7 @@ pub struct SyncEvery {
 
 /// The call that makes writes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SyncKind {
     /// `fsync`: data and all metadata.
@@ -80,6 +86,7 @@ pub enum SyncKind {
 
 /// What is written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Content {
     /// Random bytes. Each write is made new by a word in every 4 KiB, so that nothing downstream recognises a
@@ -117,6 +124,7 @@ impl Default for Content {
 
 /// How what was written is checked, by reading it after the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
     /// Each block carries its offset, the run's seed and a checksum: finds damaged and misplaced blocks.

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// What kind of thing load runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
     /// A directory: Headroom makes its own test file in it.
@@ -16,6 +17,7 @@ pub enum TargetKind {
 
 /// Whether a device acknowledges writes before they are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteCache {
     /// Volatile cache: durable only after a flush.
@@ -26,6 +28,7 @@ pub enum WriteCache {
 
 /// What a block device is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
     /// A disk, or what the kernel presents as one.
@@ -40,7 +43,7 @@ pub enum DeviceKind {
     Md,
     /// Several targets that Headroom uses as one.
     Layout,
-    /// A kind of another version, as JSON has it.
+    /// A kind that a later version reports.
     #[serde(untagged)]
     Other(String),
 }
@@ -53,6 +56,7 @@ impl fmt::Display for DeviceKind {
 
 /// One block device of the chain below a target, as sysfs describes it. `None`: unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceFacts {
     /// Kernel name ("vda", "loop0", "dm-3").
     pub name: String,
@@ -66,7 +70,7 @@ pub struct DeviceFacts {
     pub backing_file: Option<String>,
     /// Bytes.
     pub size_bytes: u64,
-    /// Whether it says it turns.
+    /// Whether the device says that it rotates.
     pub rotational: Option<bool>,
     /// The I/O scheduler in use.
     pub scheduler: Option<String>,
@@ -89,6 +93,7 @@ pub struct DeviceFacts {
 
 /// A layout that the host made, as sysfs shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceLayout {
     /// "LVM", "LUKS", "device mapper" or "md".
     pub made_by: String,
@@ -101,6 +106,7 @@ pub struct DeviceLayout {
 
 /// What a limit on a device limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CapKind {
     /// Reads a second.
@@ -115,6 +121,7 @@ pub enum CapKind {
 
 /// A limit set from outside the device (a cgroup's throttle).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cap {
     /// What is limited.
     pub kind: CapKind,
@@ -122,12 +129,13 @@ pub struct Cap {
     pub per_second: u64,
     /// The device it is set on, "254:0".
     pub device: String,
-    /// Where it is set, for the person who must change it.
+    /// Where it is set.
     pub origin: String,
 }
 
 /// What is known about a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetFacts {
     /// As the user named it, made absolute.
     pub path: String,

@@ -148,10 +148,29 @@ impl Default for LatencyHistogram {
     }
 }
 
+/// All latencies of one kind of I/O.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LatencyHistogram"))]
 struct Encoded {
+    /// Their sum, nanoseconds, exact.
     sum_ns: u64,
+    /// All of them: HdrHistogram's V2 encoding in base 64, nanoseconds, three digits.
     hdr: String,
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for LatencyHistogram {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "LatencyHistogram".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        generator.subschema_for::<Encoded>()
+    }
 }
 
 impl Serialize for LatencyHistogram {

@@ -13,6 +13,7 @@ use thiserror::Error;
 ///
 /// Both are what device-mapper calls `linear` and `striped`, and md `linear` and RAID 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(into = "String", try_from = "String")]
 pub enum Layout {
     /// Members one after the other: concatenation.

@@ -53,6 +53,7 @@ pub struct Phase {
 
 /// Threads that each serve all workloads of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pool {
     /// How many.
     pub threads: u32,
@@ -77,6 +78,7 @@ pub struct Placed {
 
 /// The results of one phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseResult {
     /// The phase's name.
     pub name: String,

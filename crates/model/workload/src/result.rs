@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 /// How I/Os were handed to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Backend {
     /// io_uring, one ring a thread.
@@ -13,12 +14,13 @@ pub enum Backend {
     Blocking,
     /// Copies from and to a mapping, a thread for each outstanding I/O.
     Mapped,
-    /// Another tool ran the workload: see [`RunResult::tool`].
+    /// Another tool ran the workload: `tool` names it.
     Foreign,
 }
 
 /// One direction (reads or writes) of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IoTotals"))]
 pub struct Direction {
     /// I/Os that completed, short and failed ones not among them.
     pub count: u64,
@@ -43,6 +45,7 @@ pub struct Direction {
 
 /// How busy one core was during the measured part, in percent of its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CoreUse {
     /// The kernel's number of the core.
     pub core: u32,
@@ -56,6 +59,7 @@ pub struct CoreUse {
 
 /// What one thread did for a workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadShare {
     /// Reads.
     pub read: Tally,
@@ -73,6 +77,7 @@ pub struct ThreadShare {
 /// the storage delays all that should have started meanwhile, and shows here in full; latency from
 /// submission hides it ("coordinated omission", G. Tene 2013).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Response {
     /// Reads, from their intended start.
     pub read: LatencyHistogram,
@@ -89,6 +94,7 @@ pub struct Response {
 
 /// What reading again what was written found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verification {
     /// Blocks read and checked.
     pub blocks: u64,
@@ -100,6 +106,7 @@ pub struct Verification {
 
 /// A block that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BadBlock {
     /// Where.
     pub offset_bytes: u64,
@@ -113,6 +120,7 @@ pub struct BadBlock {
 /// where it was submitted during warm-up: the rate is then the flow across a line, unbiased however long
 /// one I/O takes, and Little's law holds between count, latency and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunResult {
     /// The requested load.
     pub workload: Workload,
@@ -177,6 +185,7 @@ pub struct RunResult {
 
 /// What one member of a layout did. An I/O that crosses from one member to another counts once on each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberShare {
     /// File or device.
     pub path: String,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 /// Where in the target the I/Os go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// Uniformly random, aligned to the block size.
@@ -18,6 +19,7 @@ pub enum Pattern {
 
 /// Whether the operating system's page cache takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Caching {
     /// `O_DIRECT`: every I/O reaches the storage.
@@ -31,6 +33,7 @@ pub enum Caching {
 
 /// When a write counts as complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
     /// When the storage says so; a volatile cache may hold it.
@@ -44,6 +47,7 @@ pub enum Durability {
 
 /// What each I/O is like, whatever their number: the part of a workload that a capability curve is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shape {
     /// Bytes of each I/O.
     pub block_bytes: u32,
@@ -59,6 +63,7 @@ pub struct Shape {
 
 /// The load on a target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workload {
     /// For people; may be empty.
     #[serde(default, skip_serializing_if = "crate::is_default")]

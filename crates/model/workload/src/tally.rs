@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 
 /// Sums over some I/Os: enough for their rate, mean latency and its deviation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tally {
     /// I/Os.
     pub count: u64,
@@ -20,6 +21,7 @@ pub struct Tally {
 
 /// One row of a run's series: what completed in a slice of time, by default a second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slice {
     /// When it ends, nanoseconds since the measured part began.
     pub end_ns: u64,
@@ -38,6 +40,7 @@ pub struct Slice {
 /// The filled ranges of a histogram: (highest latency of the range in nanoseconds, count), rising. Small
 /// where a [`LatencyHistogram`] is fast.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SliceLatencies"))]
 #[serde(transparent)]
 pub struct Latencies(pub Vec<(u64, u64)>);
 

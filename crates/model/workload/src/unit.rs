@@ -5,6 +5,7 @@ use std::fmt;
 ///
 /// Shown as its symbol, which JSON has too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// Nanoseconds.

@@ -24,6 +24,7 @@ pub struct Membership {
 
 /// A container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Container {
     /// "docker", "podman", "containerd", "cri-o", "machine" or "lxc".
     pub runtime: &'static str,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// What was found at one instant.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scan {
     /// When, in nanoseconds since 1970.
     pub taken_unix_ns: u64,
@@ -30,9 +31,11 @@ pub struct Identity {
 
 /// A database, or a program with much I/O.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DiscoveredDatabase"))]
 pub struct Database {
     /// Which engine; [`Engine::Program`] is here because of its I/O.
     #[serde(serialize_with = "engine_name")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub engine: Engine,
     /// Its first process.
     pub pid: u32,
@@ -68,6 +71,7 @@ pub struct Database {
 
 /// A source that does not work, as `doctor` reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
     /// As `--source` takes it.
     pub source: String,
@@ -81,6 +85,7 @@ pub struct Refusal {
 
 /// A volume that holds files of a database.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DiscoveredVolume"))]
 pub struct Volume {
     /// The mount point on this host, or where `is_visible` is false, as the process sees it.
     pub mount: String,
@@ -90,6 +95,7 @@ pub struct Volume {
     pub filesystem: String,
     /// What the files on it are for.
     #[serde(serialize_with = "role_names")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub roles: Vec<Role>,
     /// A directory or file of the database on it, as this host names it.
     pub path: Option<String>,
@@ -103,6 +109,7 @@ pub struct Volume {
 
 /// A measurement of a volume in the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KnownCapability {
     /// Its number in the history.
     pub id: i64,
@@ -114,6 +121,7 @@ pub struct KnownCapability {
 
 /// A program's part of what a device did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceShare {
     /// The name of the device.
     pub device: String,

@@ -9,6 +9,7 @@ use std::io::Write;
 /// One file of one capture. All counters are cumulative since the file's epoch began: intervals
 /// come from [`History::intervals_between`]. `None` (an empty field in CSV) is unknown, or a mean of nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaptureRow {
     /// The capture.
     pub capture_id: CaptureId,

@@ -14,6 +14,7 @@ use std::fmt;
 
 /// The number of a capture. A later capture has a larger one; none is ever used twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CaptureId(pub i64);
 

@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryKind {
     /// The counters of a source's files at an instant.
@@ -24,6 +25,7 @@ pub enum EntryKind {
 
 /// One entry, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Entry {
     /// What it is.
     pub kind: EntryKind,

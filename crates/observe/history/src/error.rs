@@ -169,7 +169,7 @@ impl Error {
                 Some("use the version that began it, or start a new one with headroom matrix --start-over")
             }
             Error::MatrixInUse { .. } => Some("wait until it is done, or end it with Ctrl-C"),
-            Error::NotPlanned { .. } => Some("headroom matrix --resume, which goes on with what is left"),
+            Error::NotPlanned { .. } => Some("headroom matrix --resume, which continues with what is left"),
             Error::DifferentSources { .. } => Some("give two captures of one source"),
             Error::Io { .. } => Some("name another file with --history"),
             Error::Sqlite { source, .. } => match source.sqlite_error_code() {

@@ -20,6 +20,7 @@ pub struct IntervalFilter {
 
 /// Mean latencies, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CumulativeLatency"))]
 pub struct Latency {
     /// Of a read.
     pub read_ns: Figure<f64>,
@@ -33,6 +34,7 @@ pub struct Latency {
 
 /// One file between two captures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalRow {
     /// When the earlier capture was taken, RFC 3339.
     pub previous_date: String,

@@ -15,11 +15,13 @@ use workload::RunResult;
 
 /// The number of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct MatrixId(pub i64);
 
 /// A matrix and the progress of its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatrixInfo {
     /// Its number.
     pub id: MatrixId,

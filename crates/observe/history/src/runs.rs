@@ -12,6 +12,7 @@ use workload::{PhaseResult, RunResult, format_ns};
 
 /// The number of a session: the runs of one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct SessionId(pub i64);
 

@@ -71,6 +71,11 @@ pub fn trace(picture: &TracePicture, labels: &TraceLabels) -> Chart {
         ));
     }
     let (end_s, first_ns) = (picture.elapsed_ns() as f64 / 1e9, picture.first_ns());
+    let shown = match scatter {
+        true => Drawn::points(picture.points.iter(), first_ns, |point| Some(point.latency_ns.max(1) as f64)),
+        false => Drawn::cells(&picture.latencies, first_ns, |row| 10_f64.powf(row as f64 / RANGES_A_DECADE)),
+    };
+    chart.panels.push(panel("Latency, all files".into(), Vertical::Latency, shown, end_s));
     for at in picture.busiest() {
         let FileOffsets { path, grid: Some(grid), .. } = &picture.files[at] else { continue };
         let in_file = picture.points.iter().filter(|point| point.file == at);
@@ -85,15 +90,9 @@ pub fn trace(picture: &TracePicture, labels: &TraceLabels) -> Chart {
     let left_out = labels.files.saturating_sub(TracePicture::FILES_MAX);
     if left_out > 0 {
         chart.notes.push(format!(
-            "Places are drawn in the files with the most I/Os, not in {left_out} more; the latencies, in the last chart, \
-             are those of all."
+            "Places are drawn in the files with the most I/Os, not in {left_out} more; the latencies are those of all."
         ));
     }
-    let shown = match scatter {
-        true => Drawn::points(picture.points.iter(), first_ns, |point| Some(point.latency_ns.max(1) as f64)),
-        false => Drawn::cells(&picture.latencies, first_ns, |row| 10_f64.powf(row as f64 / RANGES_A_DECADE)),
-    };
-    chart.panels.push(panel("Latency".into(), Vertical::Latency, shown, end_s));
     chart
 }
 

@@ -45,7 +45,7 @@ pub struct AnalyzeArgs {
 /// Files of findings that a page draws.
 const CHARTS_MAX: usize = 16;
 
-/// `headroom analyze`: what a stored stretch shows, and what to look at next.
+/// `headroom analyze`: what a stored stretch shows, and what to examine next.
 pub fn run(args: &AnalyzeArgs, history: Option<&Path>, out: &mut Output) -> Done {
     page::check(args.html.as_deref())?;
     let history = kept::open(history)?;

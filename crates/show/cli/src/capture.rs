@@ -1,4 +1,5 @@
 use collect::FileNames;
+use serde::Serialize;
 use std::path::Path;
 use terminal::{Done, FINE, Failure, Output, SourceName, kept};
 
@@ -18,6 +19,18 @@ pub struct CaptureArgs {
     label: Option<String>,
 }
 
+/// What `headroom capture --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Capture"))]
+pub(crate) struct Captured {
+    /// The capture's number in the history.
+    capture: i64,
+    /// The source, without credentials.
+    source: String,
+    /// How many files it has.
+    files: usize,
+}
+
 /// `headroom capture`: one snapshot into the history.
 ///
 /// # Errors
@@ -35,7 +48,7 @@ pub fn run(args: &CaptureArgs, history: Option<&Path>, out: &mut Output) -> Done
     let files = snapshot.samples.len();
     out.answer(
         |_| format!("capture {} of {}: {files} files", id.0, args.source),
-        || serde_json::json!({"capture": id.0, "source": args.source.to_string(), "files": files}),
+        || serde_json::json!(Captured { capture: id.0, source: args.source.to_string(), files }),
     );
     Ok(FINE)
 }

@@ -1,6 +1,7 @@
 use charts::{Chart, NamedRun, RunChart, Theme, png_file, svg_file};
 use history::{History, ResultId};
-use report::html::RunsPage;
+use report::html::{RunsPage, Validity};
+use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
@@ -80,6 +81,20 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 /// What every PNG of ours says of itself.
 const PNG_MARK: &[u8] = b"Software\0Headroom";
 
+/// What `headroom chart --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Chart"))]
+pub(crate) struct Drawn<'a> {
+    /// The file that was written.
+    file: &'a Path,
+    /// Names of its charts.
+    charts: &'a [String],
+    /// How many runs are drawn.
+    runs: usize,
+    /// What was left out or cannot be drawn.
+    notes: &'a [&'a String],
+}
+
 /// `headroom chart`.
 pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let OutFile { path, format } = &args.out;
@@ -123,6 +138,7 @@ pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
                     runs: &runs,
                     charts: &kinds,
                     sentences: &[],
+                    validity: Validity::Unknown,
                     command: &page::command_line(),
                     version: env!("CARGO_PKG_VERSION"),
                 })
@@ -134,7 +150,7 @@ pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let notes: Vec<&String> = drawn.iter().flat_map(|(_, chart)| &chart.notes).collect();
     out.answer(
         |_| format!("{}: {} of {} runs\n", path.display(), names.join(", "), runs.len()),
-        || serde_json::json!({"file": path, "charts": names, "runs": runs.len(), "notes": notes}),
+        || serde_json::json!(Drawn { file: path, charts: &names, runs: runs.len(), notes: &notes }),
     );
     Ok(FINE)
 }

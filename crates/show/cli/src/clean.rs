@@ -1,3 +1,4 @@
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use storage::{Target, Workspace};
 use terminal::{Done, FINE, Output, kept, workspace};
@@ -9,6 +10,18 @@ pub struct CleanArgs {
     /// Directory in which a headroom was killed
     #[arg(default_value = ".", value_name = "DIR")]
     dir: PathBuf,
+}
+
+/// What `headroom clean --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Clean"))]
+pub(crate) struct Cleaned<'a> {
+    /// The directory.
+    dir: &'a Path,
+    /// Test files that were removed.
+    test_files_removed: u64,
+    /// Devices that were removed, or the file of one that had none yet.
+    disks_removed: &'a [PathBuf],
 }
 
 /// `headroom clean`: takes over what a dead headroom left in a directory, and removes it.
@@ -27,10 +40,10 @@ pub fn run(args: &CleanArgs, history: Option<&Path>, out: &mut Output) -> Done {
             format!("{}{} is clean", removed.collect::<String>(), target.path().display())
         },
         || {
-            serde_json::json!({
-                "dir": target.path(),
-                "test_files_removed": forgotten,
-                "disks_removed": disks,
+            serde_json::json!(Cleaned {
+                dir: target.path(),
+                test_files_removed: forgotten,
+                disks_removed: &disks,
             })
         },
     );

@@ -4,6 +4,7 @@ mod select;
 use ::compare::{Comparison, Rules, Side, Stated, Verdict};
 use charts::NamedRun;
 use select::{Chosen, What};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use terminal::{Done, FINE, Failure, Output, bad_news, kept, no_answer, page};
 use workload::RunResult;
@@ -30,7 +31,7 @@ pub struct CompareArgs {
     /// What is judged
     #[arg(value_name = "B")]
     b: Option<String>,
-    /// Hold A against figures that somebody states: 'iops=100000', '500MiB/s', 'p99 1ms'
+    /// Compare A with stated figures: 'iops=100000', '500MiB/s', 'p99 1ms'
     #[arg(long, value_name = "FIGURES", conflicts_with_all = ["b", "interleave"])]
     stated: Option<String>,
     /// Keep these runs, or this capability, as the baseline
@@ -152,17 +153,27 @@ fn both(a: &Chosen, b: &Chosen, rules: &Rules) -> Result<Vec<Comparison>, Failur
     }
 }
 
+/// What `headroom compare --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Comparisons<'a> {
+    /// The verdict on all of them.
+    verdict: Verdict,
+    /// A comparison for each workload.
+    comparisons: &'a [Comparison],
+}
+
 /// Prints it; the exit code says whether B is worse.
 fn answer(compared: &Compared, html: Option<&Path>, out: &mut Output) -> Done {
     let comparisons = &compared.comparisons;
-    let verdict = overall(comparisons);
+    let verdict = Verdict::overall(comparisons);
     out.answer(
         |style| {
             let texts: Vec<String> =
                 comparisons.iter().map(|compared| report::text::comparison(compared, style)).collect();
             texts.join("\n")
         },
-        || serde_json::json!({"verdict": verdict, "comparisons": comparisons}),
+        || serde_json::json!(Comparisons { verdict, comparisons }),
     );
     let names = ["A", "B"];
     let runs: Vec<NamedRun> =
@@ -178,17 +189,4 @@ fn answer(compared: &Compared, html: Option<&Path>, out: &mut Output) -> Done {
         Verdict::CannotTell => no_answer(),
         Verdict::Faster | Verdict::NoDifference => FINE,
     })
-}
-
-/// Of several comparisons side by side: worse anywhere is worse.
-fn overall(comparisons: &[Comparison]) -> Verdict {
-    let any = |verdict| comparisons.iter().any(|compared| compared.verdict == verdict);
-    let (slower, faster) = (any(Verdict::Slower), any(Verdict::Faster));
-    match () {
-        () if any(Verdict::Mixed) || (slower && faster) => Verdict::Mixed,
-        () if slower => Verdict::Slower,
-        () if any(Verdict::CannotTell) => Verdict::CannotTell,
-        () if faster => Verdict::Faster,
-        () => Verdict::NoDifference,
-    }
 }

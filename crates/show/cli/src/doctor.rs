@@ -1,5 +1,6 @@
 use collect::FileNames;
 use report::text::SourceFinding;
+use serde::Serialize;
 use terminal::{Done, FINE, Output, SourceName, bad_news};
 
 /// Arguments of `headroom doctor`.
@@ -17,6 +18,14 @@ pub struct DoctorArgs {
     source: Vec<SourceName>,
 }
 
+/// What `headroom doctor --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Doctor"))]
+pub(crate) struct Sources<'a> {
+    /// Each source that was tried.
+    sources: &'a [SourceFinding],
+}
+
 /// `headroom doctor`: what each source needs, what is missing, and what grants it.
 pub fn run(args: &DoctorArgs, out: &mut Output) -> Done {
     let named = !args.source.is_empty();
@@ -29,7 +38,7 @@ pub fn run(args: &DoctorArgs, out: &mut Output) -> Done {
         })
         .collect();
     let lacks = findings.iter().any(|finding| !finding.works || !finding.notes.is_empty());
-    out.answer(|_| report::text::doctor(&findings), || serde_json::json!({ "sources": findings }));
+    out.answer(|_| report::text::doctor(&findings), || serde_json::json!(Sources { sources: &findings }));
     // Without --source, a server that is not here is no bad news.
     Ok(if named && lacks { bad_news() } else { FINE })
 }

@@ -4,6 +4,7 @@ mod written;
 use ::fleet::{Answers, Filter, Fleet, Part, Sample, Scope, Volume, incidents_within};
 use connection::ConnectionArgs;
 use prometheus::{Client, Query, QueryError, Response};
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -121,13 +122,27 @@ pub fn run(args: &FleetArgs, json: bool, out: &mut Output) -> Done {
         _ if args.watch.is_some() => watch(args, &client, json, out),
         _ => {
             page::check(args.html.as_deref())?;
-            let fleet = ask(&client, &args.question, &args.question.scope(None, json))?;
+            let fleet = ask(&client, &args.question, args.scope(json), args.listed(json))?;
             out.answer(|style| report::text::fleet(&fleet, args.top, style), || report::json::fleet(&fleet));
             let version = env!("CARGO_PKG_VERSION");
             let make = || report::html::fleet(&fleet, &page::command_line(), version);
             page::write(args.html.as_deref(), make, out)?;
             Ok(exit_code(&fleet))
         }
+    }
+}
+
+/// For more volumes, the latencies of all are asked for.
+const LISTED_MAX: usize = 200;
+
+impl FleetArgs {
+    fn scope(&self, json: bool) -> Scope {
+        self.question.scope(None, json)
+    }
+
+    /// How many volumes are shown; `None` where all are.
+    fn listed(&self, json: bool) -> Option<usize> {
+        (!json && self.html.is_none() && self.top <= LISTED_MAX).then_some(self.top)
     }
 }
 
@@ -150,41 +165,70 @@ fn exit_code(fleet: &Fleet) -> ExitCode {
     }
 }
 
-fn ask(client: &Client, question: &QuestionArgs, scope: &Scope) -> Result<Fleet, Failure> {
-    let (fleet, _) = ask_with(client, question, scope, None)?;
+/// The fleet. The latencies of the first `listed` volumes only are asked for, where that is given.
+fn ask(
+    client: &Client,
+    question: &QuestionArgs,
+    scope: Scope,
+    listed: Option<usize>,
+) -> Result<Fleet, Failure> {
+    let mut asked = Asked::new(client);
+    let mut answers = asked
+        .answers(&scope, Part::ALL.into_iter().filter(|part| listed.is_none() || *part != Part::Latencies))?;
+    let mut fleet = asked.fleet(&answers, question);
+    if let Some(listed) = listed {
+        let shown = fleet.volumes.iter().take(listed);
+        let shown = shown.filter_map(|volume| volume.host.labels.get("instance").map(String::as_str));
+        let shown = Filter::of_instances(shown.collect::<BTreeSet<&str>>());
+        let scope = Scope { filters: [scope.filters, vec![shown]].concat(), ..scope };
+        answers.latencies = asked.answers(&scope, [Part::Latencies])?.latencies;
+        fleet = asked.fleet(&answers, question);
+    }
     Ok(fleet)
 }
 
-/// The fleet, and the answer to a further query for the same time.
-fn ask_with(
-    client: &Client,
-    question: &QuestionArgs,
-    scope: &Scope,
-    further: Option<::fleet::Expression>,
-) -> Result<(Fleet, Vec<Sample>), Failure> {
-    let expressions = Part::ALL.map(|part| part.expression(scope)).into_iter().chain(further);
-    let query = |one: ::fleet::Expression| Query { expression: one.text, range: one.range };
-    let queries: Vec<Query> = expressions.map(query).collect();
-    let at_unix_s = host::unix_ns() as f64 / 1e9;
-    let responses = prometheus::ask(client, &queries, at_unix_s).map_err(|error| failure(client, &error))?;
-    let incomplete = responses.iter().any(|one| one.is_partial || !one.warnings.is_empty());
-    let mut warnings: Vec<String> = responses.iter().flat_map(|one| one.warnings.clone()).collect();
-    warnings.sort();
-    warnings.dedup();
-    let mut series = responses.into_iter().map(samples);
-    let mut next = || series.next().unwrap_or_default();
-    let answers = Answers {
-        seen: next(),
-        figures: next(),
-        latencies: next(),
-        measured: next(),
-        silent_sources: next(),
-        agents: next(),
-        trend: next(),
-    };
-    let further = next();
-    let fleet = ::fleet::fleet(&answers, at_unix_s, question.stale_after.as_secs_f64());
-    Ok((Fleet { incomplete, warnings, queries: queries.len(), ..fleet }, further))
+/// The queries of one answer, all for the same time.
+struct Asked<'a> {
+    client: &'a Client,
+    at_unix_s: f64,
+    queries: usize,
+    incomplete: bool,
+    warnings: BTreeSet<String>,
+}
+
+impl<'a> Asked<'a> {
+    fn new(client: &'a Client) -> Asked<'a> {
+        let at_unix_s = host::unix_ns() as f64 / 1e9;
+        Asked { client, at_unix_s, queries: 0, incomplete: false, warnings: BTreeSet::new() }
+    }
+
+    fn answers(&mut self, scope: &Scope, parts: impl IntoIterator<Item = Part>) -> Result<Answers, Failure> {
+        let parts: Vec<Part> = parts.into_iter().collect();
+        let series = self.series(parts.iter().map(|part| part.expression(scope)))?;
+        let mut answers = Answers::default();
+        parts.into_iter().zip(series).for_each(|(part, samples)| *answers.part(part) = samples);
+        Ok(answers)
+    }
+
+    fn series(
+        &mut self,
+        expressions: impl Iterator<Item = ::fleet::Expression>,
+    ) -> Result<Vec<Vec<Sample>>, Failure> {
+        let query = |one: ::fleet::Expression| Query { expression: one.text, range: one.range };
+        let queries: Vec<Query> = expressions.map(query).collect();
+        self.queries += queries.len();
+        let responses = prometheus::ask(self.client, &queries, self.at_unix_s);
+        let responses = responses.map_err(|error| failure(self.client, &error))?;
+        self.incomplete |= responses.iter().any(|one| one.is_partial || !one.warnings.is_empty());
+        self.warnings.extend(responses.iter().flat_map(|one| one.warnings.clone()));
+        Ok(responses.into_iter().map(samples).collect())
+    }
+
+    fn fleet(&self, answers: &Answers, question: &QuestionArgs) -> Fleet {
+        let fleet = ::fleet::fleet(answers, self.at_unix_s, question.stale_after.as_secs_f64());
+        let warnings = self.warnings.iter().cloned().collect();
+        Fleet { incomplete: self.incomplete, warnings, queries: self.queries, ..fleet }
+    }
 }
 
 fn samples(response: Response) -> Vec<Sample> {
@@ -199,7 +243,7 @@ fn failure(client: &Client, error: &QueryError) -> Failure {
 }
 
 fn show(host: &str, args: &FleetArgs, client: &Client, out: &mut Output) -> Done {
-    let fleet = ask(client, &args.question, &args.question.scope(Some(host), true))?;
+    let fleet = ask(client, &args.question, args.question.scope(Some(host), true), None)?;
     if fleet.hosts == 0 && !fleet.incomplete {
         return Err(Failure::new(format_args!("{} knows no host {host}", client.endpoint))
             .with_remedy("headroom fleet lists the hosts; a longer --lookback for one that is gone"));
@@ -211,8 +255,10 @@ fn show(host: &str, args: &FleetArgs, client: &Client, out: &mut Output) -> Done
 fn incidents(within: Duration, args: &FleetArgs, client: &Client, out: &mut Output) -> Done {
     let scope = args.question.scope(None, true);
     let within_s = within.as_secs().max(1);
-    let further = incidents_within(&scope, within_s);
-    let (fleet, found) = ask_with(client, &args.question, &scope, Some(further))?;
+    let mut asked = Asked::new(client);
+    let found = asked.series(std::iter::once(incidents_within(&scope, within_s)))?.pop().unwrap_or_default();
+    let answers = asked.answers(&scope, Part::ALL)?;
+    let fleet = asked.fleet(&answers, &args.question);
     let rows = ::fleet::with_incidents(&fleet, &found);
     out.answer(
         |style| report::text::fleet_incidents(&rows, within_s, &fleet, style),
@@ -235,7 +281,7 @@ fn watch(args: &FleetArgs, client: &Client, json: bool, out: &mut Output) -> Don
     let mut code = no_answer();
     for round in 1.. {
         let began = Instant::now();
-        match ask(client, &args.question, &args.question.scope(None, json)) {
+        match ask(client, &args.question, args.scope(json), args.listed(json)) {
             Ok(fleet) => {
                 code = exit_code(&fleet);
                 if !print(&fleet, args, json, out)? {

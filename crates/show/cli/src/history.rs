@@ -1,5 +1,7 @@
 use clap::Subcommand;
 use history::{CaptureFilter, EntryKind, History, ResultId};
+use serde::Serialize;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Instant;
 use terminal::{Done, FINE, Failure, Output, kept};
@@ -46,6 +48,26 @@ enum What {
     Path,
 }
 
+/// What `headroom history path --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "HistoryPath"))]
+pub(crate) struct Kept<'a> {
+    /// Where the history is kept.
+    path: &'a Path,
+}
+
+/// What `headroom history pack --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "HistoryPack"))]
+pub(crate) struct Packed<'a> {
+    /// Where the history is kept.
+    path: &'a Path,
+    /// Its size, bytes.
+    bytes: u64,
+    /// Its size before, bytes.
+    bytes_before: u64,
+}
+
 /// `headroom history`.
 pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done {
     match &args.what {
@@ -53,7 +75,11 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
             // Many captures make one line, so that more entries are looked at than lines are printed.
             let entries = kept::open(history)?.entries(args.limit.saturating_mul(ENTRIES_A_LINE))?;
             out.answer(
-                |_| table(&entries, args.limit),
+                |style| {
+                    // What reads a pipe searches whole lines.
+                    let columns = std::io::stdout().is_terminal().then_some(style.width.max(COLUMNS_MIN));
+                    table(&entries, args.limit, columns)
+                },
                 || serde_json::json!(entries.iter().take(args.limit).collect::<Vec<_>>()),
             );
         }
@@ -97,12 +123,12 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
             let path = history.path();
             out.answer(
                 |_| format!("{}: {} MiB, {} MiB before", path.display(), after >> 20, before >> 20),
-                || serde_json::json!({"path": path, "bytes": after, "bytes_before": before}),
+                || serde_json::json!(Packed { path, bytes: after, bytes_before: before }),
             );
         }
         Some(What::Path) => {
             let path = kept::path(history)?;
-            out.answer(|_| path.display().to_string(), || serde_json::json!({"path": path}));
+            out.answer(|_| path.display().to_string(), || serde_json::json!(Kept { path: &path }));
         }
     }
     Ok(FINE)
@@ -114,9 +140,16 @@ const PACKED_TOGETHER: usize = 64;
 /// Captures that one line of the list may stand for, about: two a second, some minutes of a check.
 const ENTRIES_A_LINE: usize = 500;
 
-/// One line each: kind and number, time, what it says, what it is about. Captures without a name of their own
-/// that follow each other share a line, and so do the runs of one command where they are many.
-fn table(entries: &[history::Entry], limit: usize) -> String {
+/// Narrower terminals wrap the lines.
+const COLUMNS_MIN: usize = 80;
+/// The longest subject in a line that must fit.
+const TARGET_MAX: usize = 22;
+/// The characters of a time to the minute: seconds and zone are left out of a line that must fit.
+const MINUTE: usize = "2026-11-26 03:13".len();
+
+/// One line each, cut to so many columns: kind and number, time, what it is about, what it says. Captures without a name of
+/// their own that follow each other share a line, and so do the runs of one command where they are many.
+fn table(entries: &[history::Entry], limit: usize, columns: Option<usize>) -> String {
     if entries.is_empty() {
         return "nothing is kept yet: headroom check, measure and run fill the history".into();
     }
@@ -137,10 +170,37 @@ fn table(entries: &[history::Entry], limit: usize) -> String {
         }
     }
     lines.truncate(limit);
+    if columns.is_some() {
+        for line in &mut lines {
+            line[1].truncate(MINUTE);
+            line[3] = without_beginning(&line[3], TARGET_MAX);
+        }
+    }
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let (kind, target) = (width(0), width(3));
-    let line = |[a, b, c, d]: &[String; 4]| format!("{a:kind$}  {b}  {d:target$}  {c}\n");
+    let line = |[a, b, c, d]: &[String; 4]| {
+        let line = format!("{a:kind$}  {b}  {d:target$}  {c}");
+        columns.map_or(line.clone(), |columns| without_end(&line, columns)) + "\n"
+    };
     lines.iter().map(line).collect()
+}
+
+/// The end of a text of more characters, after an ellipsis.
+fn without_beginning(text: &str, characters: usize) -> String {
+    match text.chars().count() {
+        count if count > characters => {
+            format!("…{}", text.chars().skip(count - characters + 1).collect::<String>())
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// The beginning of a text of more characters, and an ellipsis.
+fn without_end(text: &str, characters: usize) -> String {
+    match text.chars().count() {
+        count if count > characters => format!("{}…", text.chars().take(characters - 1).collect::<String>()),
+        _ => text.to_owned(),
+    }
 }
 
 /// The runs of one command, a line each up to so many.
@@ -159,4 +219,30 @@ fn one_line(group: &[history::Entry], newest: &history::Entry, oldest: &history:
         format!("{} {kind}s since {}", group.len(), kept::format_time(oldest.at_unix_ns)),
         targets.join(", "),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_a_terminal_and_are_whole_in_a_pipe() {
+        let entry = history::Entry {
+            kind: EntryKind::Run,
+            id: 12,
+            at_unix_ns: 1_795_251_600_000_000_000,
+            target: "/srv/data/databases/headroom.tmp/headroom-test".into(),
+            summary: "random read 8 KiB, 32 outstanding: 12344 IOPS, 96.4 MiB/s, 2.37 ms mean".into(),
+            session: None,
+        };
+        let whole = table(std::slice::from_ref(&entry), 9, None);
+        assert!(whole.contains(&entry.target) && whole.contains(&entry.summary), "{whole}");
+        let cut = table(&[entry], 9, Some(100));
+        assert_eq!(cut.lines().next().unwrap().chars().count(), 100, "{cut}");
+        assert!(
+            cut.contains("  …oom.tmp/headroom-test  random read 8 KiB, 32 outstanding: 12344 IOPS")
+                && cut.ends_with("…\n"),
+            "{cut}"
+        );
+    }
 }

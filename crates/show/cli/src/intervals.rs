@@ -1,6 +1,8 @@
 use filestats::Rules;
-use history::{CaptureFilter, CaptureId, IntervalFilter};
+use history::{CaptureFilter, CaptureId, IntervalFilter, IntervalRow};
 use report::WatchedInterval;
+use report::json::WaitsOutput;
+use serde::Serialize;
 use std::collections::HashSet;
 use std::path::Path;
 use terminal::{Done, FINE, Failure, Output, kept};
@@ -29,6 +31,20 @@ pub struct IntervalsArgs {
 
 /// The source whose captures are of block devices.
 const DEVICES: &str = "diskstats";
+
+/// What `headroom intervals --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Intervals<'a> {
+    /// Number of the earlier capture.
+    previous: i64,
+    /// Number of the later one.
+    current: i64,
+    /// Each file.
+    intervals: &'a [IntervalRow],
+    #[serde(flatten)]
+    waits: WaitsOutput<'a>,
+}
 
 /// `headroom intervals`: previous and current figures of each file, what lies between, and what was waited for meanwhile.
 pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Done {
@@ -71,11 +87,12 @@ pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Do
             report::text::intervals(&earlier, &later, &intervals, &between, style)
         },
         || {
-            let mut value = report::json::waits(&between);
-            value["previous"] = from.0.into();
-            value["current"] = to.0.into();
-            value["intervals"] = serde_json::json!(rows);
-            value
+            serde_json::json!(Intervals {
+                previous: from.0,
+                current: to.0,
+                intervals: &rows,
+                waits: report::json::waits(&between),
+            })
         },
     );
     Ok(FINE)

@@ -10,7 +10,7 @@ use workload::{
 /// The flags.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct LayoutFlags {
-    /// Several targets as one: span (one after the other) or stripe:UNIT (in turn), in user space
+    /// Several targets as one: span (in sequence) or stripe:UNIT (interleaved), in user space
     #[arg(long, value_name = "LAYOUT", requires = "member", help_heading = "Several targets as one")]
     pub layout: Option<Layout>,
     /// A member of it, in this order; give it for each

@@ -88,7 +88,7 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     /// Find where a target or a layout saturates: load at rising outstanding I/Os
     Sweep(sweep::SweepArgs),
-    /// Run every combination of lists of parameters; goes on where it was ended
+    /// Run every combination of lists of parameters; resumes where it ended
     Matrix(Box<matrix::MatrixArgs>),
     /// Make disks to experiment on: block devices with exact limits, a latency and a width
     Luns(luns::LunsArgs),
@@ -114,7 +114,7 @@ enum Command {
     Watch(watch::WatchArgs),
     /// Print the I/Os of processes one by one: file, place, size, time; draw them, and keep them for a replay
     Trace(Box<trace::TraceArgs>),
-    /// Say what a stretch of the history shows: breaches, spikes, busy files, jobs, and what to look at next
+    /// Say what a stretch of the history shows: breaches, spikes, busy files, jobs, and what to examine next
     Analyze(analyze::AnalyzeArgs),
     /// Show what happened between two captures
     Intervals(intervals::IntervalsArgs),
@@ -193,4 +193,30 @@ pub fn main() -> ExitCode {
         Command::Clean(args) => clean::run(args, history, &mut out),
     };
     terminal::finish(done, out)
+}
+
+/// The schema of what each command prints with `--json`, by its name, and of the live page's state.
+#[cfg(feature = "schema")]
+pub fn json_schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
+    let mut all = report::json::schemas(generator);
+    all.extend([
+        ("discover", generator.subschema_for::<::discover::Scan>()),
+        ("doctor", generator.subschema_for::<doctor::Sources>()),
+        ("history", generator.subschema_for::<Vec<::history::Entry>>()),
+        ("history captures", generator.subschema_for::<Vec<::history::CaptureRow>>()),
+        ("history path", generator.subschema_for::<history::Kept>()),
+        ("history pack", generator.subschema_for::<history::Packed>()),
+        ("capture", generator.subschema_for::<capture::Captured>()),
+        ("intervals", generator.subschema_for::<intervals::Intervals>()),
+        ("compare", generator.subschema_for::<compare::Comparisons>()),
+        ("matrix --list", generator.subschema_for::<Vec<::history::MatrixInfo>>()),
+        ("chart", generator.subschema_for::<chart::Drawn>()),
+        ("clean", generator.subschema_for::<clean::Cleaned>()),
+        ("luns", generator.subschema_for::<luns::Listed>()),
+        ("luns remove", generator.subschema_for::<luns::Removed>()),
+        ("page", generator.subschema_for::<page::Served>()),
+        ("--version", generator.subschema_for::<version::Version>()),
+        ("/api/v1/state", ::page::state_schema(generator)),
+    ]);
+    all
 }

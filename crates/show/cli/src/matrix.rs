@@ -12,7 +12,7 @@ use definition::{DefinitionArgs, one_of};
 use history::{History, MatrixId};
 use load::RunControl;
 use places::Places;
-use report::html::RunsPage;
+use report::html::{RunsPage, Validity};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use terminal::{Done, FINE, Failure, Output, bad_news, failure::DMESG, interrupt, kept, page};
@@ -25,7 +25,7 @@ Examples:
   headroom matrix --block 8K,64K --outstanding 1,4,16 --target /data    six runs
   headroom matrix study.toml --dry-run                which runs, in which order, how long
   headroom matrix study.toml --budget 40m --repeats 3 the best picture in 40 minutes
-  headroom matrix --resume                            goes on after Ctrl-C, kill or reboot
+  headroom matrix --resume                            resumes after Ctrl-C, kill or reboot
   headroom matrix study.toml --emit diskspd > m.ps1   a script for Windows
 
 Lists are combined, each value with each. Flags count more than FILE.")]
@@ -98,7 +98,7 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
     if let Some(left) = &summary.left {
         let done: usize = summary.rows.iter().map(|row| row.runs.len()).sum();
         out.warn(format_args!(
-            "ended early: {done} runs are kept and {} are left; headroom matrix --resume {id} goes on",
+            "ended early: {done} runs are kept and {} are left; headroom matrix --resume {id} continues",
             left.runs
         ));
     }
@@ -146,6 +146,7 @@ fn write_page(
         runs: &shown,
         charts: &[],
         sentences: &sentences,
+        validity: Validity::Unknown,
         command: &page::command_line(),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -161,7 +162,7 @@ fn start_or_resume(args: &MatrixArgs, history: &mut History) -> Result<MatrixId,
     };
     if let Some(Some(id)) = args.resume {
         if args.definition.is_given() {
-            return Err(Failure::usage("--resume ID goes on with what was started; leave the rest out"));
+            return Err(Failure::usage("--resume ID continues what was started; leave the rest out"));
         }
         return take(history, MatrixId(id));
     }

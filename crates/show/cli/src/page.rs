@@ -2,6 +2,7 @@ use crate::listening::{AccessArgs, Listening, cannot_answer};
 use ::page::{About, Api, Live};
 use filestats::ServiceLevel;
 use metrics::AgentState;
+use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -31,6 +32,16 @@ pub struct PageArgs {
 /// How often a signal is looked for.
 const NAP: Duration = Duration::from_millis(50);
 
+/// What `headroom page --json` prints, before it answers.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Page"))]
+pub(crate) struct Served<'a> {
+    /// Where the page is.
+    url: &'a str,
+    /// The file that is shown.
+    history: &'a Path,
+}
+
 /// `headroom page`.
 pub fn run(args: &PageArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let listening = Listening::new(Some(args.listen), args.access.settings(), "--listen ADDRESS:PORT")?;
@@ -57,7 +68,7 @@ pub fn run(args: &PageArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let url = listening.serve_page(state, api).map_err(|error| cannot_answer(args.listen, &error))?;
     out.answer(
         |_| format!("{} at {url}, until Ctrl-C", path.display()),
-        || serde_json::json!({ "url": url, "history": path }),
+        || serde_json::json!(Served { url: &url, history: &path }),
     );
     let began = Instant::now();
     while !interrupt::requested() && args.duration.is_none_or(|all| began.elapsed() < all) {

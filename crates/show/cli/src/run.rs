@@ -9,7 +9,7 @@ use findings::RunConditions;
 use flags::Flags;
 use history::History;
 use load::{Job, RunControl, RunOptions};
-use report::html::RunsPage;
+use report::html::{RunsPage, Validity};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -115,24 +115,22 @@ impl Measured<'_> {
 
     /// All of it: `{"phases", "session"}`.
     pub fn json(&self) -> serde_json::Value {
-        let mut answer = report::json::phases(self.phases, |result| self.findings(result));
-        answer["session"] = serde_json::json!(self.session);
-        answer
+        report::json::session(self.phases, |result| self.findings(result), self.session)
     }
 
     /// A page with charts, and what is not good in words.
     pub fn page(&self) -> String {
         let results = || self.phases.iter().flat_map(|phase| &phase.results);
-        let findings = results().flat_map(|result| self.findings(result));
-        let sentences: Vec<String> = findings
-            .filter(|finding| finding.weight != findings::Weight::Good)
-            .map(|finding| finding.text)
-            .collect();
+        let findings: Vec<findings::Finding> = results().flat_map(|result| self.findings(result)).collect();
+        let invalid = findings.iter().find(|finding| finding.invalidates());
+        let bad = findings.iter().filter(|finding| finding.weight != findings::Weight::Good);
+        let sentences: Vec<String> = bad.map(|finding| finding.text.clone()).collect();
         report::html::runs(&RunsPage {
             title: &title(self.phases),
             runs: &NamedRun::phases(self.phases),
             charts: &[],
             sentences: &sentences,
+            validity: invalid.map_or(Validity::Valid, |finding| Validity::Invalid(&finding.text)),
             command: &page::command_line(),
             version: env!("CARGO_PKG_VERSION"),
         })

@@ -1,7 +1,7 @@
 use crate::traces::Traces;
 use capability::Capability;
 use charts::NamedRun;
-use report::html::RunsPage;
+use report::html::{RunsPage, Validity};
 use report::{Estimate, Simulation};
 use simulate::{Fit, PredictedModel, SimulationProgress, Storage, WhatIf};
 use std::path::{Path, PathBuf};
@@ -112,6 +112,7 @@ fn run_file(args: &SimulateArgs, file: &Path, fit: Option<Fit>, out: &mut Output
             runs: &NamedRun::phases(&simulation.phases),
             charts: &[],
             sentences: &sentences,
+            validity: Validity::Unknown,
             command: &page::command_line(),
             version: env!("CARGO_PKG_VERSION"),
         })

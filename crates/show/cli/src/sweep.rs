@@ -36,7 +36,7 @@ pub struct SweepArgs {
     /// Directory (a test file is made in it and removed), file or block device; several make a layout [default: .]
     #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
-    /// The targets as one: span (one after the other) or stripe:UNIT (in turn)
+    /// The targets as one: span (in sequence) or stripe:UNIT (interleaved)
     #[arg(long, value_name = "LAYOUT", conflicts_with = "compare")]
     layout: Option<Layout>,
     /// The same under each of these layouts, side by side

@@ -7,10 +7,14 @@
 //!     after_help::parse    its text after the options -> paragraphs, exit codes, examples
 //!   completions::write     bash, zsh and fish, under the names that they are looked up by
 //!   options::page          all options as a page of the documentation
+//! json::Outputs            the schema of what each command prints with --json
+//!   json::page             all of them as a page of the documentation
+//!   json::write_schemas    a JSON Schema file for each command
 //! ```
 
 mod after_help;
 mod completions;
+pub mod json;
 pub mod options;
 mod page;
 

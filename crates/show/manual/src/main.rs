@@ -1,20 +1,32 @@
 //! `headroom-manual DIR` writes manual pages and shell completions below a directory; `headroom-manual --options` prints the
-//! reference of all options.
+//! reference of all options, `headroom-manual --json` that of all JSON; `headroom-manual --json-schema DIR` writes JSON Schema.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+const USAGE: &str = "usage: headroom-manual DIR | --options | --json | --json-schema DIR";
+
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    let (Some(directory), None) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: headroom-manual DIR, or headroom-manual --options");
-        return ExitCode::from(2);
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(|argument| argument.to_str().unwrap_or_default()).collect();
+    let (directory, result) = match words[..] {
+        ["--options"] => {
+            print!("{}", manual::options::page());
+            return ExitCode::SUCCESS;
+        }
+        ["--json"] => {
+            print!("{}", manual::json::page());
+            return ExitCode::SUCCESS;
+        }
+        ["--json-schema", _] => (&arguments[1], manual::json::write_schemas(Path::new(&arguments[1]))),
+        [word] if !word.starts_with("--") => (&arguments[0], manual::write_all(Path::new(&arguments[0]))),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
     };
-    if directory == "--options" {
-        print!("{}", manual::options::page());
-        return ExitCode::SUCCESS;
-    }
-    match manual::write_all(Path::new(&directory)) {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: cannot write to {}: {error}", directory.display());

@@ -81,3 +81,38 @@ fn the_reference_of_options_is_that_of_the_program() {
         "docs/reference/options.md is not current: {command}\nfirst difference: {differing:?}"
     );
 }
+
+#[test]
+fn the_reference_of_json_is_that_of_the_program() {
+    let written = include_str!("../../../../docs/reference/json.md");
+    let printed = manual::json::page();
+    let differing = written.lines().zip(printed.lines()).find(|(written, printed)| written != printed);
+    let command = "cargo run -p manual --bin headroom-manual -- --json > docs/reference/json.md";
+    assert!(
+        written == printed,
+        "docs/reference/json.md is not current: {command}\nfirst difference: {differing:?}"
+    );
+}
+
+#[test]
+fn each_key_of_the_reference_of_json_has_a_meaning() {
+    let page = manual::json::page();
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let silent: Vec<&str> = rows.filter(|line| line.ends_with("|  |")).collect();
+    assert!(silent.is_empty(), "no comment on the field of: {silent:#?}");
+}
+
+#[test]
+fn each_command_has_a_schema_that_stands_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    manual::json::write_schemas(directory.path()).unwrap();
+    let outputs = manual::json::Outputs::new();
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), outputs.roots.len());
+    for name in ["check", "fleet-incidents", "api-v1-state", "simulate-fit"] {
+        let text = read(directory.path(), &format!("{name}.schema.json"));
+        let schema: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for reference in text.split("\"#/$defs/").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(schema["$defs"].get(reference).is_some(), "{name} lacks {reference}");
+        }
+    }
+}

@@ -7,6 +7,7 @@ use verdict::{Confidence, Verdict, VerdictKind};
 
 /// What a preliminary measurement answered, before the rest was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FirstAnswer {
     /// Seconds from the beginning of the command until it was printed.
     pub after_s: f64,

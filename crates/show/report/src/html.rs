@@ -26,6 +26,6 @@ pub use comparison::{Comparison, ComparisonRow, comparison, comparisons};
 pub use estimate::estimate;
 pub use incident::incident;
 pub use recoveries::recoveries;
-pub use runs::{RunsPage, matrix, runs};
+pub use runs::{RunsPage, Validity, matrix, runs};
 pub use sweep::sweeps;
 pub use trace::trace;

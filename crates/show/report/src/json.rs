@@ -1,5 +1,7 @@
-//! JSON for programs. Keys are stable and documented in docs/reference/json.md; a figure that is not known is
-//! `{"unknown": "<reason>"}` or null, never 0.
+//! JSON for programs. Keys are stable; a figure that is not known is `{"unknown": "<reason>"}` or null, never 0.
+//!
+//! Each output is a type that borrows from what is shown. The comments on its fields are the descriptions in
+//! docs/reference/json.md, which the `manual` crate writes from their schemas.
 
 mod analysis;
 mod capability;
@@ -8,6 +10,7 @@ mod fleet;
 mod incidents;
 mod known_storage;
 mod lab;
+mod plain;
 mod runs;
 mod traced;
 mod watched;
@@ -19,21 +22,28 @@ pub use check::check;
 pub use incidents::{incident, incidents};
 pub use known_storage::known_storage;
 pub use lab::{commits, footprint, recoveries};
-pub use runs::{estimate, matrix, phases, run, simulation};
+pub use runs::{estimate, matrix, phases, run, session, simulation};
 pub use traced::{trace, traced_io};
-pub use watched::{waits, watch};
+pub use watched::{WaitsOutput, waits, watch};
 
-use serde::Serialize;
-use serde_json::Value;
-
-/// With the fields of both.
-fn add(value: &mut Value, more: Value) {
-    if let (Value::Object(fields), Value::Object(more)) = (value, more) {
-        fields.extend(more);
-    }
-}
-
-/// The value as it serialises; none of the types here can fail to.
-fn plain(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or(Value::Null)
+/// The schema of each output, by the name of its command.
+#[cfg(feature = "schema")]
+pub fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
+    vec![
+        ("check", generator.subschema_for::<check::Output>()),
+        ("measure", generator.subschema_for::<capability::Output>()),
+        ("capability", generator.subschema_for::<known_storage::Output>()),
+        ("run", generator.subschema_for::<runs::SessionOutput>()),
+        ("matrix", generator.subschema_for::<runs::MatrixOutput>()),
+        ("sweep", generator.subschema_for::<capability::Sweeps>()),
+        ("simulate", generator.subschema_for::<runs::SimulationOutput>()),
+        ("simulate --fit", generator.subschema_for::<runs::EstimateOutput>()),
+        ("watch", generator.subschema_for::<watched::Output>()),
+        ("trace", generator.subschema_for::<traced::IoOutput>()),
+        ("trace, last line", generator.subschema_for::<traced::TraceOutput>()),
+        ("analyze", generator.subschema_for::<analysis::Output>()),
+        ("incidents", generator.subschema_for::<incidents::Incidents>()),
+        ("fleet", generator.subschema_for::<fleet::FleetOutput>()),
+        ("fleet incidents", generator.subschema_for::<fleet::IncidentsOutput>()),
+    ]
 }

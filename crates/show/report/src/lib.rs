@@ -51,6 +51,7 @@ use verdict::{Figures, Observation, Verdict};
 
 /// A named part of the observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Phase {
     /// What ran ("everyday", "index rebuild").
     pub name: String,

@@ -58,7 +58,7 @@ pub(super) fn assign(captures: &mut [Capture], last: Option<&Snapshot>) {
     }
 }
 
-const START_UNKNOWN: &str = "start not told";
+const START_UNKNOWN: &str = "start not reported";
 
 type Key = (String, String, String);
 

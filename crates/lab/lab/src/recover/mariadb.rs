@@ -191,7 +191,7 @@ impl Victim for Mariadb {
         ];
         if self.written_before > 0 {
             notes.push(format!(
-                "mariadb wrote {} pages before it was killed, although it was told to write none",
+                "mariadb wrote {} pages before it was killed, although it was configured to write none",
                 self.written_before
             ));
         }

@@ -68,7 +68,7 @@ pub(super) fn write(dir: &Path, order: &Order) -> Result<Infallible, Error> {
         commits += 1;
         let stats = store.stats();
         if stats.checkpoints > 0 {
-            let why = "wrote a checkpoint although it was told not to".into();
+            let why = "wrote a checkpoint although it was configured not to".into();
             return Err(Error::Writer { engine: Engine::Pagestore.name(), why });
         }
         child::report_commits(commits, stats.log_write_bytes)?;

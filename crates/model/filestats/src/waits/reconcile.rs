@@ -15,6 +15,7 @@ const BEYOND_STALL: f64 = 2.0;
 
 /// One class of waits beside the stall of the files that it is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reconciled {
     /// What was waited for.
     pub class: WaitClass,
@@ -28,6 +29,7 @@ pub struct Reconciled {
 
 /// Whether waits and stall are consistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
     /// The files account for the waits.

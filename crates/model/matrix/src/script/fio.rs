@@ -42,7 +42,7 @@ fn lines(file: &mut String, options: &Options) {
 pub(super) fn shell(matrix: &Matrix, places: &[Place]) -> Result<String, String> {
     let notes = [
         "sh THIS-FILE [FOLDER]   results go to FOLDER, a JSON file each; started again it does what is missing",
-        "ENGINE=libaio sh ...    where io_uring is not to be had; fio has no cool-down",
+        "ENGINE=libaio sh ...    where io_uring is unavailable; fio has no cool-down",
     ];
     let mut script = String::from("#!/bin/sh\n");
     script += &head(matrix, "#", matrix.runs.length().total(), &notes);

@@ -31,8 +31,8 @@ const LONG_WAITS_MAX: f64 = 3.0;
 /// for single-row commits of PostgreSQL and MariaDB, 0.1 for those of the page store. A lower floor would depend too much on one measured figure.
 const WORK_MIN: f64 = 0.3;
 /// Processors need up to this many times less for each transaction when there are many. Measured for single-row commits: of
-/// PostgreSQL 4, of the page store 13.
-const PROCESSOR_ECONOMY: f64 = 15.0;
+/// PostgreSQL 4, of the page store 13 and 17.
+const PROCESSOR_ECONOMY: f64 = 20.0;
 /// Processors that were idle need up to this many times more for each transaction when all of them work, for switches between
 /// sessions and cold caches; the busier they are, the more of it is there already. Measured for batches of PostgreSQL and
 /// MariaDB: 1.2 to 1.3 beyond what waking up takes.

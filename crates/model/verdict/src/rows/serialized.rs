@@ -54,7 +54,7 @@ fn reads_overlap(figures: &Figures) -> bool {
     are_its_own && are_most && mean >= OVERLAPPING_OUTSTANDING
 }
 
-/// The log is written and synced one after the other all of the time, while the storage could do more: other sessions than one wait
+/// The log is written and synced sequentially all of the time, while the storage could do more: other sessions than one wait
 /// for it too, or the log alone asks for much of the storage.
 pub(crate) fn busy_log(case: &Case) -> Option<Grounds> {
     let figures = &case.figures;
@@ -73,7 +73,7 @@ pub(crate) fn busy_log(case: &Case) -> Option<Grounds> {
     let per_second = figures.commits.count as f64 / figures.elapsed_s;
     Some(Grounds {
         summary: format!(
-            "the log is written and synced one after the other {:.0} % of the time, {per_second:.0} times a second, while \
+            "the log is written and synced sequentially {:.0} % of the time, {per_second:.0} times a second, while \
              {:.0} % of the storage is in use",
             busy * 100.0,
             used * 100.0

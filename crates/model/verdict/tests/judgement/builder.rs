@@ -177,7 +177,7 @@ pub fn second(at: u64, load: &Load) -> Moment {
     );
     Moment {
         ended_unix_ns,
-        files: vec![data, log],
+        files: vec![data, log].into(),
         log_elsewhere: false,
         device: Some(device),
         processors: None,

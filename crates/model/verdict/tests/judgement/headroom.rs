@@ -52,10 +52,10 @@ fn commits_share_log_writes_as_they_become_many() {
     let verdict = verdict(&steady(commits));
     let (low, plan, high) = range(&verdict);
     // Log writes of 60 KiB take 3 ms: 15 commits of 4 KiB in each are 5,000 a second, 25 times as many as now, and each commit
-    // by itself would be 40 times, of which four fifths are sure; the fastest curve has 62 MiB/s.
-    // Writes of 1 MiB have more of the bandwidth.
+    // by itself would be 40 times, of which four fifths are sure. Writes of 1 MiB have more of the bandwidth; the fastest curve has
+    // 62 MiB/s. If the writes are filled up to 4 KiB, an eighth of their bytes are records.
     assert!((31.0..33.0).contains(&low) && low < plan && plan < high, "{low} {plan} {high}");
-    assert!((75.0..85.0).contains(&high), "{high}");
+    assert!((600.0..680.0).contains(&high), "{high}");
     assert!(verdict.headroom_reason.unwrap().contains("commits share a log write"));
 }
 
@@ -155,7 +155,7 @@ fn processors_that_run_out_first_are_the_limit() {
     // 80 % of them are there for the database, which uses 25 %, and 1.3 to 2 times that for each transaction when all work, of
     // which the 45 % that do already have their part.
     assert!((low - 3.2 / 1.55).abs() < 1e-9 && (plan - 3.2 / 1.165).abs() < 1e-9, "{low} {plan}");
-    assert!((high - 60.0).abs() < 1e-9, "{high}");
+    assert!((high - 80.0).abs() < 1e-9, "{high}");
     let reason = verdict.headroom_reason.unwrap();
     assert!(
         reason.contains("processors") && reason.contains("uses 25 % of them") && reason.contains("100 x"),

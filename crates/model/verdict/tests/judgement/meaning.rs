@@ -41,7 +41,7 @@ fn observed_of(seconds: u64, each: impl Fn(u64) -> (Vec<FileInterval>, FileInter
         let (files, device) = each(at);
         Moment {
             ended_unix_ns: MEASURED + (at + 1) * SECOND,
-            files,
+            files: files.into(),
             log_elsewhere: false,
             device: Some(device),
             processors: None,

@@ -17,7 +17,7 @@ pub fn curve_iops(curve: &Curve, place: Option<&Place>, size: Size) -> Drawing {
         let mut plot = plot(canvas, size, (curve, place), y, "IOPS");
         if let Some(knee) = &curve.knee {
             plot.dashed((plot.x.from(), knee.iops), (plot.x.to(), knee.iops), Ink::Bound);
-            plot.over(knee.iops, &format!("Xmax {}", number::rate(knee.iops)), Ink::Muted);
+            plot.over(knee.iops, &format!("highest rate {}", number::rate(knee.iops)), Ink::Muted);
             // A straight line, which a logarithmic axis bends.
             let end = plot.y.to() * knee.latency_ns_floor / 1e9;
             let begin = plot.x.from();

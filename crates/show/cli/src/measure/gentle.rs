@@ -36,7 +36,7 @@ pub struct GentleFlags {
     /// Latency over which it stops: read=10ms,write=20ms [default: 10 x that of a read at rest]
     #[arg(long, value_name = "LATENCIES", value_parser = guard, requires = "gentle", help_heading = HEADING)]
     guard: Option<Guard>,
-    /// End after this time; the same command goes on later
+    /// End after this time; the same command continues later
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "gentle", help_heading = HEADING)]
     duration: Option<Duration>,
 }
@@ -151,7 +151,7 @@ pub fn run(
     let Some(capability) = capability_of(progress, &live, effort, backend) else {
         keep_progress(&mut history, &live.facts, progress)?;
         return Err(Failure::new(format_args!("nothing is known yet of {}", live.facts.path))
-            .with_remedy("the same command again: it goes on where it was"));
+            .with_remedy("the same command again: it continues"));
     };
     // The answer first: a history or a page that cannot be written must not swallow it.
     out.answer(
@@ -166,7 +166,7 @@ pub fn run(
         false => {
             keep_progress(&mut history, &live.facts, progress)?;
             keep_part(&capability, progress, &mut history)?;
-            out.note("not complete: the same command goes on where this one ended");
+            out.note("not complete: the same command continues where this one ended");
         }
     }
     page::write(html, || report::html::capability(&capability), out)?;

@@ -11,6 +11,8 @@ mod discover;
 mod diskspd;
 mod doctor;
 mod intervals;
+#[cfg(feature = "schema")]
+mod json_schema;
 mod lab;
 mod layouts;
 mod metrics;

@@ -1,4 +1,4 @@
-use super::page::{chart, legend, page};
+use super::page::{Tile, chart, legend, page, tiles};
 use super::table::Table;
 use crate::number;
 use crate::wording::capability::{
@@ -20,6 +20,7 @@ pub fn capability(capability: &Capability) -> String {
         escape(path),
         escape(&target_line(capability))
     );
+    body.push_str(&tiles(&answer(capability)));
     body.push_str(&overview(capability));
     for curve in capability.curves.iter().filter(|curve| curve.points.len() > 1) {
         body.push_str(&format!(
@@ -39,6 +40,24 @@ pub fn capability(capability: &Capability) -> String {
     body.push_str(HOW_TO_READ);
     let footer = format!("Headroom {}", escape(&capability.conditions.headroom_version));
     page(&format!("Capability of {path}"), &body, &footer)
+}
+
+/// The highest rate of random reads, the unloaded latency, and a commit.
+fn answer(capability: &Capability) -> Vec<Tile> {
+    let reads =
+        capability.curves.iter().find(|curve| curve.workload.write_percent == 0 && curve.knee.is_some());
+    let commits =
+        capability.curves.iter().find(|curve| curve.workload.durability == workload::Durability::Synced);
+    let mut all = Vec::new();
+    if let Some((curve, knee)) = reads.and_then(|curve| Some((curve, curve.knee.as_ref()?))) {
+        let workload = curve.workload.to_string();
+        all.push(Tile::new("IOPS", Some(number::rate(knee.iops)), workload.clone()));
+        all.push(Tile::new("unloaded latency", Some(number::time(knee.latency_ns_floor)), workload));
+    }
+    if let Some((curve, point)) = commits.and_then(|curve| Some((curve, curve.points.first()?))) {
+        all.push(Tile::new("commit", Some(number::time(point.latency_ns)), curve.workload.to_string()));
+    }
+    all
 }
 
 fn overview(capability: &Capability) -> String {
@@ -96,12 +115,20 @@ pub(super) fn charts_of_curve(curve: &Curve, place: Option<&Place>, how: &'stati
         format!("{}; the curve expects {} (small circle)", name, number::time(place.expected_ns))
     });
     let latency_note = if expected.is_empty() { &name } else { &expected };
-    let latency = chart("Latency", latency_note, &entries("bounds: R0 and N / Xmax"), Size::HALF, |size| {
-        curve_latency(curve, place, size)
-    });
-    let iops = chart("Throughput", &name, &entries("bounds: N / R0 and Xmax"), Size::HALF, |size| {
-        curve_iops(curve, place, size)
-    });
+    let latency = chart(
+        "Latency",
+        latency_note,
+        &entries("bounds: unloaded latency, N / highest rate"),
+        Size::HALF,
+        |size| curve_latency(curve, place, size),
+    );
+    let iops = chart(
+        "Throughput",
+        &name,
+        &entries("bounds: N / unloaded latency, highest rate"),
+        Size::HALF,
+        |size| curve_iops(curve, place, size),
+    );
     latency + &iops
 }
 

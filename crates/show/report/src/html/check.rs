@@ -9,7 +9,7 @@ use crate::{Check, Tone, number, wording};
 use charts::{CheckSeries, Ink, Mark, Size, escape, iops_over_time, latency_over_time};
 use filestats::{Delta, Figure, IoClass};
 use std::collections::BTreeSet;
-use verdict::Figures;
+use verdict::{Figures, Place};
 
 /// The verdict as a page: the answer first, then its reasons.
 pub fn check(check: &Check) -> String {
@@ -22,7 +22,7 @@ pub fn check(check: &Check) -> String {
     ));
     body.push_str(&other_volumes(check));
     body.push_str(&advice(check));
-    body.push_str(&place(check));
+    body.push_str(&demand_on_curve(check, &figures));
     body.push_str(&over_time(check));
     body.push_str(&files(check));
     body.push_str(&evidence(check));
@@ -120,9 +120,14 @@ fn advice(check: &Check) -> String {
     format!("<h2>How far each remedy would carry</h2>\n<p class=\"small\">{note}</p>\n{}", table.html())
 }
 
-fn place(check: &Check) -> String {
+fn demand_on_curve(check: &Check, figures: &Figures) -> String {
     let Some(curve) = check.curve() else { return String::new() };
     let place = check.verdict.place.as_ref().filter(|place| place.curve == curve.workload);
+    // The rate of a place is that of the reads; a curve with writes has the rate of both.
+    let iops = figures.device_iops().filter(|_| curve.workload.write_percent > 0);
+    let place =
+        place.map(|place| Place { iops: iops.unwrap_or(place.iops).max(place.iops), ..place.clone() });
+    let place = place.as_ref();
     let intro = if place.is_some() {
         "Where the demand lies on what this storage gave when it was measured."
     } else {
@@ -231,8 +236,9 @@ fn evidence(check: &Check) -> String {
 const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
 <p><b>Outstanding I/Os (N)</b> is how many I/Os are in flight on average. It is the time waited divided by the \
 time that passed (Little’s law), so it needs no sampling.</p>\n\
-<p><b>The knee</b> is where the storage is full: the two dashed bounds cross there. Left of it, I/Os hardly wait for \
-each other. Right of it, each further one mostly waits: throughput may still creep up, latency grows faster.</p>\n\
+<p><b>The knee</b> is where latency begins to pay for throughput: the two dashed bounds cross there. Left of it, I/Os \
+hardly wait for each other. Right of it, the rate still grows, but latency grows faster.</p>\n\
+<p><b>The operating limit</b> is the highest rate that the storage sustains: what utilisation calls 100 %.</p>\n\
 <p><b>Utilisation</b> is how much of the storage the demand takes, counted in the resource that runs out first. \
 <b>Headroom</b> is one divided by it.</p>\n\
 <p><b>Compare the latency with the curve, not with a rule of thumb.</b> Close to the curve, the storage does what \

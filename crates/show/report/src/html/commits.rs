@@ -1,9 +1,9 @@
-use super::page::{page, run_chart};
+use super::page::{Tile, page, run_chart, tiles};
 use super::runs::{opening, repeat};
 use super::table::{Table, figure};
 use crate::number;
 use charts::escape;
-use experiments::CommitStudy;
+use experiments::{CommitResult, CommitStudy};
 use filestats::Figure;
 
 /// Rows committed in batches as a page: conclusions, chart, table, how to read them.
@@ -13,11 +13,30 @@ pub fn commits(study: &CommitStudy, command: &str, version: &str) -> String {
     let mut sentences = study.sentences();
     sentences.extend(study.notes.iter().map(|note| format!("Note: {note}.")));
     let mut body = opening(title, &summary, &sentences);
+    body.push_str(&tiles(&answer(study)));
     body.push_str(&run_chart(&charts::commits(study)));
     body.push_str(&format!("<h2>Results</h2>\n{}", table(study)));
     body.push_str(HOW_TO_READ);
     body.push_str(&repeat(command));
     page(title, &body, &format!("Headroom {}", escape(version)))
+}
+
+/// The fastest and the slowest, and what lies between them.
+fn answer(study: &CommitStudy) -> Vec<Tile> {
+    let rate = |result: &&CommitResult| result.rows_per_s();
+    let fastest = study.results.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));
+    let slowest = study.results.iter().min_by(|a, b| rate(a).total_cmp(&rate(b)));
+    let Some((fastest, slowest)) = fastest.zip(slowest) else { return Vec::new() };
+    let tile = |title, result: &CommitResult| {
+        let note = format!("rows a second: {}, {} rows a commit", result.name(), number::count(result.batch));
+        Tile::new(title, Some(number::rate(result.rows_per_s().round())), note)
+    };
+    let times = fastest.rows_per_s() / slowest.rows_per_s();
+    vec![
+        tile("fastest", fastest),
+        tile("slowest", slowest),
+        Tile::new("between them", times.is_finite().then(|| number::times(times)), "the same rows"),
+    ]
 }
 
 const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\

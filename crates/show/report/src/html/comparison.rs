@@ -1,5 +1,5 @@
-use super::page::{page, panel, run_chart};
-use super::runs::{how_to_read, opening, repeat, results};
+use super::page::{Banner, page, panel, run_chart};
+use super::runs::{how_to_read, repeat, results};
 use super::sentence::sentence;
 use super::table::{Table, tag};
 use crate::{Tone, number, wording};
@@ -9,8 +9,10 @@ use charts::{Difference, Ink, NamedRun, RunChart, difference, escape};
 /// Two groups of runs and their difference.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison<'a> {
-    /// The heading: "slower", "no difference beyond noise".
+    /// The heading: "slower", "no difference that matters".
     pub title: &'a str,
+    /// Its colour.
+    pub tone: Tone,
     /// The answer in a sentence.
     pub summary: &'a str,
     /// What A and B are: "before", "after".
@@ -67,9 +69,15 @@ pub fn comparisons(all: &[compare::Comparison], runs: &[NamedRun], command: &str
         );
     }
     let names = all.first().map_or(["A", "B"], |first| [first.a.as_str(), first.b.as_str()]);
-    let title = format!("{} against {}", names[1], names[0]);
+    let verdict = compare::Verdict::overall(all);
     comparison(&Comparison {
-        title: &title,
+        title: wording::comparison::verdict(verdict),
+        tone: match verdict {
+            compare::Verdict::Faster => Tone::Good,
+            compare::Verdict::Slower => Tone::Bad,
+            compare::Verdict::Mixed => Tone::Warning,
+            compare::Verdict::NoDifference | compare::Verdict::CannotTell => Tone::Neutral,
+        },
         summary: &summary,
         names,
         sentences: &sentences,
@@ -109,11 +117,22 @@ impl ComparisonRow {
 
 /// A comparison as a page: the answer, the differences with their intervals, the runs over each other.
 pub fn comparison(compared: &Comparison) -> String {
-    let mut body = opening(compared.title, compared.summary, compared.sentences);
+    let [a, b] = compared.names;
+    let subject = format!("{b} against {a}");
+    let notes: String =
+        compared.sentences.iter().map(|each| format!("<li>{}</li>\n", sentence(each))).collect();
+    let banner = Banner {
+        tone: compared.tone,
+        subject: escape(&subject),
+        beside: String::new(),
+        title: &escape(compared.title),
+        sentence: sentence(compared.summary),
+        more: if notes.is_empty() { notes } else { format!("<ul class=\"plain\">\n{notes}</ul>") },
+    };
+    let mut body = banner.html();
     body.push_str("<h2>Differences</h2>\n");
     let differences: Vec<Difference> = compared.rows.iter().filter_map(drawn).collect();
     if !differences.is_empty() {
-        let [a, b] = compared.names;
         let note = format!("B ({b}) against A ({a}); whiskers are the intervals");
         let panel = panel(&difference(differences, "Change", &note));
         body.push_str(&format!("<div class=\"charts wide\">\n{panel}</div>\n"));
@@ -129,7 +148,7 @@ pub fn comparison(compared: &Comparison) -> String {
     }
     body.push_str(&how_to_read(&charts));
     body.push_str(&repeat(compared.command));
-    page(compared.title, &body, &format!("Headroom {}", escape(compared.version)))
+    page(&format!("{}: {subject}", compared.title), &body, &format!("Headroom {}", escape(compared.version)))
 }
 
 fn drawn(row: &ComparisonRow) -> Option<Difference> {

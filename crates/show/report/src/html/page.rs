@@ -62,6 +62,40 @@ impl Banner<'_> {
     }
 }
 
+/// A figure in large type with its explanation, which answers the page's question.
+pub(super) struct Tile {
+    pub(super) title: &'static str,
+    /// `None` where it is not known.
+    pub(super) value: Option<String>,
+    pub(super) note: String,
+    /// The colour of the value.
+    pub(super) tone: Tone,
+}
+
+impl Tile {
+    /// One that is neither good nor bad news.
+    pub(super) fn new(title: &'static str, value: Option<String>, note: impl Into<String>) -> Tile {
+        Tile { title, value, note: note.into(), tone: Tone::Neutral }
+    }
+
+    fn html(&self) -> String {
+        let toned =
+            if self.tone == Tone::Neutral { String::new() } else { format!(" toned {}", class(self.tone)) };
+        format!(
+            "<div class=\"card figure{toned}\"><div class=\"title\">{}</div><div class=\"value\">{}</div>\
+             <div class=\"note\">{}</div></div>\n",
+            self.title,
+            escape(self.value.as_deref().unwrap_or("–")),
+            sentence(&self.note)
+        )
+    }
+}
+
+/// Tiles side by side.
+pub(super) fn tiles(tiles: &[Tile]) -> String {
+    format!("<section class=\"figures\">\n{}</section>\n", tiles.iter().map(Tile::html).collect::<String>())
+}
+
 /// The key of the marks of a chart.
 pub(super) fn legend(entries: &[(Mark, Ink, &str)]) -> String {
     let entry = |(mark, ink, name): &(Mark, Ink, &str)| {

@@ -1,7 +1,7 @@
-use super::page::{page, run_chart};
+use super::page::{Tile, page, run_chart, tiles};
 use super::sentence::sentence;
 use super::table::Table;
-use crate::{number, wording::members::MemberRow};
+use crate::{Tone, number, wording::members::MemberRow};
 use charts::{Factor, Measure, NamedRun, RunChart, escape, labels, workload_words};
 use workload::{LatencyFigures, RunResult};
 
@@ -16,14 +16,30 @@ pub struct RunsPage<'a> {
     pub charts: &'a [RunChart],
     /// What the results mean, one sentence each.
     pub sentences: &'a [String],
+    /// Whether the figures may be used.
+    pub validity: Validity<'a>,
     /// The command that repeats the runs; empty where it is not known.
     pub command: &'a str,
     /// Version of Headroom.
     pub version: &'a str,
 }
 
+/// Whether the figures of runs may be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Validity<'a> {
+    /// It was not judged.
+    #[default]
+    Unknown,
+    /// They may.
+    Valid,
+    /// They may not, for this reason.
+    Invalid(&'a str),
+}
+
 /// More rows than this come after the charts.
 const ROWS_FIRST: usize = 12;
+/// No run began in the first year of the clock.
+const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
 /// Rows of a table; JSON has all.
 const ROWS_MAX: usize = 1_000;
 
@@ -32,6 +48,7 @@ pub fn runs(shown: &RunsPage) -> String {
     let chosen: Vec<RunChart> =
         if shown.charts.is_empty() { RunChart::fitting(shown.runs) } else { shown.charts.to_vec() };
     let mut body = opening(shown.title, &summary(shown.runs), shown.sentences);
+    body.push_str(&tiles(&answer(shown)));
     let table = format!("<h2>Results</h2>\n{}", results(shown.runs));
     let charts: String = chosen.iter().map(|chart| run_chart(&chart.draw(shown.runs))).collect();
     let table = table + &members(shown.runs);
@@ -64,6 +81,39 @@ pub(super) fn opening(title: &str, summary: &str, sentences: &[String]) -> Strin
     )
 }
 
+/// The run with the highest rate, and whether it counts.
+fn answer(shown: &RunsPage) -> Vec<Tile> {
+    let rate = |run: &&NamedRun| run.result.iops();
+    let best = shown.runs.iter().filter(|run| run.result.ios() > 0);
+    let Some(best) = best.max_by(|a, b| rate(a).total_cmp(&rate(b))) else { return Vec::new() };
+    let is_single = shown.runs.len() == 1;
+    let latency = best.result.total_latency();
+    let mean = latency.mean_ns().map(|ns| format!("{} mean", number::time(ns)));
+    let mib_per_s = format!("{} MiB/s", number::rate(best.result.mib_per_s()));
+    let of_best =
+        if is_single { mib_per_s } else { format!("{mib_per_s}, {}", workload_words(&best.result)) };
+    let title = if is_single { "IOPS" } else { "highest IOPS" };
+    let mut all = vec![
+        Tile::new(title, Some(number::rate(best.result.iops())), of_best),
+        Tile::new(
+            "p99 latency",
+            known(&latency, 99.0),
+            mean.unwrap_or_else(|| "latency not reported".into()),
+        ),
+    ];
+    match shown.validity {
+        Validity::Unknown => {}
+        Validity::Valid => {
+            let note = "no finding contradicts the figures";
+            all.push(Tile { tone: Tone::Good, ..Tile::new("validity", Some("valid".into()), note) });
+        }
+        Validity::Invalid(reason) => {
+            all.push(Tile { tone: Tone::Bad, ..Tile::new("validity", Some("not valid".into()), reason) });
+        }
+    }
+    all
+}
+
 fn summary(runs: &[NamedRun]) -> String {
     let Some(first) = runs.first() else { return "There is no run to show.".into() };
     let mut targets: Vec<&str> = runs.iter().map(|run| run.result.target.as_str()).collect();
@@ -74,7 +124,9 @@ fn summary(runs: &[NamedRun]) -> String {
         ref several => format!("{} targets", several.len()),
     };
     let when = number::instant(first.result.started_unix_ns);
-    let from = if when == number::NONE { String::new() } else { format!(", from {when}") };
+    // A simulation's clock begins at 1970.
+    let is_simulated = first.result.started_unix_ns < YEAR_NS;
+    let from = if when == number::NONE || is_simulated { String::new() } else { format!(", from {when}") };
     if let [run] = runs {
         let result = &run.result;
         let latency = result.total_latency();

@@ -1,4 +1,4 @@
-use super::page::{page, run_chart};
+use super::page::{Tile, page, run_chart, tiles};
 use super::runs::{how_to_read, opening, repeat};
 use super::sentence::sentence;
 use super::table::{Table, folded};
@@ -25,6 +25,7 @@ pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>, command: &st
             .join("; "),
     };
     let mut body = opening(&title, &answer, &[what_ran(sweeps)]);
+    body.push_str(&tiles(&tiles_of(sweeps, &names)));
     let mut picture = chart(sweeps, compared);
     picture.title = "The picture".into();
     body.push_str(&run_chart(&picture));
@@ -38,6 +39,32 @@ pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>, command: &st
     body.push_str(&how_to_read(&[]));
     body.push_str(&repeat(command));
     page(&title, &body, &format!("Headroom {}", escape(version)))
+}
+
+/// Where the sweep with the highest rate saturates.
+fn tiles_of(sweeps: &[Sweep], names: &[String]) -> Vec<Tile> {
+    let knees = sweeps
+        .iter()
+        .zip(names)
+        .filter_map(|(sweep, name)| Some((sweep, name, sweep.saturation.knee.as_ref()?)));
+    let Some((sweep, name, knee)) = knees.max_by(|a, b| a.2.iops.total_cmp(&b.2.iops)) else {
+        return Vec::new();
+    };
+    let of = if name.is_empty() { String::new() } else { format!(", {name}") };
+    let saturates = if sweep.saturation.full_from_first { "there or below" } else { "outstanding I/Os" };
+    vec![
+        Tile::new(
+            "highest IOPS",
+            Some(number::rate(knee.iops)),
+            format!("throughput where it saturates{of}"),
+        ),
+        Tile::new("knee", Some(number::rate(knee.outstanding)), format!("{saturates}{of}")),
+        Tile::new(
+            "lowest latency",
+            sweep.saturation.latency_ns_floor.map(number::time),
+            format!("mean of the fastest step{of}"),
+        ),
+    ]
 }
 
 fn heading(what: &str, name: &str) -> String {

@@ -1,7 +1,7 @@
-use super::page::{page, run_chart};
+use super::page::{Tile, page, run_chart, tiles};
 use super::runs::{opening, repeat};
 use super::table::Table;
-use crate::{OpTotals, TraceSummary, number};
+use crate::{OpTotals, Tone, TraceSummary, number};
 use charts::escape;
 
 /// Files of the table.
@@ -26,11 +26,44 @@ pub fn trace(traced: &TraceSummary, command: &str, version: &str) -> String {
     }
     sentences.extend(traced.notes.iter().map(|note| format!("Note: {note}.")));
     let mut body = opening(title, &summary, &sentences);
+    body.push_str(&tiles(&answer(traced)));
     body.push_str(&run_chart(&traced.chart()));
     body.push_str(&format!("<h2>Kinds</h2>\n{}<h2>Files</h2>\n{}", kinds(traced), files(traced)));
     body.push_str(HOW_TO_READ);
     body.push_str(&repeat(command));
     page(title, &body, &format!("Headroom {}", escape(version)))
+}
+
+/// Where the time went: the slowest kind, the busiest file, and whether all of it is here.
+fn answer(traced: &TraceSummary) -> Vec<Tile> {
+    let all_ns: u64 = traced.ops.iter().map(|totals| totals.stall_ns).sum();
+    let share = |ns: u64| number::share(ns as f64 / all_ns.max(1) as f64);
+    let mut answer = Vec::new();
+    if let Some((op, totals)) = traced.by_op().max_by_key(|(_, totals)| totals.stall_ns) {
+        let note = format!(
+            "of the {}s, {} of the time waited; mean {}",
+            op.word(),
+            share(totals.stall_ns),
+            number::time(totals.mean_ns())
+        );
+        answer.push(Tile::new("p99 latency", totals.percentile_ns(99.0).map(number::time), note));
+    }
+    if let Some(file) = traced.files.iter().max_by_key(|file| file.stall_ns) {
+        let name = file.path.rsplit('/').next().unwrap_or(&file.path).to_owned();
+        let note = format!(
+            "{} of the time waited, {} I/Os; {}",
+            share(file.stall_ns),
+            number::count(file.ios),
+            file.path
+        );
+        answer.push(Tile::new("busiest file", Some(name), note));
+    }
+    let (tone, note) = match traced.lost {
+        0 => (Tone::Good, "none was lost".to_owned()),
+        lost => (Tone::Bad, format!("{} more were lost: the buffer was full", number::count(lost))),
+    };
+    answer.push(Tile { tone, ..Tile::new("I/Os traced", Some(number::count(traced.ios())), note) });
+    answer
 }
 
 const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\

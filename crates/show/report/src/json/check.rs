@@ -1,68 +1,227 @@
-//! A verdict: its evidence, the files, the course.
+//! A verdict: its evidence, the files, the moments over time.
 
-use super::capability::{cost_model, curve};
-use super::plain;
-use crate::files::{FileRow, worst_first};
+mod files;
+mod moments;
+
+use super::capability::{CostModelOutput, CurveOutput, cost_model, curve};
+use super::plain::plain;
+use crate::files::worst_first;
 use crate::volumes::{VolumeRow, volumes};
-use crate::{Check, number};
-use capability::Origin;
-use filestats::{Delta, Figure, Reason};
-use serde_json::{Value, json};
-use verdict::{CapUse, Evidence, Figures, LogTiming, Moment};
+use crate::{Check, FirstAnswer, Phase, number};
+use capability::{Binding, Conditions, Origin};
+use files::FileOutput;
+use filestats::{FileKind, ServiceLevel};
+use moments::MomentOutput;
+use serde::Serialize;
+use serde_json::Value;
+use simulate::Advice;
+use std::collections::BTreeSet;
+use verdict::{Cause, Confidence, Evidence, LogTiming, Neighbour, Place, VerdictKind};
+use workload::{Cap, TargetFacts, Unit};
+
+/// What `headroom check --json` prints.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Check"))]
+pub(super) struct Output<'a> {
+    /// Version of Headroom that judged.
+    headroom_version: &'a str,
+    /// Where the demand comes from, `sqlite:/data/sales.db`.
+    source: &'a str,
+    /// What the verdict is about.
+    target_path: &'a str,
+    /// The verdict.
+    verdict: VerdictKind,
+    /// How far to trust it: each caveat takes one step off.
+    confidence: Confidence,
+    /// True: the answer rests on a measurement of which only the points that decide are known.
+    preliminary: bool,
+    /// The first, preliminary answer; null where the storage was not measured meanwhile.
+    first_answer: Option<&'a FirstAnswer>,
+    /// What is to blame; null where it is neither.
+    cause: Option<Cause>,
+    /// The verdict in one sentence.
+    summary: &'a str,
+    /// Caveats: what contradicts the verdict, sentences.
+    doubts: &'a [String],
+    /// Share of the storage in use, 1 = all; null where not known.
+    utilisation: Option<f64>,
+    /// How many times this work can be carried, the figure to plan with; null where not known or the verdict is
+    /// `cannot-say`.
+    headroom: Option<f64>,
+    /// Low end of its range.
+    headroom_low: Option<f64>,
+    /// High end; null where the storage was not measured and may give more: `headroom` is then a lower bound.
+    headroom_high: Option<f64>,
+    /// Why it is a range, or what limits it where that is not the storage; null otherwise.
+    headroom_reason: Option<&'a str>,
+    /// The volume whose headroom it is, where that is another than `target_path`; null otherwise.
+    headroom_volume: Option<&'a str>,
+    /// The resource that runs out first.
+    binding: Option<Binding>,
+    /// Where the demand lies on which curve; null where it cannot be placed.
+    place: Option<&'a Place>,
+    /// The numbers that prove it.
+    evidence: Vec<EvidenceOutput<'a>>,
+    /// What to do now.
+    next_step: &'a str,
+    /// Promised mean latencies.
+    service_level: ServiceLevel,
+    /// Name of the scale of bands.
+    profile: &'static str,
+    /// How far remedies would carry, by simulation; null where the demand does not exceed the capability.
+    advice: Option<&'a Advice>,
+    /// Named stretches of the observation.
+    phases: &'a [Phase],
+    /// The volumes that the database's files lie on; the one that binds comes first, and the keys above are about it.
+    volumes: Vec<VolumeOutput<'a>>,
+    /// The database's files; the one most waited for comes first.
+    files: Vec<FileOutput>,
+    /// The observation over time.
+    moments: Vec<MomentOutput>,
+    /// Throttles in force now.
+    caps: &'a [Cap],
+    /// Who timed the writes and syncs of the database's log.
+    log_timing: LogTimingOutput<'a>,
+    /// Other programs of this host that used the same storage.
+    neighbours: &'a [Neighbour],
+    /// The curves of the storage; empty where it was never measured.
+    curves: Vec<CurveOutput<'a>>,
+    /// What an I/O costs; null where not known.
+    cost_model: Option<CostModelOutput<'a>>,
+    /// The storage; null where it was never measured.
+    target: Option<&'a TargetFacts>,
+    /// Under which conditions it was measured; null where it was never.
+    conditions: Option<&'a Conditions>,
+    /// When it was measured, RFC 3339; null for never.
+    measured_at: Option<String>,
+    /// Where what is known of the storage comes from; null where nothing is known.
+    capability_from: Option<Origin>,
+}
 
 /// One number that supports a verdict.
-pub(super) fn evidence(fact: &Evidence) -> Value {
-    let (at, at_time) = (fact.at, number::rfc3339(fact.at));
-    json!({
-        "what": fact.what, "value": fact.value, "unit": fact.unit, "source": fact.source,
-        "at": at, "at_time": at_time,
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Evidence"))]
+pub(super) struct EvidenceOutput<'a> {
+    /// What the number is.
+    what: &'a str,
+    /// The number.
+    value: f64,
+    /// Its unit.
+    unit: &'a Unit,
+    /// Where it comes from.
+    source: &'a str,
+    /// Until when it was observed or when it was measured, nanoseconds since 1970.
+    at: u64,
+    /// The same, RFC 3339; null for never.
+    at_time: Option<String>,
+}
+
+/// The verdict on one volume alone.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CheckedVolume"))]
+struct VolumeOutput<'a> {
+    /// A directory on the volume, or its mount point.
+    target_path: &'a str,
+    /// What the files on it are for, as `files[].kind`.
+    roles: BTreeSet<FileKind>,
+    /// Its part of the time that sessions wait for all volumes, 0 to 1; null where none waits.
+    share_waited: Option<f64>,
+    /// The verdict on this volume.
+    verdict: VerdictKind,
+    /// How far to trust it.
+    confidence: Confidence,
+    /// The verdict in one sentence.
+    summary: &'a str,
+    /// Its caveats.
+    doubts: &'a [String],
+    /// Share of this volume in use, 1 = all; null where not known.
+    utilisation: Option<f64>,
+    /// Headroom of this volume; null where not known.
+    headroom: Option<f64>,
+    /// Low end of its range.
+    headroom_low: Option<f64>,
+    /// High end of its range.
+    headroom_high: Option<f64>,
+    /// Why it is a range; null otherwise.
+    headroom_reason: Option<&'a str>,
+    /// Its resource that runs out first.
+    binding: Option<Binding>,
+    /// What to do about this volume.
+    next_step: &'a str,
+    /// When it was measured, RFC 3339; null for never.
+    measured_at: Option<String>,
+    /// Where what is known of it comes from.
+    capability_from: Option<Origin>,
+}
+
+/// Who timed the writes and syncs of a database's log.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LogTiming"))]
+struct LogTimingOutput<'a> {
+    /// `database`, `kernel` (its processes were watched) or `untimed`.
+    by: &'static str,
+    /// Why the processes were not watched, with what would allow it; null unless it is `untimed`.
+    why: Option<&'a str>,
+}
+
+/// One number that supports a verdict.
+pub(super) fn evidence(fact: &Evidence) -> EvidenceOutput<'_> {
+    EvidenceOutput {
+        what: &fact.what,
+        value: fact.value,
+        unit: &fact.unit,
+        source: &fact.source,
+        at: fact.at,
+        at_time: number::rfc3339(fact.at),
+    }
+}
+
+/// A verdict with its evidence, the files, the curves and the moments.
+pub fn check(check: &Check) -> Value {
+    let verdict = &check.verdict;
+    let capability = check.capability.as_ref();
+    plain(&Output {
+        headroom_version: &check.version,
+        source: &check.source,
+        target_path: &check.target,
+        verdict: verdict.verdict,
+        confidence: verdict.confidence,
+        preliminary: check.is_preliminary(),
+        first_answer: check.first_answer.as_ref(),
+        cause: verdict.cause,
+        summary: &verdict.summary,
+        doubts: &verdict.doubts,
+        utilisation: verdict.utilisation,
+        headroom: verdict.headroom,
+        headroom_low: verdict.headroom_low,
+        headroom_high: verdict.headroom_high,
+        headroom_reason: verdict.headroom_reason.as_deref(),
+        headroom_volume: check.headroom_on.as_deref(),
+        binding: verdict.binding,
+        place: verdict.place.as_ref(),
+        evidence: verdict.evidence.iter().map(evidence).collect(),
+        next_step: &verdict.next_step,
+        service_level: check.service_level,
+        profile: check.profile.name,
+        advice: check.advice.as_ref(),
+        phases: &check.phases,
+        volumes: volumes(check).iter().map(volume).collect(),
+        files: worst_first(check).into_iter().map(FileOutput::from).collect(),
+        moments: check.observation.moments.iter().map(MomentOutput::from).collect(),
+        caps: &check.observation.caps,
+        log_timing: log_timing(&check.observation.log_timing),
+        neighbours: &check.observation.neighbours,
+        curves: capability.iter().flat_map(|capability| &capability.curves).map(curve).collect(),
+        cost_model: capability.and_then(|capability| capability.cost_model.as_ref()).map(cost_model),
+        target: capability.map(|capability| &capability.target),
+        conditions: capability.map(|capability| &capability.conditions),
+        measured_at: measured_at(check),
+        capability_from: capability_from(check),
     })
 }
 
-/// A verdict with its evidence, the files, the curves and the course.
-pub fn check(check: &Check) -> Value {
-    let verdict = &check.verdict;
-    let evidence: Vec<Value> = verdict.evidence.iter().map(evidence).collect();
-    let moments: Vec<Value> = check.observation.moments.iter().map(moment).collect();
-    let target = check.capability.as_ref().map(|capability| plain(&capability.target));
-    json!({
-        "headroom_version": check.version,
-        "source": check.source,
-        "target_path": check.target,
-        "verdict": verdict.verdict,
-        "confidence": verdict.confidence,
-        "preliminary": check.is_preliminary(),
-        "first_answer": check.first_answer,
-        "cause": verdict.cause,
-        "summary": verdict.summary,
-        "doubts": verdict.doubts,
-        "utilisation": verdict.utilisation,
-        "headroom": verdict.headroom,
-        "headroom_low": verdict.headroom_low,
-        "headroom_high": verdict.headroom_high,
-        "headroom_reason": verdict.headroom_reason,
-        "headroom_volume": check.headroom_on,
-        "binding": verdict.binding,
-        "place": verdict.place,
-        "evidence": evidence,
-        "next_step": verdict.next_step,
-        "service_level": check.service_level,
-        "profile": check.profile.name,
-        "advice": check.advice,
-        "phases": check.phases,
-        "volumes": volumes(check).iter().map(volume).collect::<Vec<_>>(),
-        "files": worst_first(check).iter().map(file).collect::<Vec<Value>>(),
-        "moments": moments,
-        "caps": check.observation.caps,
-        "log_timing": log_timing(&check.observation.log_timing),
-        "neighbours": check.observation.neighbours,
-        "curves": check.capability.iter().flat_map(|capability| &capability.curves).map(curve).collect::<Vec<_>>(),
-        "cost_model": check.capability.as_ref().and_then(|capability| capability.cost_model.as_ref()).map(cost_model),
-        "target": target,
-        "conditions": check.capability.as_ref().map(|capability| plain(&capability.conditions)),
-        "measured_at": check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns)),
-        "capability_from": capability_from(check),
-    })
+fn measured_at(check: &Check) -> Option<String> {
+    check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns))
 }
 
 /// Where what is known of the storage comes from; `None` where nothing is known that the verdict rests on.
@@ -71,98 +230,32 @@ fn capability_from(check: &Check) -> Option<Origin> {
     check.capability.as_ref().map(|capability| capability.origin).or(seen)
 }
 
-/// The verdict on one volume alone.
-fn volume(row: &VolumeRow) -> Value {
+fn volume<'a>(row: &VolumeRow<'a>) -> VolumeOutput<'a> {
     let (check, verdict) = (row.check, row.verdict);
-    json!({
-        "target_path": check.target,
-        "roles": check.observation.roles(),
-        "share_waited": row.share_waited,
-        "verdict": verdict.verdict,
-        "confidence": verdict.confidence,
-        "summary": verdict.summary,
-        "doubts": verdict.doubts,
-        "utilisation": verdict.utilisation,
-        "headroom": verdict.headroom,
-        "headroom_low": verdict.headroom_low,
-        "headroom_high": verdict.headroom_high,
-        "headroom_reason": verdict.headroom_reason,
-        "binding": verdict.binding,
-        "next_step": verdict.next_step,
-        "measured_at": check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns)),
-        "capability_from": capability_from(check),
-    })
+    VolumeOutput {
+        target_path: &check.target,
+        roles: check.observation.roles(),
+        share_waited: row.share_waited,
+        verdict: verdict.verdict,
+        confidence: verdict.confidence,
+        summary: &verdict.summary,
+        doubts: &verdict.doubts,
+        utilisation: verdict.utilisation,
+        headroom: verdict.headroom,
+        headroom_low: verdict.headroom_low,
+        headroom_high: verdict.headroom_high,
+        headroom_reason: verdict.headroom_reason.as_deref(),
+        binding: verdict.binding,
+        next_step: &verdict.next_step,
+        measured_at: measured_at(check),
+        capability_from: capability_from(check),
+    }
 }
 
-fn file(file: &FileRow) -> Value {
-    let identity = &file.row.file;
-    json!({
-        "instance": identity.instance,
-        "database": identity.database,
-        "path": identity.path,
-        "kind": identity.kind,
-        "drive": identity.drive,
-        "elapsed_ns": file.figure(|delta| Figure::Known(delta.elapsed_ns)),
-        "reads": file.figure(|delta| Figure::Known(delta.counters.read.count)),
-        "read_bytes": file.figure(|delta| Figure::Known(delta.counters.read.bytes)),
-        "read_latency_ns": file.figure(Delta::read_latency_ns),
-        "writes": file.figure(|delta| Figure::Known(delta.counters.write.count)),
-        "write_bytes": file.figure(|delta| Figure::Known(delta.counters.write.bytes)),
-        "write_latency_ns": file.figure(Delta::write_latency_ns),
-        "syncs": file.figure(|delta| delta.counters.sync.map(|sync| sync.count)),
-        "sync_latency_ns": file.figure(Delta::sync_latency_ns),
-        "average_bytes": file.average_bytes(),
-        "iops": file.figure(|delta| Figure::Known(delta.iops())),
-        "stall_ns": file.stall_ns(),
-        "stall_share": file.stall_share,
-        "outstanding": file.figure(Delta::outstanding),
-        "band": file.grade.map(|grade| grade.band.name),
-        "band_of": file.grade.map(|grade| grade.of),
-    })
-}
-
-fn log_timing(timing: &LogTiming) -> Value {
-    let (by, why) = match timing {
-        LogTiming::Database => ("database", None),
-        LogTiming::Kernel => ("kernel", None),
-        LogTiming::Untimed { why } => ("untimed", Some(why)),
-    };
-    json!({ "by": by, "why": why })
-}
-
-fn cap_use(used: &CapUse) -> Value {
-    json!({ "kind": used.cap.kind, "origin": used.cap.origin, "per_second": used.per_second() })
-}
-
-fn moment(moment: &Moment) -> Value {
-    let database = moment.database();
-    let unknown = moment.files.iter().find_map(|file| file.interval.reason()).unwrap_or(Reason::NotCounted);
-    let of = |delta: Option<&Delta>, reason: Reason, figure: fn(&Delta) -> Figure<f64>| {
-        delta.map_or(Figure::unknown(reason), figure)
-    };
-    let files = |figure| of(database.as_ref(), unknown, figure);
-    let device_unknown =
-        moment.device.as_ref().and_then(|device| device.interval.reason()).unwrap_or(Reason::NotCounted);
-    let device = |figure| of(moment.device(), device_unknown, figure);
-    let commit_ns = Figures::from_moments(std::slice::from_ref(moment), None).commit_ns();
-    json!({
-        "ended": moment.ended_unix_ns,
-        "ended_time": number::rfc3339(moment.ended_unix_ns),
-        "iops": files(|delta| Figure::Known(delta.iops())),
-        "mib_per_s": files(|delta| Figure::Known(delta.mib_per_s())),
-        "outstanding": files(Delta::outstanding),
-        "read_latency_ns": files(Delta::read_latency_ns),
-        "write_latency_ns": files(Delta::write_latency_ns),
-        "sync_latency_ns": files(Delta::sync_latency_ns),
-        "commit_latency_ns": commit_ns,
-        "device_iops": device(|delta| Figure::Known(delta.iops())),
-        "device_mib_per_s": device(|delta| Figure::Known(delta.mib_per_s())),
-        "device_outstanding": device(Delta::outstanding),
-        "device_read_latency_ns": device(Delta::read_latency_ns),
-        "device_write_latency_ns": device(Delta::write_latency_ns),
-        "stalled": moment.pressure.share(moment.pressure.host_ns),
-        "group_stalled": moment.pressure.share(moment.pressure.group_ns),
-        "busiest_device": moment.pressure.share(moment.pressure.device_ns),
-        "caps": moment.caps.iter().map(cap_use).collect::<Vec<Value>>(),
-    })
+fn log_timing(timing: &LogTiming) -> LogTimingOutput<'_> {
+    match timing {
+        LogTiming::Database => LogTimingOutput { by: "database", why: None },
+        LogTiming::Kernel => LogTimingOutput { by: "kernel", why: None },
+        LogTiming::Untimed { why } => LogTimingOutput { by: "untimed", why: Some(why) },
+    }
 }

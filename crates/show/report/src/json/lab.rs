@@ -1,6 +1,6 @@
 //! Experiments.
 
-use super::{add, plain};
+use super::plain::{add, plain};
 use experiments::{CommitResult, CommitStudy, Footprint, RecoverResult, RecoverStudy};
 use serde_json::{Value, json};
 

@@ -3,6 +3,7 @@ use std::fmt::Write;
 
 /// What one source reports, and what it lacks.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SourceFinding {
     /// Its name, as `--source` takes it.
     pub source: String,

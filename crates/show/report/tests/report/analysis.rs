@@ -30,39 +30,6 @@ fn findings_as_a_table() {
 }
 
 #[test]
-fn each_key_is_documented() {
-    fn keys(value: &Value, into: &mut Vec<String>) {
-        match value {
-            Value::Object(fields) => fields.iter().for_each(|(key, value)| {
-                into.push(key.clone());
-                // By reason; what counters stand for has its own words.
-                match key.as_str() {
-                    "unknown" => value
-                        .as_object()
-                        .into_iter()
-                        .flat_map(|all| all.values())
-                        .for_each(|of| keys(of, into)),
-                    "meaning" => {}
-                    _ => keys(value, into),
-                }
-            }),
-            Value::Array(items) => items.iter().for_each(|item| keys(item, into)),
-            _ => {}
-        }
-    }
-    let document = include_str!("../../../../../docs/reference/json.md");
-    let chapter = document.split("\n## ").find(|part| part.starts_with("analyze")).expect("the chapter");
-    let mut all = Vec::new();
-    keys(&json::analysis(&analysed(HOUR, &files())), &mut all);
-    assert!(all.len() > 100);
-    for key in all {
-        let told =
-            ["`KEY`", ".KEY`", "`KEY[]`", ".KEY[]`", "KEY[].", "`KEY."].map(|form| form.replace("KEY", &key));
-        assert!(told.iter().any(|told| chapter.contains(told.as_str())), "{key}");
-    }
-}
-
-#[test]
 fn a_page_draws_all_files_by_kind_and_the_file_of_a_finding() {
     let files = files();
     let analysed = analysed(HOUR, &files);

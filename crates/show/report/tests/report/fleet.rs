@@ -1,12 +1,10 @@
 //! A fleet as text, JSON and a page.
 
-use crate::json::{documented, paths};
 use fleet::{
     Fleet, Headroom, HeadroomOrigin, Host, Latency, NeverMeasured, SilentSource, Stale, Trend, Volume,
 };
 use report::text::Style;
-use report::{html, json, text};
-use std::collections::BTreeSet;
+use report::{html, text};
 use verdict::VerdictKind;
 
 const AT: f64 = 1_795_251_600.0;
@@ -110,25 +108,6 @@ fn incidents_as_text() {
     let rows: Vec<(Volume, f64)> = fleet.volumes.iter().take(3).cloned().zip([0.25, 0.1, 0.01]).collect();
     insta::assert_snapshot!(text::fleet_incidents(&rows, 86_400, &fleet, &STYLE));
     assert!(text::fleet_incidents(&[], 3600, &fleet, &STYLE).contains("no incident was open within 60 min"));
-}
-
-#[test]
-fn each_key_is_documented_and_each_documented_key_is_there() {
-    let keys = |value: &serde_json::Value| {
-        let mut found = BTreeSet::new();
-        paths(value, "", &mut found);
-        // Labels are the user's.
-        let shortened = found.into_iter().map(|key| match key.split_once(".labels.") {
-            Some((before, _)) => format!("{before}.labels"),
-            None => key,
-        });
-        let keys: BTreeSet<String> = shortened.collect();
-        let absent = |key: &String| keys.iter().any(|other| other.starts_with(&format!("{key}.")));
-        keys.iter().filter(|key| !absent(key)).cloned().collect::<BTreeSet<String>>()
-    };
-    assert_eq!(keys(&json::fleet(&sample())), documented("fleet\n"));
-    let rows = [(sample().volumes.remove(0), 0.5)];
-    assert_eq!(keys(&json::fleet_incidents(&rows, 3600, &sample())), documented("fleet incidents"));
 }
 
 #[test]

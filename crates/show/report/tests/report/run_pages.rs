@@ -3,7 +3,7 @@
 use crate::runs_sample;
 use capability::SweepComparison;
 use charts::{Factor, NamedRun};
-use report::html::{self, Comparison, ComparisonRow, RunsPage};
+use report::html::{self, Comparison, ComparisonRow, RunsPage, Validity};
 use workload::{PhaseResult, RunResult};
 
 /// Page names and pages.
@@ -15,7 +15,15 @@ pub fn pages() -> Vec<(&'static str, String)> {
     ]
     .map(String::from);
     let page = |title: &'static str, runs: &[NamedRun], command: &str| {
-        html::runs(&RunsPage { title, runs, charts: &[], sentences: &sentences, command, version: "0.2.0" })
+        html::runs(&RunsPage {
+            title,
+            runs,
+            charts: &[],
+            sentences: &sentences,
+            validity: Validity::Valid,
+            command,
+            version: "0.2.0",
+        })
     };
     let sweep = runs_sample::sweep(&[4096, 8192, 65_536], 1.0);
     let matrix = runs_sample::matrix();
@@ -24,6 +32,7 @@ pub fn pages() -> Vec<(&'static str, String)> {
         runs: &NamedRun::all(&matrix),
         charts: &[],
         sentences: &[],
+        validity: Validity::Unknown,
         command: "headroom matrix /data --block-size 4K,8K,16K,64K,256K --outstanding 1,2,4,8,16,32,64,128",
         version: "0.2.0",
     };
@@ -87,7 +96,8 @@ fn comparison(before: &[RunResult], after: &[RunResult]) -> String {
     let mut runs = NamedRun::group("before", before);
     runs.extend(NamedRun::group("after", after));
     html::comparison(&Comparison {
-        title: "Slower",
+        title: "slower",
+        tone: report::Tone::Bad,
         summary: "Random 8 KiB reads: 18 % fewer IOPS than before, beyond noise.",
         names: ["before", "after"],
         sentences: &["Intervals are of 95 % confidence, over 5 runs of each.".into()],

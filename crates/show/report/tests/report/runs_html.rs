@@ -4,7 +4,7 @@ use crate::odd_runs::{large, odd_run};
 use crate::{run_pages, runs_sample};
 use charts::{NamedRun, RunChart};
 use proptest::prelude::*;
-use report::html::{self, RunsPage};
+use report::html::{self, RunsPage, Validity};
 use workload::RunResult;
 
 const CHARTS: [RunChart; 7] = [
@@ -43,6 +43,7 @@ fn names_from_outside_never_become_markup() {
         runs: &named,
         charts: &CHARTS,
         sentences: &sentences,
+        validity: Validity::Invalid(HOSTILE),
         command: HOSTILE,
         version: HOSTILE,
     };
@@ -77,7 +78,7 @@ proptest! {
     ) {
         let results: Vec<RunResult> = runs.iter().map(|whole| odd_run(whole, &[float])).collect();
         let named = NamedRun::all(&results);
-        let page = RunsPage { title: "", runs: &named, charts: &CHARTS, sentences: &[], command: "", version: "" };
+        let page = RunsPage { title: "", runs: &named, charts: &CHARTS, sentences: &[], validity: Validity::Unknown, command: "", version: "" };
         let page = html::runs(&page);
         prop_assert!(page.ends_with("</html>\n") && !page.contains("NaN"));
     }

@@ -214,7 +214,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
         let restart = || Interval::Unknown(Reason::Restart);
         return Moment {
             ended_unix_ns,
-            files: vec![row(FileKind::Data, data, restart()), row(FileKind::Log, wal, restart())],
+            files: vec![row(FileKind::Data, data, restart()), row(FileKind::Log, wal, restart())].into(),
             log_elsewhere: false,
             device: None,
             processors: None,
@@ -239,7 +239,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
     };
     Moment {
         ended_unix_ns,
-        files: vec![row(FileKind::Data, data, data_delta), row(FileKind::Log, wal, log_delta)],
+        files: vec![row(FileKind::Data, data, data_delta), row(FileKind::Log, wal, log_delta)].into(),
         log_elsewhere: false,
         device: Some(device),
         processors: None,

@@ -123,7 +123,7 @@ fn waits_are_rows_after_those_of_the_files() {
 #[test]
 fn json_has_the_sentence_beside_the_figures() {
     let (earlier, later) = two_captures();
-    let value = json::waits(&WatchedInterval::between(&earlier, &later));
+    let value = serde_json::to_value(json::waits(&WatchedInterval::between(&earlier, &later))).unwrap();
     let reads = &value["reconciled"][0];
     assert_eq!((&reads["class"], &reads["agreement"]), (&"data-read".into(), &"not-the-disk".into()));
     let sentence = "the waits for data read are not the disk: sessions waited 6.00 s, its files took 25.0 ms";
