@@ -172,34 +172,34 @@ fn ask(
     scope: Scope,
     listed: Option<usize>,
 ) -> Result<Fleet, Failure> {
-    let mut asked = Asked::new(client);
-    let mut answers = asked
+    let mut queries = Queries::new(client);
+    let mut answers = queries
         .answers(&scope, Part::ALL.into_iter().filter(|part| listed.is_none() || *part != Part::Latencies))?;
-    let mut fleet = asked.fleet(&answers, question);
+    let mut fleet = queries.fleet(&answers, question);
     if let Some(listed) = listed {
         let shown = fleet.volumes.iter().take(listed);
         let shown = shown.filter_map(|volume| volume.host.labels.get("instance").map(String::as_str));
         let shown = Filter::of_instances(shown.collect::<BTreeSet<&str>>());
         let scope = Scope { filters: [scope.filters, vec![shown]].concat(), ..scope };
-        answers.latencies = asked.answers(&scope, [Part::Latencies])?.latencies;
-        fleet = asked.fleet(&answers, question);
+        answers.latencies = queries.answers(&scope, [Part::Latencies])?.latencies;
+        fleet = queries.fleet(&answers, question);
     }
     Ok(fleet)
 }
 
 /// The queries of one answer, all for the same time.
-struct Asked<'a> {
+struct Queries<'a> {
     client: &'a Client,
     at_unix_s: f64,
-    queries: usize,
+    count: usize,
     incomplete: bool,
     warnings: BTreeSet<String>,
 }
 
-impl<'a> Asked<'a> {
-    fn new(client: &'a Client) -> Asked<'a> {
+impl<'a> Queries<'a> {
+    fn new(client: &'a Client) -> Queries<'a> {
         let at_unix_s = host::unix_ns() as f64 / 1e9;
-        Asked { client, at_unix_s, queries: 0, incomplete: false, warnings: BTreeSet::new() }
+        Queries { client, at_unix_s, count: 0, incomplete: false, warnings: BTreeSet::new() }
     }
 
     fn answers(&mut self, scope: &Scope, parts: impl IntoIterator<Item = Part>) -> Result<Answers, Failure> {
@@ -216,7 +216,7 @@ impl<'a> Asked<'a> {
     ) -> Result<Vec<Vec<Sample>>, Failure> {
         let query = |one: ::fleet::Expression| Query { expression: one.text, range: one.range };
         let queries: Vec<Query> = expressions.map(query).collect();
-        self.queries += queries.len();
+        self.count += queries.len();
         let responses = prometheus::ask(self.client, &queries, self.at_unix_s);
         let responses = responses.map_err(|error| failure(self.client, &error))?;
         self.incomplete |= responses.iter().any(|one| one.is_partial || !one.warnings.is_empty());
@@ -227,7 +227,7 @@ impl<'a> Asked<'a> {
     fn fleet(&self, answers: &Answers, question: &QuestionArgs) -> Fleet {
         let fleet = ::fleet::fleet(answers, self.at_unix_s, question.stale_after.as_secs_f64());
         let warnings = self.warnings.iter().cloned().collect();
-        Fleet { incomplete: self.incomplete, warnings, queries: self.queries, ..fleet }
+        Fleet { incomplete: self.incomplete, warnings, queries: self.count, ..fleet }
     }
 }
 
@@ -255,10 +255,11 @@ fn show(host: &str, args: &FleetArgs, client: &Client, out: &mut Output) -> Done
 fn incidents(within: Duration, args: &FleetArgs, client: &Client, out: &mut Output) -> Done {
     let scope = args.question.scope(None, true);
     let within_s = within.as_secs().max(1);
-    let mut asked = Asked::new(client);
-    let found = asked.series(std::iter::once(incidents_within(&scope, within_s)))?.pop().unwrap_or_default();
-    let answers = asked.answers(&scope, Part::ALL)?;
-    let fleet = asked.fleet(&answers, &args.question);
+    let mut queries = Queries::new(client);
+    let found =
+        queries.series(std::iter::once(incidents_within(&scope, within_s)))?.pop().unwrap_or_default();
+    let answers = queries.answers(&scope, Part::ALL)?;
+    let fleet = queries.fleet(&answers, &args.question);
     let rows = ::fleet::with_incidents(&fleet, &found);
     out.answer(
         |style| report::text::fleet_incidents(&rows, within_s, &fleet, style),
