@@ -13,7 +13,9 @@ mod state;
 mod values;
 
 pub use list::{FAMILIES, FamilyDescription};
-pub use state::{AgentState, DeviceOps, DeviceState, Headroom, Latency, SourceState, SubjectState};
+pub use state::{
+    AgentState, DeviceOps, DeviceState, Headroom, Latency, ProcessState, SourceState, SubjectState,
+};
 
 use crate::families::{Family, FamilyKind, Point, Value};
 use crate::pushed::{Dropped, Pushed, SentSeries, Stamp};

@@ -31,8 +31,8 @@ mod text;
 mod totals;
 
 pub use agent::{
-    AgentState, DeviceOps, DeviceState, FAMILIES, FamilyDescription, Headroom, Latency, SourceState,
-    SubjectState,
+    AgentState, DeviceOps, DeviceState, FAMILIES, FamilyDescription, Headroom, Latency, ProcessState,
+    SourceState, SubjectState,
 };
 pub use identity::{EXTRA_LABELS_MAX, ExtraLabels, Identity, LABEL_BYTES_MAX, OWN_LABELS, WrongLabel};
 pub use pushed::{Dropped, Pushed, SentSeries, Stamp};

@@ -2,6 +2,7 @@ use crate::capabilities::Capabilities;
 use crate::devices::Devices;
 use crate::judgement::SubjectJudgement;
 use crate::keeper::Keeper;
+use crate::own_process::OwnProcess;
 use crate::watcher::{Message, Report, Watcher, clocks};
 use crate::{Event, WatchedSource};
 use collect::process::share_counts;
@@ -47,6 +48,7 @@ pub struct Agent {
     subjects: BTreeMap<Subject, Followed>,
     causes: Causes,
     devices: Devices,
+    own_process: OwnProcess,
     /// Incidents that were open when the agent was ended, until their subject is judged again.
     resumed: Vec<Incident>,
     next_watcher: u64,
@@ -116,6 +118,7 @@ impl Agent {
             subjects: BTreeMap::new(),
             causes: Causes::default(),
             devices: Devices::default(),
+            own_process: OwnProcess::default(),
             resumed,
             next_watcher: 0,
             began: Instant::now(),
@@ -145,6 +148,7 @@ impl Agent {
             }
             self.receive(&messages, log);
             self.devices.sample(&self.state);
+            self.own_process.sample(&self.state);
             if Instant::now() >= silence_at {
                 silence_at = Instant::now() + SILENCE_EVERY;
                 self.notice_silence(log);

@@ -21,6 +21,7 @@ mod devices;
 mod event;
 mod judgement;
 mod keeper;
+mod own_process;
 mod watcher;
 
 pub use agent::{Agent, Settings};

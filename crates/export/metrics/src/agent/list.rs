@@ -238,6 +238,18 @@ pub const FAMILIES: &[FamilyDescription] = &[
         Unit::None,
         AgentState::dropped_pushes,
     ),
+    counter("process_cpu_seconds", &[], "processor time that the agent has used", Unit::Seconds, |state| {
+        state.of_process(|own| own.cpu_s)
+    }),
+    gauge("process_resident_memory_bytes", &[], "memory that the agent has in use", Unit::Bytes, |state| {
+        state.of_process(|own| own.resident_bytes as f64)
+    }),
+    gauge("process_open_fds", &[], "open file descriptors of the agent", Unit::None, |state| {
+        state.of_process(|own| own.open_files as f64)
+    }),
+    gauge("process_start_time_seconds", &[], "when the agent started", Unit::Seconds, |state| {
+        state.of_process(|own| own.started_unix_s)
+    }),
 ];
 
 const fn gauge(

@@ -21,10 +21,25 @@ pub struct AgentState {
     pub sources: BTreeMap<String, SourceState>,
     /// The block device below each volume, by its mount point.
     pub devices: BTreeMap<String, DeviceState>,
+    /// What the agent itself takes; `None` where that is not known.
+    pub process: Option<ProcessState>,
     /// Lost pushes, by server and reason.
     pub pushes_dropped: BTreeMap<(String, Dropped), u64>,
     /// What is added to the labels of all series.
     pub labels: ExtraLabels,
+}
+
+/// What the process of the agent takes.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessState {
+    /// Processor time since it started, seconds.
+    pub cpu_s: f64,
+    /// Memory in use, bytes.
+    pub resident_bytes: u64,
+    /// Open file descriptors.
+    pub open_files: u64,
+    /// When it started, seconds since 1970.
+    pub started_unix_s: f64,
 }
 
 /// What the kernel counted of a block device since it appeared: the I/O of all processes.

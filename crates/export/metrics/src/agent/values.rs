@@ -1,7 +1,7 @@
 //! The points of each kind of family: what is unknown has none.
 
 use super::labels::{curve_name, word};
-use super::state::{AgentState, DeviceState, Latency, SourceState, SubjectState};
+use super::state::{AgentState, DeviceState, Latency, ProcessState, SourceState, SubjectState};
 use crate::pushed::Dropped;
 use capability::{Capability, Curve, Demand};
 use incidents::Subject;
@@ -11,6 +11,10 @@ use verdict::VerdictKind;
 pub(super) type Points = Vec<(Vec<String>, f64)>;
 
 impl AgentState {
+    pub(super) fn of_process(&self, figure: fn(&ProcessState) -> f64) -> Points {
+        self.process.iter().map(|own| (Vec::new(), figure(own))).collect()
+    }
+
     pub(super) fn verdicts(&self) -> Points {
         let all = self.subjects.iter().flat_map(|(subject, state)| {
             VerdictKind::ALL.iter().map(move |kind| {
