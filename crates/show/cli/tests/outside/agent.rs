@@ -356,7 +356,9 @@ fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_
     let arguments = ["incidents", &closed["id"].to_string(), "--html", page.to_str().unwrap()];
     assert!(stage.headroom.run(&arguments).status.success());
     let html = std::fs::read_to_string(&page).unwrap();
-    assert!(html.contains("What happened") && html.contains("<svg") && html.contains("Next step"), "{html}");
+    assert!(html.contains("What happened") && html.contains("Next step"), "{html}");
+    // The agent that was killed may have taken the minutes with it that were not over.
+    assert!(html.contains("<svg") || html.contains("No minutes around it are kept"), "{html}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub fn capability(capability: &Capability) -> String {
     page(&format!("Capability of {path}"), &body, &footer)
 }
 
-/// The highest rate of random reads, the unloaded latency, and a commit.
+/// The rate at which random reads saturate, the unloaded latency, and a commit.
 fn answer(capability: &Capability) -> Vec<Tile> {
     let reads =
         capability.curves.iter().find(|curve| curve.workload.write_percent == 0 && curve.knee.is_some());
@@ -51,7 +51,7 @@ fn answer(capability: &Capability) -> Vec<Tile> {
     let mut all = Vec::new();
     if let Some((curve, knee)) = reads.and_then(|curve| Some((curve, curve.knee.as_ref()?))) {
         let workload = curve.workload.to_string();
-        all.push(Tile::new("IOPS", Some(number::rate(knee.iops)), workload.clone()));
+        all.push(Tile::new("saturated IOPS", Some(number::rate(knee.iops)), workload.clone()));
         all.push(Tile::new("unloaded latency", Some(number::time(knee.latency_ns_floor)), workload));
     }
     if let Some((curve, point)) = commits.and_then(|curve| Some((curve, curve.points.first()?))) {
