@@ -162,6 +162,10 @@ async function modules(browser, host) {
         if (x > label.x && x < label.x + 260 && y > label.y && y < label.y + 40) found.push(`a label covers its point at ${x}, ${y}`);
       }
     }
+    const crowd = [];
+    for (let left = 60; left < 640; left += 8) for (let top = 235; top < 400; top += 10) crowd.push([left, top, 3]);
+    const free = freePlace({ x: 140, y: 380 }, 260, frame, crowd, null);
+    if (crowd.some(([left, top]) => left > free.x && left < free.x + 260 && top > free.y && top < free.y + 40)) found.push("a label covers others where there is free space above them");
     const scale = logarithmic([80, 9_000], [400, 50], 10);
     if (scale.at(80) !== 400 || Math.abs(scale.at(9_000) - 50) > 1e-9 || scale.ticks.some((tick) => tick < 80 || tick > 9_000)) found.push("the logarithmic scale misses its ends");
     const rates = linear([0, 83_000], [400, 50]);

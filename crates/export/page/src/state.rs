@@ -30,9 +30,8 @@ pub(crate) struct State<'a> {
     incidents_open: usize,
 }
 
-/// The same with the time, as it is sent: only for its schema.
+/// The same with the time, as it is sent: for its schema, since a state is kept as text and the time is put before it.
 #[cfg(feature = "schema")]
-#[allow(dead_code)]
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[schemars(rename = "State")]

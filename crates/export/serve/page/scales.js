@@ -81,7 +81,7 @@ export function freePlace(point, width, frame, obstacles, before) {
     ["middle", -width / 2],
     ["left", -width - 22],
   ])) {
-    for (const lift of [-20, -46, -60, 18, -86, 44, -116, 74]) {
+    for (const lift of [-20, -46, -60, 18, -86, 44, -116, 74, -160, -210]) {
       if (side === "middle" && lift === -20) continue;
       const x = inside(point.x + shift, frame.left + 4, Math.max(frame.left + 4, frame.right - width));
       const y = inside(point.y + lift, frame.top + 2, frame.bottom - LABEL - 4);

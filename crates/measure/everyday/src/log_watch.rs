@@ -162,7 +162,7 @@ fn summed_by_path<'a>(lines: impl Iterator<Item = &'a FileInterval>, meaning: Me
         let Interval::Known(delta) = &line.interval else { continue };
         match sums.get_mut(line.file.path.as_str()) {
             None => drop(sums.insert(&line.file.path, (line, delta.clone()))),
-            Some((_, sum)) => *sum = sum.clone().beside(delta),
+            Some((_, sum)) => sum.add(delta),
         }
     }
     let lines = sums.into_values().map(|(line, delta)| FileInterval {

@@ -224,13 +224,6 @@ impl Delta {
         self
     }
 
-    /// This file's interval and another file's over the same time, as one.
-    #[must_use]
-    pub fn beside(mut self, other: &Delta) -> Delta {
-        self.add(other);
-        self
-    }
-
     /// Adds another file's interval over the same time.
     pub fn add(&mut self, other: &Delta) {
         self.counters = self.counters.beside(other.counters);
@@ -479,7 +472,8 @@ mod tests {
             let grew = a.iter().zip(&b).all(|(then, now)| now >= then);
             prop_assert_eq!(interval.known().is_some(), grew);
             if let Interval::Known(delta) = interval {
-                let doubled = delta.clone().beside(&delta);
+                let mut doubled = delta.clone();
+                doubled.add(&delta);
                 for figure in [doubled.iops(), doubled.mib_per_s()] {
                     prop_assert!(figure.is_finite());
                 }
