@@ -124,8 +124,40 @@ fn host() -> Dashboard {
         device_latency(""),
         device_outstanding(""),
         device_busy(""),
+        graph(
+            "Processors that agents use",
+            "What Headroom itself costs; 100 % is one processor.",
+            RATIO,
+            vec![(of_agents(&rate("process_cpu_seconds_total", "")), "{{instance}}")],
+        ),
+        graph(
+            "Memory that agents use",
+            "What Headroom itself holds in memory.",
+            "bytes",
+            vec![(of_agents(&series("process_resident_memory_bytes", "")), "{{instance}}")],
+        ),
+        graph(
+            "Open files of agents",
+            "File descriptors of Headroom itself.",
+            "none",
+            vec![(of_agents(&series("process_open_fds", "")), "{{instance}}")],
+        ),
+        graph(
+            "Age of agents",
+            "Time since each agent started; one that starts again and again stays low.",
+            "s",
+            vec![(
+                of_agents(&format!("time() - {}", series("process_start_time_seconds", ""))),
+                "{{instance}}",
+            )],
+        ),
     ];
     dashboard("headroom-host", "Headroom / Host", &[], &panels)
+}
+
+/// Other programs expose series of the same names.
+fn of_agents(expression: &str) -> String {
+    format!("({expression}) and on (cluster, job, instance) {}", series("headroom_build_info", ""))
 }
 
 const MOUNT: &str = ",mount=~\"$mount\"";

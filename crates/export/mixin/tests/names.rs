@@ -17,8 +17,10 @@ fn each_name_is_a_family_of_the_agent_or_a_rule() {
         mixin::groups().iter().flat_map(|group| &group.rules).map(|rule| rule.record.to_owned()).collect();
     let families: BTreeSet<&str> = FAMILIES.iter().map(|family| family.name).collect();
     // A name with a colon is a rule's.
-    let names =
-        Regex::new(r"[a-z_]+:headroom_[a-z_]+:[a-z0-9_]+|storage:[a-z_]+:[a-z]+|headroom_[a-z_]+").unwrap();
+    let names = Regex::new(
+        r"[a-z_]+:headroom_[a-z_]+:[a-z0-9_]+|storage:[a-z_]+:[a-z]+|headroom_[a-z_]+|process_[a-z_]+",
+    )
+    .unwrap();
     let mut unused = families.clone();
     for expression in expressions() {
         for name in names.find_iter(&expression).map(|found| found.as_str()) {

@@ -55,7 +55,7 @@ impl PostgresServer {
             std::os::unix::fs::symlink(&data, scratch.join(DATA)).expect("a link to the data");
         }
         let port = free_port();
-        let settings = ["listen_addresses=127.0.0.1", "max_connections=50"].map(str::to_owned).to_vec();
+        let settings = ["listen_addresses=127.0.0.1", "max_connections=300"].map(str::to_owned).to_vec();
         let server = Postgres::initialise(&programs, &scratch, &data, port, settings).expect("initdb");
         fs::write(data.join("pg_hba.conf"), LOGINS).expect("the rules of logins");
         let mut server = PostgresServer { scratch, data, port, server, _alive: alive };
