@@ -177,6 +177,10 @@ pub trait Source {
         &[]
     }
 
+    /// From now on, a snapshot may name only so many of the busiest files, and sum the others by what they are for: for programs
+    /// that watch all the time. Sources for which that saves little name all.
+    fn name_busiest(&mut self, _files: usize) {}
+
     /// The counters of all files at this instant.
     ///
     /// # Errors

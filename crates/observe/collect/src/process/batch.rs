@@ -9,7 +9,7 @@ use aya::maps::{MapData, MapError, PerCpuHashMap};
 use std::io;
 use std::os::fd::AsFd;
 
-/// Keys that are read at once. The kernel needs space for all keys of one of its buckets, which are as many as keys.
+/// Keys that are read at once, at first. The kernel needs space for all keys of one of its buckets, which are as many as keys.
 const BATCH: usize = 512;
 /// The kernel's error for an operation that this kind of table lacks (before Linux 5.6); libc has no name for it.
 const ENOTSUPP: i32 = 524;
@@ -17,44 +17,58 @@ const ENOTSUPP: i32 = 524;
 impl Programs {
     /// The counters of all files and processes.
     pub fn counted(&self) -> Result<Counted, SourceError> {
+        let mut counted = Counted::default();
+        self.each_counted(|key, counts| drop(counted.insert(*key, Box::new(counts))))?;
+        Ok(counted)
+    }
+
+    /// Calls `take` for each key.
+    pub fn each_counted(&self, mut take: impl FnMut(&Key, Counts)) -> Result<(), SourceError> {
         let map = self.ebpf.map("files").ok_or_else(|| no_table("files"))?;
         let aya::maps::Map::PerCpuHashMap(data) = map else { return Err(no_table("files")) };
-        let mut counted = Counted::new();
         let no_file = FileId { ino: 0, dev: 0, generation: 0 };
         let mut keys = vec![Key { file: no_file, tgid: 0, started: 0, kind: 0, zero: 0 }; BATCH];
         let mut parts = vec![CpuCounts::ZERO; BATCH * self.cpus];
         let mut position: Option<u32> = None;
-        // Each call reads at least one key; the table cannot grow beyond its bound.
-        for _ in 0..=self.counters_max {
+        // Each call reads at least one key, or finds that there is too little space; the table cannot grow beyond its bound.
+        for call in 0..=2 * self.counters_max {
             let batch = match read_batch(data.fd().as_fd(), &mut position, &mut keys, &mut parts, self.cpus) {
                 Ok(batch) => batch,
-                Err(error) if is_unsupported(&error) => return self.counted_one_by_one(),
+                Err(error) if is_unsupported(&error) && call == 0 => {
+                    return self.each_counted_one_by_one(take);
+                }
+                // More keys fell into one of the kernel's buckets than are read at once. None were read.
+                Err(error)
+                    if error.raw_os_error() == Some(libc::ENOSPC) && keys.len() < self.counters_max =>
+                {
+                    keys.resize(keys.len() * 2, keys[0]);
+                    parts.resize(keys.len() * self.cpus, CpuCounts::ZERO);
+                    continue;
+                }
                 Err(error) => return Err(table_error(MapError::IoError(error))),
             };
             let read = keys.iter().zip(parts.chunks_exact(self.cpus)).take(batch.count);
-            counted.extend(read.map(|(key, parts)| (*key, Box::new(Counts::sum(parts)))));
+            read.for_each(|(key, parts)| take(key, Counts::sum(parts)));
             if !batch.more {
                 break;
             }
         }
-        Ok(counted)
+        Ok(())
     }
 
     /// With a system call for each key.
-    fn counted_one_by_one(&self) -> Result<Counted, SourceError> {
+    fn each_counted_one_by_one(&self, mut take: impl FnMut(&Key, Counts)) -> Result<(), SourceError> {
         let table: PerCpuHashMap<&MapData, Key, CpuCounts> = self.table("files")?;
-        let mut counted = Counted::new();
         for entry in table.iter() {
             let (key, parts) = entry.map_err(table_error)?;
-            counted.insert(key, Box::new(Counts::sum(parts.iter())));
+            take(&key, Counts::sum(parts.iter()));
         }
-        Ok(counted)
+        Ok(())
     }
 }
 
 fn is_unsupported(error: &io::Error) -> bool {
-    // ENOSPC: more keys fell into one of the kernel's buckets than are read at once.
-    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSPC | libc::ENOTSUP | ENOTSUPP))
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP | ENOTSUPP))
 }
 
 #[cfg(test)]
@@ -82,7 +96,10 @@ mod tests {
         };
         let in_batches = written(programs.counted().unwrap());
         assert!(in_batches.len() >= 2 * BATCH, "{}", in_batches.len());
-        let one_by_one = written(programs.counted_one_by_one().unwrap());
+        let mut one_by_one = Counted::default();
+        let add = |key: &Key, counts| drop(one_by_one.insert(*key, Box::new(counts)));
+        programs.each_counted_one_by_one(add).unwrap();
+        let one_by_one = written(one_by_one);
         let missing = in_batches.iter().filter(|(key, counts)| one_by_one.get(key) != Some(counts)).count();
         assert_eq!(missing, 0);
     }

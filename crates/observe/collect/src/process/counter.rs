@@ -14,6 +14,7 @@ use super::unseen::{self, Missed, Unseen};
 use crate::diskstats;
 use crate::error::SourceError;
 use host::Mounts;
+use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 
 /// Counts the I/O of one selection.
@@ -32,6 +33,10 @@ pub(super) struct Count {
     pub clock_ns: u64,
     pub taken_unix_ns: u64,
     pub rows: Rows,
+    /// Keys in the kernel's table.
+    pub in_kernel: usize,
+    /// [`Counter::recount`] found keys that had no row.
+    pub new_keys: bool,
     pub losses: Losses,
     /// Devices of which the programs missed I/Os since the count before.
     pub missed: HashSet<FileId>,
@@ -71,7 +76,8 @@ impl Counter {
         self.names.add(self.programs.take_names()?);
         let mounts = Mounts::read().unwrap_or_default();
         self.failures.take(&mut counted, &mut self.programs, &mut self.names, &mounts)?;
-        let in_kernel = counted.iter().map(|(key, counts)| (*key, counts.fingerprint())).collect();
+        let in_kernel: FxHashMap<Key, (u64, u64)> =
+            counted.iter().map(|(key, counts)| (*key, counts.fingerprint())).collect();
         let mut counted = self.kept.with(counted);
         if !self.narrowed {
             missed.iter().for_each(|device| add_missed(&mut counted, device));
@@ -102,10 +108,77 @@ impl Counter {
             clock_ns,
             taken_unix_ns: host::unix_ns(),
             rows,
+            in_kernel: in_kernel.len(),
+            new_keys: false,
             losses,
             missed: missed_files,
             device_notes: missed.iter().map(|device| device.note(!self.narrowed)).collect(),
         })
+    }
+
+    /// Whether the kernel's counters can be read into the rows of an earlier count: its names still hold, and few keys can have
+    /// come since.
+    pub fn may_recount(&self, count: &Count) -> bool {
+        !count.rows.changes && count.in_kernel < self.programs.counters_max / 2
+    }
+
+    /// Reads the kernel's counters into the rows of an earlier count of chosen processes. Takes a tenth of the time of
+    /// [`Counter::count`]: files and processes keep the names that they had, and nothing leaves the kernel's tables. Keys that
+    /// are new get rows; `choose` gets them before.
+    pub fn recount(
+        &mut self,
+        count: &mut Count,
+        choose: impl FnOnce(&mut Programs, &Counted) -> Result<(), SourceError>,
+    ) -> Result<(), SourceError> {
+        count.clock_ns = host::monotonic_ns();
+        // Before the tables: the programs were called for an I/O before its device counted it.
+        let devices = diskstats::lines()?;
+        let missed = self.unseen.update(&devices, &self.programs.devices()?)?;
+        let rows = &mut count.rows;
+        let mut new = Counted::default();
+        rows.begin();
+        self.programs.each_counted(|key, counts| {
+            if !rows.add(key, &counts) {
+                new.insert(*key, Box::new(counts));
+            }
+        })?;
+        let (left, bases) = self.kept.counts_and_bases();
+        for (key, counts) in left {
+            rows.add(key, counts);
+        }
+        for (key, base) in bases {
+            rows.subtract(key, base);
+        }
+        count.in_kernel += new.len();
+        count.new_keys = !new.is_empty();
+        if new.is_empty() {
+            self.failures.none_new();
+        } else {
+            choose(&mut self.programs, &new)?;
+            self.add_new(&mut count.rows, new)?;
+        }
+        count.losses = self.programs.losses()?;
+        let grew = missed.iter().filter(|device| device.grew).map(|device| FileId::unattributed(device.dev));
+        count.missed = grew.collect();
+        count.device_notes = missed.iter().map(|device| device.note(!self.narrowed)).collect();
+        count.taken_unix_ns = host::unix_ns();
+        Ok(())
+    }
+
+    fn add_new(&mut self, rows: &mut Rows, mut new: Counted) -> Result<(), SourceError> {
+        self.names.add(self.programs.take_names()?);
+        let mounts = Mounts::read().unwrap_or_default();
+        self.failures.take(&mut new, &mut self.programs, &mut self.names, &mounts)?;
+        let running = running()?;
+        let mut samples = Samples {
+            programs: &self.programs,
+            names: &mut self.names,
+            kept: &mut self.kept,
+            mounts: &mounts,
+            running: &running,
+        };
+        samples.extend(rows, &new);
+        Ok(())
     }
 }
 

@@ -44,7 +44,7 @@ impl Failures {
             let known = self.counts.entry(id).or_insert_with(|| {
                 let command =
                     programs.process(key.tgid, key.started).map(|process| command_text(&process.comm));
-                let path = names.name(key.file, &[key.tgid], mounts).path;
+                let path = names.name(key.file, &[key.tgid], mounts).path.clone();
                 let drive = mount_point(mounts, &path);
                 let path = path.display().to_string();
                 let process =
@@ -56,6 +56,11 @@ impl Failures {
         }
         self.new = new;
         Ok(())
+    }
+
+    /// The last count had no new ones.
+    pub fn none_new(&mut self) {
+        self.new.clear();
     }
 
     /// The numbers of the processes that have some.

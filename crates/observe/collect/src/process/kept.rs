@@ -14,7 +14,8 @@
 use super::program::{Counted, Programs};
 use super::tables::{Counts, FileId, Key};
 use crate::error::SourceError;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Number of keys kept; more only until they were in a snapshot.
 const KEPT_MAX: usize = 16_384;
@@ -29,20 +30,20 @@ enum Owner {
 
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    counts: HashMap<Key, KeptCounts>,
+    counts: FxHashMap<Key, KeptCounts>,
     /// The fingerprint of each key in the kernel, and the snapshot at which it had changed.
-    changed: HashMap<Key, (u64, u64, u64)>,
+    changed: FxHashMap<Key, (u64, u64, u64)>,
     /// The number of the current snapshot.
     snapshot: u64,
     /// The row of each key in the last snapshot.
-    rows: HashMap<Key, u64>,
+    rows: FxHashMap<Key, u64>,
     /// For each row of the last snapshot: the number of forgettings when it began.
-    began: HashMap<u64, u64>,
+    began: FxHashMap<u64, u64>,
     forgettings: u64,
     /// The counts of a key when it moved to its row from another one; and its counts now, where it will move at the next
     /// snapshot.
-    bases: HashMap<Key, Counts>,
-    leaving: HashMap<Key, Counts>,
+    bases: FxHashMap<Key, Counts>,
+    leaving: FxHashMap<Key, Counts>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,6 +60,13 @@ impl Kept {
             counted.entry(*key).or_insert_with(|| Box::new(Counts::ZERO)).add(&kept.counts);
         }
         counted
+    }
+
+    /// The counts that left the kernel, and what keys counted for another row than that which shows them.
+    pub fn counts_and_bases(
+        &self,
+    ) -> (impl Iterator<Item = (&Key, &Counts)>, impl Iterator<Item = (&Key, &Counts)>) {
+        (self.counts.iter().map(|(key, kept)| (key, &*kept.counts)), self.bases.iter())
     }
 
     /// The keys of counters that left the kernel.
@@ -102,7 +110,7 @@ impl Kept {
     pub fn tidy(
         &mut self,
         programs: &mut Programs,
-        kernel: &HashMap<Key, (u64, u64)>,
+        kernel: &FxHashMap<Key, (u64, u64)>,
         counted: &Counted,
         running: &HashSet<u32>,
     ) -> Result<(), SourceError> {
@@ -137,7 +145,7 @@ impl Kept {
 
     /// The keys that did not change since the last snapshot, longest idle first, until the table is half empty. Active
     /// keys stay: an I/O that is counted at the moment of removal may be lost.
-    fn idle(&mut self, kernel: &HashMap<Key, (u64, u64)>, counters_max: usize, leaving: usize) -> Vec<Key> {
+    fn idle(&mut self, kernel: &FxHashMap<Key, (u64, u64)>, counters_max: usize, leaving: usize) -> Vec<Key> {
         self.changed.retain(|key, _| kernel.contains_key(key));
         for (key, (count, ns)) in kernel {
             match self.changed.get_mut(key) {
@@ -233,7 +241,7 @@ mod tests {
     #[test]
     fn keys_idle_for_longest_leave_the_kernel_until_it_is_half_empty() {
         let mut all = Kept::default();
-        let table = |busy: u64| -> HashMap<Key, (u64, u64)> {
+        let table = |busy: u64| -> FxHashMap<Key, (u64, u64)> {
             (0..10).map(|ino| (key(ino, 2), (if ino < 4 { busy } else { 1 }, 0))).collect()
         };
         assert_eq!(all.idle(&table(1), 10, 0), [], "all of them are new");

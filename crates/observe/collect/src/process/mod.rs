@@ -14,6 +14,7 @@
 //!   samples.rs   counters -> samples, one layer an instance  <────┘
 //!   counter.rs   all of these for one selection
 //!   shared.rs    one selection for all sources of chosen processes     roots.rs  which process is whose
+//!   brief.rs     the busiest files by name, and sums of the others, for programs that watch all the time
 //!     names.rs     (device, inode) -> full name      classify.rs  name -> purpose of the file
 //!     cgroup.rs    the id of a control group
 //!     target.rs    the ids of files and processes
@@ -34,6 +35,7 @@
 
 mod argument;
 mod batch;
+mod brief;
 mod calls;
 mod casts;
 mod cgroup;
@@ -187,6 +189,12 @@ impl Source for Process {
 
     fn failures(&self) -> &[IoFailures] {
         &self.failures
+    }
+
+    fn name_busiest(&mut self, files: usize) {
+        if let Counting::Shared(share) = &self.counting {
+            share.name_busiest(files);
+        }
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {

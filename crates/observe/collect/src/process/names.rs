@@ -16,6 +16,7 @@
 
 use super::tables::{FileId, Name};
 use host::{DeviceNumber, Mounts, device_name, device_size_bytes};
+use rustc_hash::FxHashMap;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 /// Names found so far.
 #[derive(Default)]
 pub(super) struct Names {
-    known: HashMap<FileId, KnownFile>,
+    known: FxHashMap<FileId, KnownFile>,
     /// Names that the programs recorded and that are not used yet; and whether they are older than the last snapshot.
     written: HashMap<FileId, (Box<Name>, bool)>,
     commands: HashMap<(u32, u32), Command>,
@@ -71,7 +72,7 @@ impl Names {
     }
 
     /// The name of a file. `processes` are the running processes that used it.
-    pub fn name(&mut self, id: FileId, processes: &[u32], mounts: &Mounts) -> KnownFile {
+    pub fn name(&mut self, id: FileId, processes: &[u32], mounts: &Mounts) -> &KnownFile {
         let written = self.written.remove(&id).map(|(name, _)| name);
         let known = match self.known.remove(&id).map(|known| known.at(self.snapshot)) {
             None => find_name(id, written.as_deref(), processes, mounts),
@@ -98,8 +99,7 @@ impl Names {
                 },
             },
         };
-        self.known.insert(id, known.clone());
-        known
+        self.known.entry(id).insert_entry(known).into_mut()
     }
 
     /// The name of a process's program, and whether the next snapshot shows another one. Without `now`, the last name.
@@ -341,7 +341,7 @@ mod tests {
         names.add(HashMap::from([(id, Box::new(name(&written, "", "")))]));
         let next_name = |names: &mut Names| {
             names.begin_snapshot();
-            names.name(id, &here, &mounts)
+            names.name(id, &here, &mounts).clone()
         };
         assert_eq!(next_name(&mut names).path, path);
         let renamed = directory.path().join("shop.bak");

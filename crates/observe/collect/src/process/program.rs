@@ -22,6 +22,7 @@ use crate::error::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuValues};
 use aya::programs::Program;
 use aya::{Btf, Ebpf};
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
@@ -48,7 +49,7 @@ pub(super) struct Programs {
 }
 
 /// The counts, summed over the CPUs. Boxed: a growing table would otherwise move all of them.
-pub(super) type Counted = HashMap<Key, Box<Counts>>;
+pub(super) type Counted = FxHashMap<Key, Box<Counts>>;
 
 impl Programs {
     /// Loads the programs that count or, with a filter, those that trace.

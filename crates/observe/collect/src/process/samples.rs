@@ -12,10 +12,12 @@ use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Reason, Sample,
 };
 use host::Mounts;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Everything that is needed to make rows of counters.
 pub(super) struct Samples<'a> {
@@ -27,13 +29,20 @@ pub(super) struct Samples<'a> {
     pub running: &'a HashSet<u32>,
 }
 
-/// The rows of one count, in the order of their names: a row becomes a sample.
+/// The rows of a count: a row becomes a sample. Later counts can be made into the same rows ([`Rows::begin`]).
+#[derive(Default)]
 pub(super) struct Rows {
-    rows: Vec<(RowName, Row)>,
+    rows: Vec<Row>,
+    /// The place of each row in `rows`.
+    by_id: FxHashMap<u64, usize>,
+    /// The row of each key, and its column.
+    of_key: FxHashMap<Key, (usize, usize)>,
     /// Number and start of each process that was counted.
     pub who: HashSet<(u32, u32)>,
     /// The running processes in them, sorted.
     pub processes: Vec<u32>,
+    /// The next snapshot shows another name of a file or process.
+    pub changes: bool,
 }
 
 /// What a reader of rows missed since it last read them.
@@ -66,20 +75,47 @@ const BLOCK: &str = "block layer";
 
 impl Rows {
     pub fn iter(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().map(|(_, row)| row)
+        self.rows.iter()
     }
 
-    /// The samples of the rows with these indexes. `run` distinguishes boot and load.
+    pub fn get(&self, index: usize) -> Option<&Row> {
+        self.rows.get(index)
+    }
+
+    /// The row with that id.
+    pub fn by_id(&self, id: u64) -> Option<&Row> {
+        self.by_id.get(&id).and_then(|index| self.rows.get(*index))
+    }
+
+    /// The samples of the rows with these indexes, in the order of their names. `run` distinguishes boot and load.
     pub fn samples(&self, indexes: impl Iterator<Item = usize>, run: &str, missing: &Missing) -> Vec<Sample> {
-        indexes
-            .filter_map(|index| self.rows.get(index))
-            .map(|(name, row)| row.sample(name, run, missing))
-            .collect()
+        let mut rows: Vec<&Row> = indexes.filter_map(|index| self.rows.get(index)).collect();
+        rows.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        rows.into_iter().map(|row| row.sample(run, missing)).collect()
     }
 
     /// All of them.
     pub fn all(&self, run: &str, missing: &Missing) -> Vec<Sample> {
         self.samples(0..self.rows.len(), run, missing)
+    }
+
+    /// Begins another count into the same rows: the first counts that are added to a column replace those that it has.
+    pub fn begin(&mut self) {
+        self.rows.iter_mut().for_each(|row| row.counted = [false; COLUMNS]);
+    }
+
+    /// Adds the counts of a key to its row; `false` where it has none yet.
+    pub fn add(&mut self, key: &Key, counts: &Counts) -> bool {
+        let Some((index, column)) = self.of_key.get(key) else { return false };
+        self.rows[*index].add(*column, counts);
+        true
+    }
+
+    /// Takes what a key counted for another row from its row. Its counts were added before.
+    pub fn subtract(&mut self, key: &Key, base: &Counts) {
+        let place = self.of_key.get(key);
+        let row = place.and_then(|(index, column)| self.rows[*index].counts[*column].as_deref_mut());
+        row.into_iter().for_each(|counts| *counts = counts.since(base));
     }
 }
 
@@ -95,15 +131,23 @@ impl Missing {
 impl Samples<'_> {
     /// The rows of all counters.
     pub fn rows(mut self, counted: &Counted) -> Rows {
+        let mut rows = Rows::default();
+        self.extend(&mut rows, counted);
+        rows.rows.iter_mut().for_each(|row| row.before_ns = row.ns());
+        rows
+    }
+
+    /// Adds keys that have no row yet.
+    pub fn extend(&mut self, rows: &mut Rows, counted: &Counted) {
         let placed = self.place(counted);
-        let rows = self.summed(placed).into_iter().collect();
-        let who: HashSet<(u32, u32)> =
-            counted.keys().filter(|key| key.tgid != 0).map(|key| (key.tgid, key.started)).collect();
-        let running = who.iter().map(|(tgid, _)| *tgid).filter(|tgid| self.running.contains(tgid));
-        let mut processes: Vec<u32> = running.collect();
-        processes.sort_unstable();
-        processes.dedup();
-        Rows { rows, who, processes }
+        rows.changes |= placed.iter().any(|placed| placed.changes);
+        self.sum(rows, placed);
+        let who = counted.keys().filter(|key| key.tgid != 0).map(|key| (key.tgid, key.started));
+        rows.who.extend(who);
+        let running = rows.who.iter().map(|(tgid, _)| *tgid).filter(|tgid| self.running.contains(tgid));
+        rows.processes = running.collect();
+        rows.processes.sort_unstable();
+        rows.processes.dedup();
     }
 
     /// Assigns the counters of each key to a row.
@@ -111,71 +155,86 @@ impl Samples<'_> {
         let users = users(counted, self.running);
         let mut processes: HashMap<(u32, u32), (String, bool)> = HashMap::new();
         // Each file is looked up once, however many keys it has.
-        let mut files: HashMap<FileId, Rc<File>> = HashMap::new();
+        let mut files: FxHashMap<FileId, Arc<File>> = FxHashMap::default();
         self.names.begin_snapshot();
         let mut placed = Vec::with_capacity(counted.len());
         for (key, counts) in counted {
             let id = key.file;
             let file = files.entry(id).or_insert_with(|| {
                 let of_file = users.get(&id).map_or(&[][..], Vec::as_slice);
-                Rc::new(File::new(id, &self.names.name(id, of_file, self.mounts), self.mounts))
+                Arc::new(File::new(id, self.names.name(id, of_file, self.mounts), self.mounts))
             });
             let layer = Layer::from_kind(key.kind);
             let who = (key.tgid, key.started);
             let (process, changes) =
                 processes.entry(who).or_insert_with(|| self.names.command(who, command(self.programs, who)));
             let name = (layer.instance(key.tgid, process), file.path.clone());
-            let leaves = file.changes || (*changes && layer != Layer::Block);
-            self.kept.place(key, hash(&name), counts, leaves);
-            placed.push(Placed { key, counts, file: Rc::clone(file), name });
+            let row = hash(&name);
+            let changes = file.changes || (*changes && layer != Layer::Block);
+            self.kept.place(key, row, counts, changes);
+            placed.push(Placed { key, counts, file: Arc::clone(file), name, row, changes });
         }
         placed
     }
 
-    /// Adds up the counters of each row.
-    fn summed(&mut self, placed: Vec<Placed<'_>>) -> BTreeMap<RowName, Row> {
-        let mut rows = BTreeMap::new();
-        for Placed { key, counts, file, name } in placed {
-            let (id, layer, who) = (key.file, Layer::from_kind(key.kind), (key.tgid, key.started));
-            let began = self.kept.row(key, hash(&name));
-            let row = rows.entry(name).or_insert_with(|| Row {
-                layer,
-                who,
-                began,
-                file: Rc::clone(&file),
-                files: BTreeSet::new(),
-                size_bytes: None,
-                counts: [const { None }; 3],
-            });
+    /// Adds the counters of each key to its row.
+    fn sum(&mut self, rows: &mut Rows, placed: Vec<Placed<'_>>) {
+        for Placed { key, counts, file, name, row: id, .. } in placed {
+            let (layer, who) = (Layer::from_kind(key.kind), (key.tgid, key.started));
+            let began = self.kept.row(key, id);
+            let index = match rows.by_id.entry(id) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(free) => {
+                    rows.rows.push(Row {
+                        id,
+                        name,
+                        layer,
+                        who,
+                        began,
+                        file: Arc::clone(&file),
+                        files: BTreeSet::new(),
+                        size_bytes: None,
+                        counts: [const { None }; COLUMNS],
+                        counted: [false; COLUMNS],
+                        before_ns: 0,
+                    });
+                    *free.insert(rows.rows.len() - 1)
+                }
+            };
+            let row = &mut rows.rows[index];
             // Another process had the same number and name before. The row has both, and begins with the later one.
             if (who.1.wrapping_sub(row.who.1) as i32) > 0 {
                 row.who = who;
             }
-            row.files.insert(id);
+            row.files.insert(key.file);
             row.size_bytes = row.size_bytes.or(file.size_bytes);
-            let in_row = self.kept.in_row(key, counts);
-            match &mut row.counts[Layer::column(key.kind)] {
-                Some(sum) => sum.add(&in_row),
-                none => *none = Some(Box::new(in_row)),
-            }
+            let column = Layer::column(key.kind);
+            row.add(column, &self.kept.in_row(key, counts));
+            rows.of_key.insert(*key, (index, column));
         }
-        rows
     }
 }
 
 /// Instance and path of a sample.
-type RowName = (String, String);
+pub(super) type RowName = (String, String);
+
+/// Instance, purpose and drive of rows that are summed.
+pub(super) type GroupName = (String, FileKind, Option<String>);
 
 /// The counters of a key, and the row that shows them.
 struct Placed<'c> {
     key: &'c Key,
     counts: &'c Counts,
-    file: Rc<File>,
+    file: Arc<File>,
     name: RowName,
+    /// The id of the row.
+    row: u64,
+    /// The next snapshot shows another name.
+    changes: bool,
 }
 
 /// A file as the current snapshot shows it.
-struct File {
+pub(super) struct File {
     path: String,
     /// The next snapshot shows another name.
     changes: bool,
@@ -196,61 +255,157 @@ impl File {
     }
 }
 
+/// Reads, writes, syncs.
+pub(super) const COLUMNS: usize = 3;
+
 /// The sums of one sample.
 pub(super) struct Row {
+    /// That of its name.
+    pub id: u64,
+    pub name: RowName,
     layer: Layer,
     /// The process's number and start; zeros for the block layer.
     pub who: (u32, u32),
     /// The number of forgettings when the row began (kept.rs).
-    began: u64,
+    pub began: u64,
     /// One of `files`.
-    file: Rc<File>,
+    file: Arc<File>,
     pub files: BTreeSet<FileId>,
-    size_bytes: Option<u64>,
-    /// Reads, writes, syncs. Boxed, because they are large, and most rows lack some of them.
-    counts: [Option<Box<Counts>>; 3],
+    pub size_bytes: Option<u64>,
+    /// Of each column. Boxed, because they are large, and most rows lack some of them.
+    pub counts: [Option<Box<Counts>>; COLUMNS],
+    /// Which columns have got counts since [`Rows::begin`].
+    counted: [bool; COLUMNS],
+    /// [`Row::ns`] when the rows were made.
+    before_ns: u64,
+}
+
+/// Rows that are summed.
+pub(super) struct Group {
+    instance: String,
+    layer: Layer,
+    kind: FileKind,
+    drive: Option<String>,
+    /// The process that started last.
+    who: (u32, u32),
 }
 
 impl Row {
-    fn sample(&self, (instance, path): &RowName, run: &str, missing: &Missing) -> Sample {
-        let [read, write, sync] =
-            self.counts.each_ref().map(|counts| counts.as_deref().unwrap_or(&Counts::ZERO));
-        let lost = self.layer.misses(missing) || self.files.iter().any(|file| missing.devices.contains(file));
-        let latencies =
-            Latencies { read: read.latencies(), write: write.latencies(), sync: sync.latencies() };
+    fn add(&mut self, column: usize, counts: &Counts) {
+        let has_counts = std::mem::replace(&mut self.counted[column], true);
+        match &mut self.counts[column] {
+            Some(sum) if has_counts => sum.add(counts),
+            Some(sum) => **sum = *counts,
+            none => *none = Some(Box::new(*counts)),
+        }
+    }
+
+    /// Those of columns without I/O too.
+    pub fn all_counts(&self) -> [Counts; COLUMNS] {
+        self.counts.each_ref().map(|counts| counts.as_deref().map_or(Counts::ZERO, |counts| *counts))
+    }
+
+    /// Summed time of its I/Os, nanoseconds.
+    pub fn ns(&self) -> u64 {
+        self.counts.iter().flatten().fold(0, |sum, counts| sum.wrapping_add(counts.ns))
+    }
+
+    /// Time of the I/Os that were counted since the rows were made, nanoseconds.
+    pub fn new_ns(&self) -> u64 {
+        self.ns().saturating_sub(self.before_ns)
+    }
+
+    /// What rows have in common that are summed.
+    pub fn group_name(&self) -> GroupName {
+        (self.name.0.clone(), self.file.class.kind, self.file.drive.clone())
+    }
+
+    /// A group with this row alone.
+    pub fn group(&self) -> Group {
+        let (instance, kind, drive) = self.group_name();
+        Group { instance, layer: self.layer, kind, drive, who: self.who }
+    }
+
+    /// Whether I/Os of it were missed.
+    pub fn is_lost(&self, missing: &Missing) -> bool {
+        self.layer.misses(missing)
+            || !missing.devices.is_empty() && self.files.iter().any(|file| missing.devices.contains(file))
+    }
+
+    fn sample(&self, run: &str, missing: &Missing) -> Sample {
+        let counts = self.counts.each_ref().map(|counts| counts.as_deref().unwrap_or(&Counts::ZERO));
+        self.sample_of(counts, run, missing)
+    }
+
+    /// The same with other counts.
+    pub fn sample_of(&self, counts: [&Counts; COLUMNS], run: &str, missing: &Missing) -> Sample {
+        let (instance, path) = &self.name;
         let file_id = match self.files.first() {
             Some(device) if device.is_device() => number(device),
             // Files such as journals are created repeatedly under one name: the name identifies what is counted.
             _ => path.clone(),
         };
-        Sample {
-            file: FileIdentity {
-                instance: instance.clone(),
-                database: self.file.class.database.clone(),
-                database_id: self.file.class.database_id,
-                file_id,
-                kind: self.file.class.kind,
-                path: path.clone(),
-                drive: self.file.drive.clone(),
-                ..FileIdentity::default()
-            },
-            epoch: Epoch {
-                run: self.layer.run(run, self.who),
-                reset: if self.began == 0 { String::new() } else { self.began.to_string() },
-            },
-            meaning: self.layer.meaning(),
-            counters: Counters {
-                read: ops(read, lost),
-                write: ops(write, lost),
-                sync: match self.layer {
-                    Layer::Requests | Layer::Block => Figure::Known(ops(sync, lost)),
-                    Layer::Misses | Layer::Faults => Figure::unknown(Reason::NotCounted),
-                },
-                busy_ns: Figure::unknown(Reason::NotCounted),
-            },
-            size_bytes: self.size_bytes.map_or(Figure::unknown(Reason::Gone), Figure::Known),
-            latencies: (!lost).then_some(latencies),
+        let file = FileIdentity {
+            instance: instance.clone(),
+            database: self.file.class.database.clone(),
+            database_id: self.file.class.database_id,
+            file_id,
+            kind: self.file.class.kind,
+            path: path.clone(),
+            drive: self.file.drive.clone(),
+            ..FileIdentity::default()
+        };
+        let epoch = Epoch {
+            run: self.layer.run(run, self.who),
+            reset: if self.began == 0 { String::new() } else { self.began.to_string() },
+        };
+        self.layer.sample(file, epoch, counts, self.size_bytes, self.is_lost(missing))
+    }
+}
+
+impl Group {
+    /// Takes a row in.
+    pub fn include(&mut self, row: &Row) {
+        if (row.who.1.wrapping_sub(self.who.1) as i32) > 0 {
+            self.who = row.who;
         }
+    }
+
+    /// "(other data files on /var/lib)".
+    fn path(&self) -> String {
+        let files = match self.kind {
+            FileKind::Data => "data files",
+            FileKind::Log => "log files",
+            FileKind::Journal => "journals",
+            FileKind::Temp => "temporary files",
+            FileKind::Device => "devices",
+            FileKind::Other => "files",
+        };
+        match &self.drive {
+            Some(drive) => format!("(other {files} on {drive})"),
+            None => format!("(other {files})"),
+        }
+    }
+
+    /// The sum of its rows.
+    pub fn sample(
+        &self,
+        counts: [&Counts; COLUMNS],
+        size_bytes: Option<u64>,
+        run: &str,
+        lost: bool,
+    ) -> Sample {
+        let path = self.path();
+        let file = FileIdentity {
+            instance: self.instance.clone(),
+            file_id: path.clone(),
+            kind: self.kind,
+            drive: self.drive.clone(),
+            path,
+            ..FileIdentity::default()
+        };
+        let epoch = Epoch { run: self.layer.run(run, self.who), reset: String::new() };
+        self.layer.sample(file, epoch, counts, size_bytes, lost)
     }
 }
 
@@ -286,8 +441,8 @@ fn hash(name: &RowName) -> u64 {
 const USERS_MAX: usize = 64;
 
 /// The running processes that used each file.
-fn users(counted: &Counted, running: &HashSet<u32>) -> HashMap<FileId, Vec<u32>> {
-    let mut users: HashMap<FileId, Vec<u32>> = HashMap::new();
+fn users(counted: &Counted, running: &HashSet<u32>) -> FxHashMap<FileId, Vec<u32>> {
+    let mut users: FxHashMap<FileId, Vec<u32>> = FxHashMap::default();
     for key in counted.keys().filter(|key| running.contains(&key.tgid)) {
         let of_file = users.entry(key.file).or_default();
         if of_file.len() < USERS_MAX && !of_file.contains(&key.tgid) {
@@ -355,11 +510,82 @@ impl Layer {
         }
     }
 
+    /// A sample of files at this layer.
+    fn sample(
+        self,
+        file: FileIdentity,
+        epoch: Epoch,
+        [read, write, sync]: [&Counts; COLUMNS],
+        size_bytes: Option<u64>,
+        lost: bool,
+    ) -> Sample {
+        let latencies =
+            Latencies { read: read.latencies(), write: write.latencies(), sync: sync.latencies() };
+        Sample {
+            file,
+            epoch,
+            meaning: self.meaning(),
+            counters: Counters {
+                read: ops(read, lost),
+                write: ops(write, lost),
+                sync: match self {
+                    Layer::Requests | Layer::Block => Figure::Known(ops(sync, lost)),
+                    Layer::Misses | Layer::Faults => Figure::unknown(Reason::NotCounted),
+                },
+                busy_ns: Figure::unknown(Reason::NotCounted),
+            },
+            size_bytes: size_bytes.map_or(Figure::unknown(Reason::Gone), Figure::Known),
+            latencies: (!lost).then_some(latencies),
+        }
+    }
+
     fn meaning(self) -> Meaning {
         match self {
             Layer::Requests => Meaning::REQUESTS,
             Layer::Faults => Meaning { cache: Cache::Missed, ..Meaning::REQUESTS },
             _ => Meaning { cache: Cache::Below, ..Meaning::REQUESTS },
+        }
+    }
+}
+
+#[cfg(test)]
+impl Rows {
+    /// Data files of one process in `/`, each with its name, the number of forgettings when it began, and its counts of reads.
+    pub fn of_files(files: impl IntoIterator<Item = (String, u64, Counts)>) -> Rows {
+        let mut rows = Rows::default();
+        for (path, began, counts) in files {
+            rows.push_file(path, began, counts);
+        }
+        rows.rows.iter_mut().for_each(|row| row.before_ns = row.ns());
+        rows
+    }
+
+    pub fn push_file(&mut self, path: String, began: u64, counts: Counts) {
+        let class = Class::new(FileKind::Data);
+        let file =
+            File { path: path.clone(), changes: false, size_bytes: Some(1), class, drive: Some("/".into()) };
+        let name = ("pid 812 (postgres)".to_owned(), path);
+        let id = hash(&name);
+        self.by_id.insert(id, self.rows.len());
+        self.rows.push(Row {
+            id,
+            name,
+            layer: Layer::Requests,
+            who: (812, 5),
+            began,
+            file: Arc::new(file),
+            files: BTreeSet::new(),
+            size_bytes: Some(1),
+            counts: [Some(Box::new(counts)), None, None],
+            counted: [true, false, false],
+            before_ns: 0,
+        });
+    }
+
+    /// Counts again into the rows.
+    pub fn recount(&mut self, counts: impl IntoIterator<Item = Counts>) {
+        for (row, counts) in self.rows.iter_mut().zip(counts) {
+            row.counts[0] = Some(Box::new(counts));
         }
     }
 }

@@ -9,15 +9,17 @@
 //! ```
 //!
 //! A source that takes its part has the counters read for all of them. In a program that samples many sources at the same
-//! time, another one may have done that just before: [`share_counts`].
+//! time, another one may have done that just before: [`share_counts`]. Such a program runs all the time, so that it reads the
+//! names of files and processes only every few seconds: in between, the counters are read into the same rows.
 
+use super::brief::Brief;
 use super::counter::{Count, Counter};
 use super::error::OpenError;
 use super::kept::Kept;
 use super::object::choose_process;
 use super::program::{Counted, Programs};
 use super::roots::Roots;
-use super::samples::Missing;
+use super::samples::{Missing, Rows};
 use super::selection::{Coverage, Selection};
 use super::tables::{FileId, Key};
 use super::target;
@@ -25,10 +27,15 @@ use crate::diskstats;
 use crate::error::SourceError;
 use crate::source::IoFailures;
 use filestats::{Epoch, Sample};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Time between two counts that read all names, where counters are shared. A tenth less than a whole number of seconds, as
+/// sources are sampled at whole ones.
+const NAMES_EVERY: Duration = Duration::from_millis(4_900);
 
 /// For so many counts after a source was closed, counters that no source asks for are looked for. Two, because one reading
 /// of the table may find block I/O of a file before it finds the process that uses it.
@@ -57,6 +64,18 @@ struct Shared {
     cleaning: u8,
     /// Block I/O that no source asked for in the last count.
     orphans: HashSet<Key>,
+    last_count: Option<Last>,
+    /// The next count reads all names: sources came or went.
+    names_due: bool,
+}
+
+/// A count whose rows the next one can be read into.
+struct Last {
+    count: Count,
+    /// When the names were read.
+    named: Instant,
+    /// The roots whose processes used each file.
+    of_files: FxHashMap<FileId, Vec<u32>>,
 }
 
 /// What is kept for one source.
@@ -65,6 +84,10 @@ struct Reader {
     /// Distinguishes boot and the opening of the source.
     run: String,
     part: Option<(Instant, Part)>,
+    /// The rows of its processes.
+    rows: Vec<usize>,
+    /// Where only the busiest files are named.
+    brief: Option<Brief>,
     /// What was lost in counts whose part was not taken.
     missing: Missing,
 }
@@ -111,13 +134,26 @@ impl Share {
         let roots = selection.pids.iter().copied().collect();
         shared.last += 1;
         let number = shared.last;
-        let reader = Reader { roots, run, part: None, missing: Missing::default() };
-        shared.readers.insert(number, reader);
+        let missing = Missing::default();
+        shared
+            .readers
+            .insert(number, Reader { roots, run, part: None, rows: Vec::new(), brief: None, missing });
+        shared.names_due = true;
         // Dropped where a process has ended meanwhile.
         let share = Share(number);
         let chosen = selection.pids.iter().try_for_each(|pid| shared.choose(*pid));
         drop(guard);
         chosen.map(|()| share)
+    }
+
+    /// Names only so many rows from now on, and sums the others.
+    pub fn name_busiest(&self, rows: usize) {
+        let mut guard = shared();
+        let Some(shared) = guard.as_mut() else { return };
+        if let Some(reader) = shared.readers.get_mut(&self.0) {
+            reader.brief = Some(Brief::new(rows));
+            shared.names_due = true;
+        }
     }
 
     /// The counters of its processes.
@@ -140,6 +176,7 @@ impl Drop for Share {
         let mut guard = shared();
         let Some(shared) = guard.as_mut() else { return };
         shared.close(self.0);
+        shared.names_due = true;
         if shared.readers.is_empty() {
             *guard = None;
         }
@@ -160,6 +197,8 @@ impl Shared {
             root_of: HashMap::new(),
             cleaning: 0,
             orphans: HashSet::new(),
+            last_count: None,
+            names_due: false,
         }
     }
 
@@ -193,8 +232,24 @@ impl Shared {
 
     /// Counts for all sources.
     fn count(&mut self) -> Result<(), SourceError> {
+        let shares = AGE_NS_MAX.load(Relaxed) > 0;
+        let before = self.last_count.take();
+        let is_recent =
+            |last: &Last| last.named.elapsed() < NAMES_EVERY && self.counter.may_recount(&last.count);
+        let recounts =
+            shares && !self.names_due && self.cleaning == 0 && before.as_ref().is_some_and(is_recent);
+        self.last_count = match before {
+            Some(last) if recounts => Some(self.recount(last)?),
+            before => Some(self.count_with_names(before.as_ref().map(|before| &before.count.rows))?),
+        };
+        Ok(())
+    }
+
+    /// `before` has the rows of the last count.
+    fn count_with_names(&mut self, before: Option<&Rows>) -> Result<Last, SourceError> {
         let Shared { counter, root_of, roots, orphans, cleaning, .. } = self;
-        let mut of_files: HashMap<FileId, BTreeSet<u32>> = HashMap::new();
+        let mut of_files = FxHashMap::default();
+        let named = Instant::now();
         let count = counter.count(|programs, kept, counted| {
             // Read after the counters, so that it has every process that they have.
             let chosen = programs.chosen()?;
@@ -204,11 +259,7 @@ impl Shared {
                 *cleaning -= 1;
                 clean.drop_unwanted(programs, kept, counted)?;
             }
-            for key in counted.keys().chain(kept.keys()).filter(|key| key.tgid != 0) {
-                if let Some(root) = root_of.get(&(key.tgid, key.started)) {
-                    of_files.entry(key.file).or_default().insert(*root);
-                }
-            }
+            learn_files(&mut of_files, counted.keys().chain(kept.keys()), root_of);
             Ok(())
         })?;
         let failed: HashSet<u32> = counter.failures.processes().collect();
@@ -216,13 +267,56 @@ impl Shared {
         root_of.retain(|who, _| {
             count.rows.who.contains(who) || running.contains_key(&who.0) || failed.contains(&who.0)
         });
-        self.distribute(&count, &of_files);
-        Ok(())
+        let last = Last { count, named, of_files };
+        self.assign_rows(&last);
+        for reader in self.readers.values_mut() {
+            if let Some(brief) = &mut reader.brief {
+                brief.choose(before, &last.count.rows, &reader.rows);
+            }
+        }
+        self.names_due = false;
+        self.distribute(&last.count);
+        Ok(last)
+    }
+
+    /// Counts into the rows of the last count.
+    fn recount(&mut self, mut last: Last) -> Result<Last, SourceError> {
+        let Shared { counter, root_of, roots, orphans, .. } = self;
+        let Last { count, of_files, .. } = &mut last;
+        counter.recount(count, |programs, new| {
+            let chosen = programs.chosen()?;
+            Clean { roots, root_of, orphans }.learn(&chosen, new);
+            learn_files(of_files, new.keys(), root_of);
+            Ok(())
+        })?;
+        // A new process may use a file whose row was not its source's.
+        if count.new_keys {
+            self.assign_rows(&last);
+            for reader in self.readers.values_mut() {
+                if let Some(brief) = &mut reader.brief {
+                    brief.add_new(&last.count.rows, &reader.rows);
+                }
+            }
+        }
+        self.distribute(&last.count);
+        Ok(last)
+    }
+
+    /// Finds the rows of each source.
+    fn assign_rows(&mut self, last: &Last) {
+        let rows_of = self.rows_of_roots(last);
+        let Shared { readers, roots, .. } = self;
+        for reader in readers.values_mut() {
+            let own = rows_of.iter().filter(|(root, _)| roots.belongs(**root, &reader.roots));
+            reader.rows = own.flat_map(|(_, rows)| rows).copied().collect();
+            // A file's block I/O is a row of each root that uses it.
+            reader.rows.sort_unstable();
+            reader.rows.dedup();
+        }
     }
 
     /// Puts the part of each source aside for it.
-    fn distribute(&mut self, count: &Count, of_files: &HashMap<FileId, BTreeSet<u32>>) {
-        let rows_of = self.rows_of_roots(count, of_files);
+    fn distribute(&mut self, count: &Count) {
         let Shared { counter, readers, roots, root_of, .. } = self;
         let at = Instant::now();
         for reader in readers.values_mut() {
@@ -231,13 +325,14 @@ impl Shared {
             let own = root_of.iter().filter(|(_, root)| belongs(root)).map(|((tgid, _), _)| *tgid);
             let own: HashSet<u32> = own.collect();
             let (failures, failed) = counter.failures.of_processes(|tgid| own.contains(&tgid));
-            let of_reader = rows_of.iter().filter(|(root, _)| belongs(root)).flat_map(|(_, rows)| rows);
-            // A file's block I/O is a row of each root that uses it.
-            let indexes: BTreeSet<usize> = of_reader.copied().collect();
+            let samples = match &mut reader.brief {
+                Some(brief) => brief.samples(&count.rows, &reader.rows, &reader.run, &reader.missing),
+                None => count.rows.samples(reader.rows.iter().copied(), &reader.run, &reader.missing),
+            };
             let part = Part {
                 clock_ns: count.clock_ns,
                 taken_unix_ns: count.taken_unix_ns,
-                samples: count.rows.samples(indexes.into_iter(), &reader.run, &reader.missing),
+                samples,
                 complete: (!count.losses.files).then(|| Epoch::for_run(&reader.run)),
                 processes: count.rows.processes.iter().copied().filter(|tgid| own.contains(tgid)).collect(),
                 failures,
@@ -249,20 +344,34 @@ impl Shared {
     }
 
     /// The indexes of the rows of each root.
-    fn rows_of_roots(
-        &self,
-        count: &Count,
-        of_files: &HashMap<FileId, BTreeSet<u32>>,
-    ) -> HashMap<u32, Vec<usize>> {
+    fn rows_of_roots(&self, last: &Last) -> HashMap<u32, Vec<usize>> {
         let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::new();
-        for (index, row) in count.rows.iter().enumerate() {
+        for (index, row) in last.count.rows.iter().enumerate() {
             let mut add = |root: &u32| rows_of.entry(*root).or_default().push(index);
             match row.who {
-                (0, _) => row.files.iter().filter_map(|file| of_files.get(file)).flatten().for_each(&mut add),
+                (0, _) => {
+                    row.files.iter().filter_map(|file| last.of_files.get(file)).flatten().for_each(&mut add);
+                }
                 who => self.root_of.get(&who).into_iter().for_each(&mut add),
             }
         }
         rows_of
+    }
+}
+
+/// Learns which roots use which files.
+fn learn_files<'k>(
+    of_files: &mut FxHashMap<FileId, Vec<u32>>,
+    keys: impl Iterator<Item = &'k Key>,
+    root_of: &HashMap<(u32, u32), u32>,
+) {
+    for key in keys.filter(|key| key.tgid != 0) {
+        if let Some(root) = root_of.get(&(key.tgid, key.started)) {
+            let roots = of_files.entry(key.file).or_default();
+            if !roots.contains(root) {
+                roots.push(*root);
+            }
+        }
     }
 }
 
