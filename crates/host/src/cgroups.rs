@@ -22,11 +22,19 @@ const KINDS: [CapKind; 4] = [CapKind::ReadIops, CapKind::WriteIops, CapKind::Rea
 /// A hierarchy of version 1 is searched no deeper.
 const DEPTH_MAX: u32 = 8;
 
+/// The control groups of a process, as the kernel lists them.
+///
+/// # Errors
+/// If the process is gone.
+pub fn groups_of(pid: u32) -> io::Result<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/cgroup"))
+}
+
 /// Limits that act on I/Os of a process to any of `devices`: a database's limits are those of its group, not of ours. Empty
 /// if the process is gone.
 pub fn caps_for(devices: &[DeviceFacts], pid: u32) -> Vec<Cap> {
     let Ok(mounts) = Mounts::read() else { return Vec::new() };
-    let Ok(groups) = fs::read(format!("/proc/{pid}/cgroup")) else { return Vec::new() };
+    let Ok(groups) = groups_of(pid) else { return Vec::new() };
     caps_of(devices, &mounts, &groups)
 }
 
@@ -126,7 +134,7 @@ fn parse_counted_v2(text: &str, device: &str, key: &str) -> Option<u64> {
 /// # Errors
 /// If there is no hierarchy of version 2, the process is gone, or in the root group.
 pub(crate) fn own_group_v2(pid: u32) -> io::Result<PathBuf> {
-    let groups = fs::read(format!("/proc/{pid}/cgroup"))?;
+    let groups = groups_of(pid)?;
     own_group_v2_of(&Mounts::read()?, &groups)
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no control group of its own"))
 }

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::sync::OnceLock;
 
 /// Identifies this boot of the machine.
 pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -10,7 +11,12 @@ pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// # Errors
 /// If /proc is not readable.
 pub fn boot_id() -> io::Result<String> {
-    Ok(fs::read_to_string(BOOT_ID)?.trim().to_owned())
+    static KNOWN: OnceLock<String> = OnceLock::new();
+    if let Some(known) = KNOWN.get() {
+        return Ok(known.clone());
+    }
+    let read = fs::read_to_string(BOOT_ID)?.trim().to_owned();
+    Ok(KNOWN.get_or_init(|| read).clone())
 }
 
 /// The name of this machine (uname(2)); empty without /proc.

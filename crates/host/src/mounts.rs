@@ -1,11 +1,14 @@
 use crate::DeviceNumber;
 use crate::escape::{unescape, unescape_path};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The mounts of this process.
 pub const MOUNTINFO: &str = "/proc/self/mountinfo";
@@ -32,15 +35,48 @@ pub struct Mount {
 
 /// The mounts that a process sees, in the kernel's order.
 #[derive(Clone, Debug, Default)]
-pub struct Mounts(Vec<Mount>);
+pub struct Mounts(Arc<Vec<Mount>>);
+
+/// The mounts that were read last.
+static LAST: Mutex<Option<Known>> = Mutex::new(None);
+/// Which mounts this process sees.
+const NAMESPACE: &str = "/proc/self/ns/mnt";
+
+/// Mounts that hold until they change.
+struct Known {
+    namespace: u64,
+    /// The kernel reports a change once for each opening of this file (proc_pid_mountinfo(5)).
+    file: File,
+    mounts: Mounts,
+}
+
+impl Known {
+    fn read(namespace: u64) -> io::Result<Known> {
+        // Opened first: a change while it is read is reported later.
+        let file = File::open(MOUNTINFO)?;
+        Ok(Known { namespace, file, mounts: Mounts::read_from(Path::new(MOUNTINFO))? })
+    }
+
+    fn has_changed(&self) -> bool {
+        let mut asked = [PollFd::new(&self.file, PollFlags::PRI)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        !matches!(poll(&mut asked, Some(&at_once)), Ok(0))
+    }
+}
 
 impl Mounts {
-    /// The mounts that this process sees.
+    /// The mounts that this process sees. They are read again after a change only: on a host with many mounts that takes longer
+    /// than all else that a sample of counters reads.
     ///
     /// # Errors
     /// If /proc is not readable.
     pub fn read() -> io::Result<Mounts> {
-        Mounts::read_from(Path::new(MOUNTINFO))
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let namespace = fs::metadata(NAMESPACE)?.ino();
+        match &*last {
+            Some(known) if known.namespace == namespace && !known.has_changed() => Ok(known.mounts.clone()),
+            _ => Ok(last.insert(Known::read(namespace)?).mounts.clone()),
+        }
     }
 
     /// Reads another process's or thread's file.
@@ -60,7 +96,7 @@ impl Mounts {
         for mount in &mut mounts {
             mount.parent = mount.parent.filter(|parent| *parent != mount.id && listed.contains(parent));
         }
-        Mounts(mounts)
+        Mounts(Arc::new(mounts))
     }
 
     /// All mounts, also those that another one covers.

@@ -1,9 +1,12 @@
 //! What the kernel counts beside the files and the device: how long tasks were stalled on I/O, and what limits let through.
 
+use crate::recent::Recent;
 use filestats::{Figure, Reason};
 use host::{DeviceNumber, DiskCounters};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 use verdict::{CapUse, Pressure};
 use workload::{Cap, DeviceFacts};
 
@@ -29,10 +32,16 @@ impl Kernel {
         Kernel { devices: number.map(host::device_chain).unwrap_or_default() }
     }
 
-    /// For a database with these processes; for this process where there are none.
-    pub fn read(&self, processes: &[u32]) -> KernelCounters {
+    /// For a database with these processes, as of at most `age` ago; for this process where there are none.
+    pub fn read(&self, processes: &[u32], age: Duration) -> Arc<KernelCounters> {
+        static LAST: Recent<(Vec<String>, Vec<u8>), KernelCounters> = Recent::new();
         // A server's processes share a control group. The first one is the one that started the others.
         let pid = processes.first().copied().unwrap_or_else(std::process::id);
+        let devices = self.devices.iter().map(|device| device.number.clone()).collect();
+        LAST.get((devices, host::groups_of(pid).unwrap_or_default()), age, || self.read_now(pid))
+    }
+
+    fn read_now(&self, pid: u32) -> KernelCounters {
         let caps = host::caps_for(&self.devices, pid).into_iter();
         KernelCounters {
             at_ns: host::monotonic_ns(),

@@ -45,6 +45,7 @@ mod plan;
 mod prepare;
 mod processors;
 mod random;
+mod recent;
 mod volumes;
 
 pub use clients::run;

@@ -2,15 +2,12 @@
 //! were not used are left out, and only the busiest are kept by name. The others are summed by what they are for and how they
 //! are counted, so that every figure of a verdict stays the same.
 
-use filestats::{Cache, Delta, FileIdentity, FileInterval, FileKind, Interval, Meaning, Ops, Reason};
+use filestats::{Cache, FileInterval, FileKind};
 use std::cmp::Reverse;
-use std::mem::Discriminant;
-use verdict::{Moment, is_log};
+use verdict::{Moment, is_log, sum_alike};
 
 /// Files of a moment that are kept by name.
 const NAMED_MAX: usize = 32;
-/// The path of the sum of others.
-const OTHERS: &str = "(other files)";
 
 /// Reduces the files of a moment.
 pub(crate) fn reduce_files(moment: &mut Moment) {
@@ -47,68 +44,13 @@ fn sum_others(files: &mut Vec<FileInterval>) {
     files.sort_by_cached_key(|file| Reverse(time_and_count(file)));
     let named = files.iter().filter(|file| file.interval.known().is_none()).count() + NAMED_MAX;
     let others = files.split_off(named.min(files.len()));
-    let mut sums: Vec<(Counting, FileInterval)> = Vec::new();
-    for file in others {
-        let Interval::Known(delta) = &file.interval else { continue };
-        let counting = Counting::new(&file, delta);
-        match sums.iter_mut().find(|(known, _)| *known == counting) {
-            None => sums.push((counting, of_others(file))),
-            Some((_, sum)) => {
-                if let Interval::Known(of_sum) = &mut sum.interval {
-                    of_sum.add(delta);
-                }
-            }
-        }
-    }
-    files.extend(sums.into_iter().map(|(_, sum)| sum));
-}
-
-/// What files have in common that can be summed without losing what is known of one of them.
-#[derive(PartialEq)]
-struct Counting {
-    kind: FileKind,
-    meaning: Meaning,
-    elapsed_ns: u64,
-    /// Why reads, writes and syncs are not timed, or syncs not counted.
-    untimed: [Option<Reason>; 4],
-    latencies: Discriminant<Option<filestats::Latencies>>,
-}
-
-impl Counting {
-    fn new(file: &FileInterval, delta: &Delta) -> Counting {
-        let counters = &delta.counters;
-        let untimed = |ops: &Ops| ops.stall_ns.reason();
-        Counting {
-            kind: file.file.kind,
-            meaning: file.meaning,
-            elapsed_ns: delta.elapsed_ns,
-            untimed: [
-                untimed(&counters.read),
-                untimed(&counters.write),
-                counters.sync.known().as_ref().and_then(untimed),
-                counters.sync.reason(),
-            ],
-            latencies: std::mem::discriminant(&delta.latencies),
-        }
-    }
-}
-
-/// The first of the others, without what names it.
-fn of_others(file: FileInterval) -> FileInterval {
-    let identity = FileIdentity {
-        instance: file.file.instance,
-        kind: file.file.kind,
-        path: OTHERS.into(),
-        drive: file.file.drive,
-        ..FileIdentity::default()
-    };
-    FileInterval { file: identity, ..file }
+    files.extend(sum_alike(others));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use filestats::{Counters, Figure};
+    use filestats::{Counters, Delta, Figure, FileIdentity, Interval, Meaning, Ops, Reason};
 
     fn file(number: u64, kind: FileKind, reads: u64) -> FileInterval {
         let counters = Counters {

@@ -1,6 +1,7 @@
 use crate::kernel::{Kernel, KernelCounters};
 use crate::moment_files::reduce_files;
 use crate::neighbours::Neighbours;
+use crate::recent::Recent;
 use collect::diskstats::Disk;
 use collect::{IoFailures, Source};
 use filestats::{FileIdentity, FileKind, Snapshot};
@@ -9,6 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::mem::discriminant;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use storage::Target;
 use verdict::{CapUse, FailedIos, Moment, Observation, Pressure};
@@ -31,7 +33,7 @@ pub(crate) struct Volume {
     neighbours: Option<Neighbours>,
     kernel: Kernel,
     /// At the last sample.
-    last_of_kernel: Option<KernelCounters>,
+    last_of_kernel: Option<Arc<KernelCounters>>,
     /// Between the last two samples.
     pub pressure: Pressure,
     /// What limits counted between the last two samples.
@@ -77,12 +79,12 @@ impl Volume {
         }
     }
 
-    /// What the device has done so far; also adds what each process did, as of at most `age` ago.
+    /// What the device has done so far; also adds what each process did. All as of at most `age` ago.
     pub fn sample(&mut self, database: &[u32], age: Duration) -> Option<Snapshot> {
         if let Some(neighbours) = &mut self.neighbours {
             neighbours.sample(database, age);
         }
-        let now = self.kernel.read(database);
+        let now = self.kernel.read(database, age);
         if let Some(last) = &self.last_of_kernel {
             (self.pressure, self.caps_used) = (now.pressure_since(last), now.caps_since(last));
         }
@@ -94,7 +96,10 @@ impl Volume {
             self.troubles.retain(|known| !is_same(known));
             self.troubles.push(trouble);
         }
-        self.device.as_mut().and_then(|device| device.snapshot().ok())
+        static DEVICES: Recent<String, Option<Snapshot>> = Recent::new();
+        let device = self.device.as_mut()?;
+        let read = || device.snapshot().ok();
+        Arc::unwrap_or_clone(DEVICES.get(self.id.clone(), age, read))
     }
 
     /// The moments as what was observed, with the limits that are in force now on the database's processes.

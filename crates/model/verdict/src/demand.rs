@@ -52,7 +52,7 @@ pub(crate) struct Untimed {
 
 /// Intervals of the database's own files: not of devices, nor of what went on below the page cache for them.
 pub(crate) fn files(moments: &[Moment]) -> impl Iterator<Item = (&FileInterval, &Delta)> {
-    let all = moments.iter().flat_map(|moment| &moment.files);
+    let all = moments.iter().flat_map(|moment| moment.files.sums());
     all.filter(|file| is_of_database(file)).filter_map(|file| Some((file, file.interval.known()?)))
 }
 

@@ -16,6 +16,7 @@
 //!
 //! Pure: the whole judgement runs on numbers from a file, and every rule is tested with plain values.
 
+mod alike;
 mod case;
 mod confidence;
 mod demand;
@@ -32,6 +33,7 @@ mod table;
 mod thresholds;
 mod volumes;
 
+pub use alike::sum_alike;
 pub use demand::is_log;
 pub use figures::{Figures, Place};
 pub use observation::{FailedIos, LogTiming, Moment, Neighbour, Observation, ProcessorUse};

@@ -202,7 +202,7 @@ impl Moment {
     /// none has one.
     pub fn database(&self) -> Option<Delta> {
         let known = || {
-            let files = self.files.iter().filter(|file| is_of_database(file));
+            let files = self.files.sums().iter().filter(|file| is_of_database(file));
             files.filter_map(|file| file.interval.known())
         };
         let mut counters = known().map(|delta| delta.counters).reduce(Counters::beside)?;
@@ -214,7 +214,8 @@ impl Moment {
 
     /// How long the database was observed; `None` where nothing is known of its files.
     pub fn elapsed_ns(&self) -> Option<u64> {
-        let known = self.files.iter().find(|file| is_of_database(file) && file.interval.known().is_some());
+        let mut files = self.files.sums().iter();
+        let known = files.find(|file| is_of_database(file) && file.interval.known().is_some());
         known.and_then(|file| file.interval.known()).map(|delta| delta.elapsed_ns)
     }
 
@@ -227,12 +228,14 @@ impl Moment {
 impl Observation {
     /// What the files are for that the database used; what all are for where it used none.
     pub fn roles(&self) -> BTreeSet<FileKind> {
-        let files = self.files();
+        let files = || {
+            let all = self.moments.iter().flat_map(|moment| moment.files.sums());
+            all.filter(|file| is_of_database(file))
+        };
         let is_used =
             |file: &FileInterval| file.interval.known().is_some_and(|delta| delta.counters.operations() > 0);
         let roles = |unused_too: bool| -> BTreeSet<FileKind> {
-            let chosen = files.iter().filter(|file| is_of_database(file) && (unused_too || is_used(file)));
-            chosen.map(|file| file.file.kind).collect()
+            files().filter(|file| unused_too || is_used(file)).map(|file| file.file.kind).collect()
         };
         let used = roles(false);
         if used.is_empty() { roles(true) } else { used }
@@ -240,7 +243,8 @@ impl Observation {
 
     /// Whether the database did any I/O that is known.
     pub fn is_used(&self) -> bool {
-        let files = self.moments.iter().flat_map(|moment| &moment.files).filter(|file| is_of_database(file));
+        let files = self.moments.iter().flat_map(|moment| moment.files.sums());
+        let files = files.filter(|file| is_of_database(file));
         files.filter_map(|file| file.interval.known()).any(|delta| delta.counters.operations() > 0)
     }
 

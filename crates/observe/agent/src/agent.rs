@@ -3,7 +3,7 @@ use crate::devices::Devices;
 use crate::judgement::SubjectJudgement;
 use crate::keeper::Keeper;
 use crate::own_process::OwnProcess;
-use crate::watcher::{Message, Report, Watcher, clocks};
+use crate::watcher::{Message, Report, Stop, Watcher, clocks};
 use crate::{Event, WatchedSource};
 use collect::process::share_counts;
 use filestats::ServiceLevel;
@@ -59,7 +59,7 @@ pub struct Agent {
 /// A source that is watched.
 struct Watched {
     identity: String,
-    stop: Arc<AtomicBool>,
+    stop: Arc<Stop>,
     last_message: Instant,
     /// Why it gives nothing; `None` while it gives counters or before its first message.
     failing: Option<String>,
@@ -204,7 +204,7 @@ impl Agent {
     fn begin_watcher(&mut self, source: WatchedSource, to: &SyncSender<Message>) {
         let number = self.next_watcher;
         self.next_watcher += 1;
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = Arc::new(Stop::default());
         let watched = Watched {
             identity: source.identity.clone(),
             stop: stop.clone(),
@@ -232,7 +232,7 @@ impl Agent {
 
     fn end_watcher(&mut self, number: u64, log: &mut dyn FnMut(Event<'_>)) {
         let Some(watched) = self.watched.remove(&number) else { return };
-        watched.stop.store(true, Relaxed);
+        watched.stop.set();
         log(Event::Gone { source: &watched.identity });
         lock(&self.state).sources.remove(&watched.identity);
         self.live.gone(&watched.identity);
@@ -400,7 +400,7 @@ impl Agent {
     /// Open incidents stay open: another agent goes on with them.
     fn finish(mut self, log: &mut dyn FnMut(Event<'_>)) {
         self.supervisor.stopping();
-        self.watched.values().for_each(|watched| watched.stop.store(true, Relaxed));
+        self.watched.values().for_each(|watched| watched.stop.set());
         let open: Vec<Incident> =
             self.subjects.values().filter_map(|one| one.tracker.open().cloned()).collect();
         open.into_iter().for_each(|open| self.save_open(open, log));

@@ -152,6 +152,8 @@ fn detail(
     measured: &Measured,
     waits: &[WaitInterval],
 ) -> Detail {
+    // An incident begins with bad news.
+    let files = if verdict.verdict.is_bad_news() { busiest_files(&observation.files()) } else { Vec::new() };
     Detail {
         at_unix_ns: observation.ended_unix_ns(),
         summary: verdict.summary,
@@ -160,7 +162,7 @@ fn detail(
         readings: measured.readings,
         evidence: verdict.evidence,
         next_step: verdict.next_step,
-        files: busiest_files(&observation.files()),
+        files,
         processes: observation.neighbours.iter().take(NAMED_MAX).map(busy_process).collect(),
         waits: longest_waits(waits),
     }

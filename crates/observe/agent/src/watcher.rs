@@ -11,9 +11,8 @@ use incidents::{Clocks, Subject};
 use page::{Details, Judged, Live};
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use storage::Target;
 
@@ -36,8 +35,6 @@ pub enum Report {
 
 /// Between two samples: what a verdict calls a moment.
 const MOMENT: Duration = Duration::from_secs(1);
-/// How often `stop` is checked.
-const NAP: Duration = Duration::from_millis(100);
 /// A longer time between two samples is a gap: an average over it says nothing of its moments.
 const MOMENT_MAX: Duration = Duration::from_secs(5);
 /// After so many failures in a row the source is opened again.
@@ -63,7 +60,32 @@ pub struct Watcher {
     pub to: SyncSender<Message>,
     /// The first tick of all watchers: they sample together, so that what several of them need is read once.
     pub began: Instant,
-    pub stop: Arc<AtomicBool>,
+    pub stop: Arc<Stop>,
+}
+
+/// Ends a watcher.
+#[derive(Default)]
+pub struct Stop {
+    is_set: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Stop {
+    pub fn set(&self) {
+        *self.is_set.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until that time; returns whether it was set.
+    fn wait_until(&self, due: Instant) -> bool {
+        let is_set = self.is_set.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = due.saturating_duration_since(Instant::now());
+        *self
+            .changed
+            .wait_timeout_while(is_set, left, |is_set| !*is_set)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
 }
 
 /// Why the observer is given up.
@@ -96,7 +118,7 @@ impl Watcher {
                     }
                 }
             }
-            if !self.sleep_until(Instant::now() + retry) {
+            if self.stop.wait_until(Instant::now() + retry) {
                 return;
             }
             retry = (retry * 2).min(RETRY_LONGEST);
@@ -168,7 +190,7 @@ impl Watcher {
                 }
             }
             due = next_tick(due, MOMENT);
-            if !self.sleep_until(due) {
+            if self.stop.wait_until(due) {
                 return Over::Stopped;
             }
         }
@@ -232,16 +254,6 @@ impl Watcher {
             // It has other processes now, whose log and neighbours are to be watched.
             Ok(()) => restarted.then_some(Over::OpenAgain),
         }
-    }
-
-    fn sleep_until(&self, due: Instant) -> bool {
-        while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-            if self.stop.load(Relaxed) {
-                return false;
-            }
-            std::thread::sleep(left.min(NAP));
-        }
-        !self.stop.load(Relaxed)
     }
 
     /// Queues a report. One that does not fit is dropped: the next one says more.

@@ -218,8 +218,8 @@ impl Samples<'_> {
 /// Instance and path of a sample.
 pub(super) type RowName = (String, String);
 
-/// Instance, purpose and drive of rows that are summed.
-pub(super) type GroupName = (String, FileKind, Option<String>);
+/// Instance, purpose and drive of rows that are summed, and whether the files are ever synced: commits may wait for those.
+pub(super) type GroupName = (String, FileKind, Option<String>, bool);
 
 /// The counters of a key, and the row that shows them.
 struct Placed<'c> {
@@ -286,6 +286,7 @@ pub(super) struct Group {
     layer: Layer,
     kind: FileKind,
     drive: Option<String>,
+    is_synced: bool,
     /// The process that started last.
     who: (u32, u32),
 }
@@ -317,13 +318,14 @@ impl Row {
 
     /// What rows have in common that are summed.
     pub fn group_name(&self) -> GroupName {
-        (self.name.0.clone(), self.file.class.kind, self.file.drive.clone())
+        let is_synced = self.counts[Layer::column(kind::SYNC)].is_some();
+        (self.name.0.clone(), self.file.class.kind, self.file.drive.clone(), is_synced)
     }
 
     /// A group with this row alone.
     pub fn group(&self) -> Group {
-        let (instance, kind, drive) = self.group_name();
-        Group { instance, layer: self.layer, kind, drive, who: self.who }
+        let (instance, kind, drive, is_synced) = self.group_name();
+        Group { instance, layer: self.layer, kind, drive, is_synced, who: self.who }
     }
 
     /// Whether I/Os of it were missed.
@@ -381,9 +383,10 @@ impl Group {
             FileKind::Device => "devices",
             FileKind::Other => "files",
         };
+        let synced = if self.is_synced { "synced " } else { "" };
         match &self.drive {
-            Some(drive) => format!("(other {files} on {drive})"),
-            None => format!("(other {files})"),
+            Some(drive) => format!("(other {synced}{files} on {drive})"),
+            None => format!("(other {synced}{files})"),
         }
     }
 

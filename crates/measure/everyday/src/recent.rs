@@ -1,0 +1,52 @@
+//! Readings of the host that several observers share: the databases of a host are sampled at the same times, and most lie on
+//! the same storage.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Readings by what was read.
+pub struct Recent<K, T>(LazyLock<Mutex<HashMap<K, (Instant, Arc<T>)>>>);
+
+/// Readings that are older are of no use to anybody.
+const KEPT_FOR: Duration = Duration::from_secs(10);
+
+impl<K: Eq + Hash, T> Recent<K, T> {
+    pub const fn new() -> Recent<K, T> {
+        Recent(LazyLock::new(Mutex::default))
+    }
+
+    /// What was read at most `age` ago, or what `read` returns now. Others that ask meanwhile wait for it.
+    pub fn get(&self, key: K, age: Duration, read: impl FnOnce() -> T) -> Arc<T> {
+        if age.is_zero() {
+            return Arc::new(read());
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.get(&key) {
+            Some((at, known)) if at.elapsed() < age => known.clone(),
+            _ => {
+                all.retain(|_, (at, _)| at.elapsed() < KEPT_FOR);
+                let (at, new) = (Instant::now(), Arc::new(read()));
+                all.insert(key, (at, new.clone()));
+                new
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_is_shared_as_long_as_it_is_young_enough() {
+        static READINGS: Recent<u8, u32> = Recent::new();
+        let hour = Duration::from_secs(3600);
+        let first = READINGS.get(1, hour, || 7);
+        assert!(Arc::ptr_eq(&first, &READINGS.get(1, hour, || 8)));
+        assert_eq!(*READINGS.get(2, hour, || 9), 9);
+        assert_eq!(*READINGS.get(1, Duration::ZERO, || 10), 10);
+        assert_eq!(*READINGS.get(1, Duration::from_nanos(1), || 11), 11);
+    }
+}
