@@ -68,7 +68,12 @@ pub struct ProcessStat {
     pub kernel_ticks: u64,
     /// When it started, in clock ticks since boot.
     pub start_ticks: u64,
+    /// It is a thread of the kernel.
+    pub is_of_kernel: bool,
 }
+
+/// PF_KTHREAD of linux/sched.h.
+const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl ProcessStat {
     /// The process that has this pid now.
@@ -82,11 +87,13 @@ impl ProcessStat {
         let mut fields = std::str::from_utf8(stat.get(after..)?).ok()?.split_ascii_whitespace();
         let state = *fields.next()?.as_bytes().first()?;
         let parent = fields.next()?.parse().ok()?;
-        let user: u64 = fields.nth(9)?.parse().ok()?;
+        let flags: u64 = fields.nth(4)?.parse().ok()?;
+        let user: u64 = fields.nth(4)?.parse().ok()?;
         let kernel: u64 = fields.next()?.parse().ok()?;
         let start_ticks = fields.nth(6)?.parse().ok()?;
         let cpu_ticks = user.saturating_add(kernel);
-        Some(ProcessStat { state, parent, cpu_ticks, kernel_ticks: kernel, start_ticks })
+        let is_of_kernel = flags & KERNEL_THREAD != 0;
+        Some(ProcessStat { state, parent, cpu_ticks, kernel_ticks: kernel, start_ticks, is_of_kernel })
     }
 
     /// Whether it still executes: a zombie, which only waits for its parent, does not.

@@ -25,6 +25,8 @@ pub struct Neighbours {
     storage: Storage,
     processes: Processes,
     counting: Counting,
+    /// How old a reading may be.
+    age: Duration,
     /// Where a window may begin, the oldest first: at most one in [`BEGINNINGS_APART`] of the window.
     beginnings: VecDeque<Beginning>,
     /// What was counted before the window.
@@ -134,6 +136,7 @@ impl Neighbours {
             storage,
             processes: Processes::default(),
             counting: Counting::NotNeeded,
+            age: Duration::ZERO,
             beginnings: VecDeque::new(),
             counted_before: HashMap::new(),
         })
@@ -170,7 +173,7 @@ impl Neighbours {
     /// I/Os of each process on each disk since they are counted, and whether the table will soon be full.
     fn read_counted(&self) -> (HashMap<UserOfDevice, Queued>, bool) {
         match &self.counting {
-            Counting::Since(users) => users.read(),
+            Counting::Since(users) => users.read(self.age),
             Counting::NotNeeded | Counting::Unavailable => (HashMap::new(), false),
         }
     }
@@ -178,6 +181,7 @@ impl Neighbours {
     /// Adds what each process has moved since the last sample, as of at most `age` ago. Processes of other users are seen by
     /// root only.
     pub fn sample(&mut self, database: &[u32], age: Duration) {
+        self.age = age;
         self.processes.sample(&read_processes(age));
         let storage = &mut self.storage;
         self.processes

@@ -36,6 +36,31 @@ impl LatencyBuckets {
         LatencyBuckets::from_first(0, &counts)
     }
 
+    /// A histogram from some counters, of which the first has this index.
+    ///
+    /// # Panics
+    /// If there are more than fit.
+    pub fn from_range(first: usize, counts: &[u64]) -> Self {
+        assert!(first + counts.len() <= Self::LEN, "more buckets than a histogram has");
+        LatencyBuckets::from_first(first, counts)
+    }
+
+    /// Becomes the histogram of [`from_range`](Self::from_range), in the same memory where its buckets are filled in the same
+    /// range.
+    pub fn set_range(&mut self, first: usize, counts: &[u64]) {
+        let at = self.first.checked_sub(first).filter(|_| !self.counts.is_empty());
+        let own = at.and_then(|at| Some((at, at.checked_add(self.counts.len())?)));
+        let is_same = own.is_some_and(|(begin, end)| {
+            end <= counts.len()
+                && (counts[begin] > 0 && counts[end - 1] > 0)
+                && counts[..begin].iter().chain(&counts[end..]).all(|count| *count == 0)
+        });
+        match own {
+            Some((begin, end)) if is_same => self.counts.copy_from_slice(&counts[begin..end]),
+            _ => *self = LatencyBuckets::from_range(first, counts),
+        }
+    }
+
     /// From counters of which that is the first.
     fn from_first(first: usize, counts: &[u64]) -> Self {
         let Some(begin) = counts.iter().position(|count| *count > 0) else {
@@ -278,6 +303,15 @@ mod tests {
             let mut more = a;
             more[LatencyBuckets::index(latency_ns)] += 1;
             prop_assert_eq!(&one, &LatencyBuckets::from_counts(more));
+        }
+
+        #[test]
+        fn a_histogram_that_is_set_is_the_one_that_is_made(a in some_counts(), b in some_counts(), first in 0_usize..40) {
+            let mut set = LatencyBuckets::from_counts(a);
+            for counts in [a, b, b, a] {
+                set.set_range(first, &counts[first..]);
+                prop_assert_eq!(&set, &LatencyBuckets::from_range(first, &counts[first..]));
+            }
         }
 
         #[test]

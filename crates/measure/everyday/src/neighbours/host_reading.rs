@@ -15,13 +15,16 @@ pub struct ProcessReading {
 
 static LAST: Recent<(), Vec<ProcessReading>> = Recent::new();
 
-/// All processes that this user may see, as they were at most `age` ago.
+/// All processes that this user may see, but not the threads of the kernel, as they were at most `age` ago.
 pub fn read_processes(age: Duration) -> Arc<Vec<ProcessReading>> {
     LAST.get((), age, read)
 }
 
 fn read() -> Vec<ProcessReading> {
     let pids = host::pids().unwrap_or_default();
-    let read = |pid| Some(ProcessReading { pid, stat: ProcessStat::read(pid)?, io: ProcessIo::read(pid)? });
+    let read = |pid| {
+        let stat = ProcessStat::read(pid).filter(|stat| !stat.is_of_kernel)?;
+        Some(ProcessReading { pid, stat, io: ProcessIo::read(pid)? })
+    };
     pids.into_iter().filter_map(read).collect()
 }

@@ -1,9 +1,11 @@
 //! One program that counts the I/Os of each process on each disk, for all databases that are observed: each that is loaded is run
 //! for every I/O of this host.
 
+use crate::recent::Recent;
 use collect::process::{DeviceUsers, Queued, UserOfDevice};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 /// The I/Os since this was opened.
 pub struct SharedUsers {
@@ -36,9 +38,13 @@ impl SharedUsers {
         Some(SharedUsers { users, base })
     }
 
-    /// I/Os of each process on each disk, and whether the table will soon be full: then it is to be opened again.
-    pub fn read(&self) -> (HashMap<UserOfDevice, Queued>, bool) {
-        let mut all = lock(&self.users).read().unwrap_or_default();
+    /// I/Os of each process on each disk, as of at most `age` ago, and whether the table will soon be full: then it is to be
+    /// opened again.
+    pub fn read(&self, age: Duration) -> (HashMap<UserOfDevice, Queued>, bool) {
+        static LAST: Recent<usize, HashMap<UserOfDevice, Queued>> = Recent::new();
+        let table = Arc::as_ptr(&self.users).addr();
+        let read = || lock(&self.users).read().unwrap_or_default();
+        let mut all = Arc::unwrap_or_clone(LAST.get(table, age, read));
         let is_full = all.len() >= USERS_MANY;
         all.retain(|user, queued| {
             *queued = queued.minus(self.base.get(user).copied().unwrap_or_default());

@@ -18,12 +18,12 @@ impl Programs {
     /// The counters of all files and processes.
     pub fn counted(&self) -> Result<Counted, SourceError> {
         let mut counted = Counted::default();
-        self.each_counted(|key, counts| drop(counted.insert(*key, Box::new(counts))))?;
+        self.each_counted(|key, counts| drop(counted.insert(*key, counts.into())))?;
         Ok(counted)
     }
 
     /// Calls `take` for each key.
-    pub fn each_counted(&self, mut take: impl FnMut(&Key, Counts)) -> Result<(), SourceError> {
+    pub fn each_counted(&self, mut take: impl FnMut(&Key, &Counts)) -> Result<(), SourceError> {
         let map = self.ebpf.map("files").ok_or_else(|| no_table("files"))?;
         let aya::maps::Map::PerCpuHashMap(data) = map else { return Err(no_table("files")) };
         let no_file = FileId { ino: 0, dev: 0, generation: 0 };
@@ -48,7 +48,7 @@ impl Programs {
                 Err(error) => return Err(table_error(MapError::IoError(error))),
             };
             let read = keys.iter().zip(parts.chunks_exact(self.cpus)).take(batch.count);
-            read.for_each(|(key, parts)| take(key, Counts::sum(parts)));
+            read.for_each(|(key, parts)| take(key, &Counts::sum(parts)));
             if !batch.more {
                 break;
             }
@@ -57,11 +57,11 @@ impl Programs {
     }
 
     /// With a system call for each key.
-    fn each_counted_one_by_one(&self, mut take: impl FnMut(&Key, Counts)) -> Result<(), SourceError> {
+    fn each_counted_one_by_one(&self, mut take: impl FnMut(&Key, &Counts)) -> Result<(), SourceError> {
         let table: PerCpuHashMap<&MapData, Key, CpuCounts> = self.table("files")?;
         for entry in table.iter() {
             let (key, parts) = entry.map_err(table_error)?;
-            take(&key, Counts::sum(parts.iter()));
+            take(&key, &Counts::sum(parts.iter()));
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ mod tests {
         let in_batches = written(programs.counted().unwrap());
         assert!(in_batches.len() >= 2 * BATCH, "{}", in_batches.len());
         let mut one_by_one = Counted::default();
-        let add = |key: &Key, counts| drop(one_by_one.insert(*key, Box::new(counts)));
+        let add = |key: &Key, counts: &Counts| drop(one_by_one.insert(*key, counts.into()));
         programs.each_counted_one_by_one(add).unwrap();
         let one_by_one = written(one_by_one);
         let missing = in_batches.iter().filter(|(key, counts)| one_by_one.get(key) != Some(counts)).count();

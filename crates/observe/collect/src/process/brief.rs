@@ -131,7 +131,7 @@ impl Brief {
                 Some(Place::In(index)) => {
                     let shown = &mut self.groups[*index].shown;
                     for (sum, counts) in shown.iter_mut().zip(&row.counts) {
-                        counts.iter().for_each(|counts| sum.add(counts));
+                        counts.iter().for_each(|counts| counts.add_to(sum));
                     }
                     let (bytes, lost) = &mut sizes[*index];
                     *bytes = bytes.zip(row.size_bytes).map(|(sum, more)| sum.saturating_add(more));

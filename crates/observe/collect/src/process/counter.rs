@@ -8,7 +8,7 @@ use super::names::Names;
 use super::program::{Counted, Programs};
 use super::samples::{Rows, Samples};
 use super::selection::Selection;
-use super::tables::{Counts, FileId, Key, kind};
+use super::tables::{FileId, Key, kind};
 use super::target::running;
 use super::unseen::{self, Missed, Unseen};
 use crate::diskstats;
@@ -51,7 +51,7 @@ impl Counter {
     /// [`SourceError::Process`]: not permitted, not supported by the kernel, or a chosen process or file does not exist.
     pub fn open(selection: &Selection) -> Result<Counter, SourceError> {
         let programs = Programs::load(selection, None)?;
-        let unseen = Unseen::since(&programs.devices()?)?;
+        let unseen = Unseen::since(&programs.devices(&diskstats::lines()?)?)?;
         Ok(Counter {
             programs,
             names: Names::default(),
@@ -70,7 +70,7 @@ impl Counter {
         let clock_ns = host::monotonic_ns();
         // Before the tables: the programs were called for an I/O before its device counted it.
         let devices = diskstats::lines()?;
-        let missed = self.unseen.update(&devices, &self.programs.devices()?)?;
+        let missed = self.unseen.update(&devices, &self.programs.devices(&devices)?)?;
         let mut counted = self.programs.counted()?;
         choose(&mut self.programs, &mut self.kept, &mut counted)?;
         self.names.add(self.programs.take_names()?);
@@ -133,18 +133,18 @@ impl Counter {
         count.clock_ns = host::monotonic_ns();
         // Before the tables: the programs were called for an I/O before its device counted it.
         let devices = diskstats::lines()?;
-        let missed = self.unseen.update(&devices, &self.programs.devices()?)?;
+        let missed = self.unseen.update(&devices, &self.programs.devices(&devices)?)?;
         let rows = &mut count.rows;
         let mut new = Counted::default();
         rows.begin();
         self.programs.each_counted(|key, counts| {
-            if !rows.add(key, &counts) {
-                new.insert(*key, Box::new(counts));
+            if !rows.add(key, counts) {
+                new.insert(*key, counts.into());
             }
         })?;
         let (left, bases) = self.kept.counts_and_bases();
         for (key, counts) in left {
-            rows.add(key, counts);
+            rows.add_small(key, counts);
         }
         for (key, base) in bases {
             rows.subtract(key, base);
@@ -188,9 +188,7 @@ fn add_missed(counted: &mut Counted, device: &Missed) {
     for (kind, amount) in kinds.into_iter().zip(device.unseen) {
         if amount != unseen::Amount::default() {
             let file = FileId::unattributed(device.dev);
-            let counts = counted
-                .entry(Key { file, tgid: 0, started: 0, kind, zero: 0 })
-                .or_insert_with(|| Box::new(Counts::ZERO));
+            let counts = counted.entry(Key { file, tgid: 0, started: 0, kind, zero: 0 }).or_default();
             counts.count = counts.count.wrapping_add(amount.count);
             counts.bytes = counts.bytes.wrapping_add(amount.bytes);
         }

@@ -12,7 +12,7 @@
 //! counters gets a new one, and the interval across it is unknown.
 
 use super::program::{Counted, Programs};
-use super::tables::{Counts, FileId, Key};
+use super::tables::{FileId, Key, SmallCounts};
 use crate::error::SourceError;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashSet};
@@ -42,13 +42,13 @@ pub(super) struct Kept {
     forgettings: u64,
     /// The counts of a key when it moved to its row from another one; and its counts now, where it will move at the next
     /// snapshot.
-    bases: FxHashMap<Key, Counts>,
-    leaving: FxHashMap<Key, Counts>,
+    bases: FxHashMap<Key, SmallCounts>,
+    leaving: FxHashMap<Key, SmallCounts>,
 }
 
 #[derive(Clone, Debug)]
 struct KeptCounts {
-    counts: Box<Counts>,
+    counts: SmallCounts,
     /// The snapshot at which the key last left the kernel.
     left_at: u64,
 }
@@ -57,7 +57,7 @@ impl Kept {
     /// The sums of what is in the kernel and what left it.
     pub fn with(&self, mut counted: Counted) -> Counted {
         for (key, kept) in &self.counts {
-            counted.entry(*key).or_insert_with(|| Box::new(Counts::ZERO)).add(&kept.counts);
+            counted.entry(*key).or_default().add(&kept.counts);
         }
         counted
     }
@@ -65,8 +65,8 @@ impl Kept {
     /// The counts that left the kernel, and what keys counted for another row than that which shows them.
     pub fn counts_and_bases(
         &self,
-    ) -> (impl Iterator<Item = (&Key, &Counts)>, impl Iterator<Item = (&Key, &Counts)>) {
-        (self.counts.iter().map(|(key, kept)| (key, &*kept.counts)), self.bases.iter())
+    ) -> (impl Iterator<Item = (&Key, &SmallCounts)>, impl Iterator<Item = (&Key, &SmallCounts)>) {
+        (self.counts.iter().map(|(key, kept)| (key, &kept.counts)), self.bases.iter())
     }
 
     /// The keys of counters that left the kernel.
@@ -81,22 +81,22 @@ impl Kept {
 
     /// Assigns a key to a row; called for all keys before [`Kept::row`]. A key that moves from another row begins at zero
     /// in the new one; intervals of the old row become unknown.
-    pub fn place(&mut self, key: &Key, row: u64, counts: &Counts, leaves: bool) {
+    pub fn place(&mut self, key: &Key, row: u64, counts: &SmallCounts, leaves: bool) {
         if self.rows.get(key).is_some_and(|before| *before != row)
             && let Some(before) = self.rows.insert(*key, row)
         {
             self.forgettings += 1;
             self.began.remove(&before);
-            self.bases.insert(*key, self.leaving.remove(key).unwrap_or(*counts));
+            self.bases.insert(*key, self.leaving.remove(key).unwrap_or_else(|| counts.clone()));
         }
         if leaves {
-            self.leaving.entry(*key).or_insert(*counts);
+            self.leaving.entry(*key).or_insert_with(|| counts.clone());
         }
     }
 
     /// The counts that a key adds to its row.
-    pub fn in_row(&self, key: &Key, counts: &Counts) -> Counts {
-        self.bases.get(key).map_or(*counts, |base| counts.since(base))
+    pub fn in_row(&self, key: &Key, counts: &SmallCounts) -> SmallCounts {
+        self.bases.get(key).map_or_else(|| counts.clone(), |base| counts.since(base))
     }
 
     /// The number of forgettings when the row began. Within one such number, a row only grows.
@@ -126,8 +126,8 @@ impl Kept {
                 let kept = self
                     .counts
                     .entry(key)
-                    .or_insert_with(|| KeptCounts { counts: Box::new(Counts::ZERO), left_at: 0 });
-                kept.counts.add(&counts);
+                    .or_insert_with(|| KeptCounts { counts: SmallCounts::default(), left_at: 0 });
+                kept.counts.add(&SmallCounts::from(&counts));
                 kept.left_at = self.snapshot;
             }
         }
@@ -204,6 +204,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tables::Counts;
     use super::*;
 
     fn key(ino: u64, tgid: u32) -> Key {
@@ -211,8 +212,10 @@ mod tests {
     }
 
     fn kept(kept: &mut Kept, key: Key, left_at: u64) {
-        kept.counts
-            .insert(key, KeptCounts { counts: Box::new(Counts { count: 1, ..Counts::ZERO }), left_at });
+        kept.counts.insert(
+            key,
+            KeptCounts { counts: SmallCounts::from(&Counts { count: 1, ..Counts::ZERO }), left_at },
+        );
     }
 
     #[test]

@@ -16,8 +16,9 @@ use super::object::{COUNTERS_BYTES_MAX, KEYS_MAX, KEYS_MIN, choose_files, choose
 use super::places::Places;
 use super::refused::{no_table, table_error};
 use super::selection::{Coverage, Selection};
-use super::tables::{Counts, CpuCounts, Key, Seen, Started};
+use super::tables::{CpuCounts, Key, Seen, SmallCounts, Started};
 use super::trace::filter::Filter;
+use crate::diskstats::DiskLine;
 use crate::error::SourceError;
 use aya::maps::{HashMap as KernelMap, MapData, MapError, PerCpuArray, PerCpuValues};
 use aya::programs::Program;
@@ -48,8 +49,8 @@ pub(super) struct Programs {
     pub(super) lost_before: RefCell<HashMap<String, u64>>,
 }
 
-/// The counts, summed over the CPUs. Boxed: a growing table would otherwise move all of them.
-pub(super) type Counted = FxHashMap<Key, Box<Counts>>;
+/// The counts, summed over the CPUs.
+pub(super) type Counted = FxHashMap<Key, SmallCounts>;
 
 impl Programs {
     /// Loads the programs that count or, with a filter, those that trace.
@@ -131,11 +132,23 @@ impl Programs {
         Ok(hooks::attach(guard, GUARD)?)
     }
 
-    /// The I/Os of each device that the programs saw.
-    pub fn devices(&self) -> Result<HashMap<u32, Seen>, SourceError> {
+    /// The I/Os that the programs saw, of each of these devices.
+    pub fn devices(&self, lines: &[DiskLine]) -> Result<HashMap<u32, Seen>, SourceError> {
         let table: PerCpuArray<&MapData, Seen> = self.table("devices")?;
-        let parts: Vec<PerCpuValues<Seen>> = table.iter().collect::<Result<_, _>>().map_err(table_error)?;
-        Ok(Seen::by_device(parts.iter().flat_map(|parts| parts.iter().copied())))
+        let mut found = Vec::new();
+        for dev in lines.iter().filter_map(|line| line.number.kernel_form()) {
+            for program in 0..Seen::PROGRAMS {
+                for index in Seen::indexes(dev, program) {
+                    let parts: PerCpuValues<Seen> = table.get(&index, 0).map_err(table_error)?;
+                    found.extend(parts.iter().filter(|part| part.dev == u64::from(dev)));
+                    // Each CPU takes the first entry that is free there.
+                    if parts.iter().all(|part| part.dev == 0 || part.dev == u64::from(dev)) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(Seen::by_device(found))
     }
 
     /// A process when it was first seen.
@@ -202,7 +215,12 @@ mod tests {
             lines.into_iter().filter_map(|line| Some((line.number.kernel_form()?, line.counters.write.count)))
         };
         let seen = |programs: &Programs| -> u64 {
-            programs.devices().unwrap().values().map(|seen| seen.count[1]).sum()
+            programs
+                .devices(&crate::diskstats::lines().unwrap())
+                .unwrap()
+                .values()
+                .map(|seen| seen.count[1])
+                .sum()
         };
         let before: HashMap<u32, u64> = device_writes().collect();
         let seen_before = seen(&programs);
@@ -212,7 +230,7 @@ mod tests {
             file.sync_data().unwrap();
         }
         let seen = seen(&programs) - seen_before;
-        let known = programs.devices().unwrap();
+        let known = programs.devices(&crate::diskstats::lines().unwrap()).unwrap();
         let after = device_writes().filter(|(dev, _)| known.contains_key(dev));
         let counted: u64 = after.map(|(dev, writes)| writes - before.get(&dev).copied().unwrap_or(0)).sum();
         // Programs see a request before its device counts it: those in flight may be in only one of the counts.
@@ -232,7 +250,7 @@ mod tests {
         for (cast, trace) in [(cast, None), (None, None), (cast, Some(&filter)), (None, Some(&filter))] {
             match Programs::load_for(&Selection::default(), trace, &btf, cpus, cast) {
                 Ok(programs) => {
-                    assert!(trace.is_some() || programs.devices().is_ok() && programs.counted().is_ok());
+                    assert!(trace.is_some() || programs.devices(&[]).is_ok() && programs.counted().is_ok());
                 }
                 Err(OpenError::NotPermitted(error)) => eprintln!("skipped: {error}"),
                 Err(error) => panic!("{cast:?} {}: {error}", trace.is_some()),

@@ -6,7 +6,7 @@ use super::kept::Kept;
 use super::losses::Losses;
 use super::names::{KnownFile, Names};
 use super::program::{Counted, Programs};
-use super::tables::{Counts, FileId, Key, command_text, kind};
+use super::tables::{Counts, FileId, Key, SmallCounts, command_text, kind};
 use crate::volume::mount_point;
 use filestats::{
     Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Latencies, Meaning, Ops, Reason, Sample,
@@ -111,10 +111,17 @@ impl Rows {
         true
     }
 
+    /// Adds counts that left the kernel.
+    pub fn add_small(&mut self, key: &Key, counts: &SmallCounts) {
+        if let Some((index, column)) = self.of_key.get(key) {
+            self.rows[*index].add_small(*column, counts);
+        }
+    }
+
     /// Takes what a key counted for another row from its row. Its counts were added before.
-    pub fn subtract(&mut self, key: &Key, base: &Counts) {
+    pub fn subtract(&mut self, key: &Key, base: &SmallCounts) {
         let place = self.of_key.get(key);
-        let row = place.and_then(|(index, column)| self.rows[*index].counts[*column].as_deref_mut());
+        let row = place.and_then(|(index, column)| self.rows[*index].counts[*column].as_mut());
         row.into_iter().for_each(|counts| *counts = counts.since(base));
     }
 }
@@ -209,7 +216,7 @@ impl Samples<'_> {
             row.files.insert(key.file);
             row.size_bytes = row.size_bytes.or(file.size_bytes);
             let column = Layer::column(key.kind);
-            row.add(column, &self.kept.in_row(key, counts));
+            row.add_small(column, &self.kept.in_row(key, counts));
             rows.of_key.insert(*key, (index, column));
         }
     }
@@ -224,7 +231,7 @@ pub(super) type GroupName = (String, FileKind, Option<String>, bool);
 /// The counters of a key, and the row that shows them.
 struct Placed<'c> {
     key: &'c Key,
-    counts: &'c Counts,
+    counts: &'c SmallCounts,
     file: Arc<File>,
     name: RowName,
     /// The id of the row.
@@ -272,8 +279,8 @@ pub(super) struct Row {
     file: Arc<File>,
     pub files: BTreeSet<FileId>,
     pub size_bytes: Option<u64>,
-    /// Of each column. Boxed, because they are large, and most rows lack some of them.
-    pub counts: [Option<Box<Counts>>; COLUMNS],
+    /// Of each column; most rows lack some of them.
+    pub counts: [Option<SmallCounts>; COLUMNS],
     /// Which columns have got counts since [`Rows::begin`].
     counted: [bool; COLUMNS],
     /// [`Row::ns`] when the rows were made.
@@ -294,16 +301,27 @@ pub(super) struct Group {
 impl Row {
     fn add(&mut self, column: usize, counts: &Counts) {
         let has_counts = std::mem::replace(&mut self.counted[column], true);
-        match &mut self.counts[column] {
-            Some(sum) if has_counts => sum.add(counts),
-            Some(sum) => **sum = *counts,
-            none => *none = Some(Box::new(*counts)),
+        let own = self.counts[column].get_or_insert_default();
+        if has_counts {
+            own.add(&SmallCounts::from(counts));
+        } else {
+            own.set(counts);
+        }
+    }
+
+    fn add_small(&mut self, column: usize, counts: &SmallCounts) {
+        let has_counts = std::mem::replace(&mut self.counted[column], true);
+        let own = self.counts[column].get_or_insert_default();
+        if has_counts {
+            own.add(counts);
+        } else {
+            own.clone_from(counts);
         }
     }
 
     /// Those of columns without I/O too.
     pub fn all_counts(&self) -> [Counts; COLUMNS] {
-        self.counts.each_ref().map(|counts| counts.as_deref().map_or(Counts::ZERO, |counts| *counts))
+        self.counts.each_ref().map(|counts| counts.as_ref().map_or(Counts::ZERO, SmallCounts::all))
     }
 
     /// Summed time of its I/Os, nanoseconds.
@@ -335,8 +353,7 @@ impl Row {
     }
 
     fn sample(&self, run: &str, missing: &Missing) -> Sample {
-        let counts = self.counts.each_ref().map(|counts| counts.as_deref().unwrap_or(&Counts::ZERO));
-        self.sample_of(counts, run, missing)
+        self.sample_of(self.all_counts().each_ref(), run, missing)
     }
 
     /// The same with other counts.
@@ -579,7 +596,7 @@ impl Rows {
             file: Arc::new(file),
             files: BTreeSet::new(),
             size_bytes: Some(1),
-            counts: [Some(Box::new(counts)), None, None],
+            counts: [Some(SmallCounts::from(&counts)), None, None],
             counted: [true, false, false],
             before_ns: 0,
         });
@@ -588,7 +605,7 @@ impl Rows {
     /// Counts again into the rows.
     pub fn recount(&mut self, counts: impl IntoIterator<Item = Counts>) {
         for (row, counts) in self.rows.iter_mut().zip(counts) {
-            row.counts[0] = Some(Box::new(counts));
+            row.counts[0] = Some(SmallCounts::from(&counts));
         }
     }
 }

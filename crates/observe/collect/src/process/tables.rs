@@ -56,6 +56,15 @@ pub(super) struct Counts {
     pub histogram: [u64; HISTOGRAM_LEN],
 }
 
+/// [`Counts`] of a key or a row, in the memory of the buckets that are filled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SmallCounts {
+    pub count: u64,
+    pub bytes: u64,
+    pub ns: u64,
+    latencies: LatencyBuckets,
+}
+
 /// A process when it was first seen.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -210,16 +219,6 @@ impl CpuCounts {
 impl Counts {
     pub const ZERO: Counts = Counts { count: 0, bytes: 0, ns: 0, histogram: [0; HISTOGRAM_LEN] };
 
-    /// Adds the counts of another file or key.
-    pub fn add(&mut self, other: &Counts) {
-        self.count = self.count.wrapping_add(other.count);
-        self.bytes = self.bytes.wrapping_add(other.bytes);
-        self.ns = self.ns.wrapping_add(other.ns);
-        for (mine, theirs) in self.histogram.iter_mut().zip(&other.histogram) {
-            *mine = mine.wrapping_add(*theirs);
-        }
-    }
-
     /// The difference to earlier counts.
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut histogram = self.histogram;
@@ -232,11 +231,6 @@ impl Counts {
             ns: self.ns.wrapping_sub(earlier.ns),
             histogram,
         }
-    }
-
-    /// Changes whenever anything is added.
-    pub fn fingerprint(&self) -> (u64, u64) {
-        (self.count, self.bytes.wrapping_add(self.ns))
     }
 
     /// The sum over CPUs.
@@ -254,12 +248,61 @@ impl Counts {
     }
 
     pub fn latencies(&self) -> LatencyBuckets {
-        if self.count == 0 {
-            return LatencyBuckets::new();
+        LatencyBuckets::from_range(HISTOGRAM_FIRST, &self.histogram)
+    }
+}
+
+impl SmallCounts {
+    /// Becomes these counts.
+    pub fn set(&mut self, counts: &Counts) {
+        (self.count, self.bytes, self.ns) = (counts.count, counts.bytes, counts.ns);
+        self.latencies.set_range(HISTOGRAM_FIRST, &counts.histogram);
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Counts {
+        let mut histogram = [0; HISTOGRAM_LEN];
+        for (index, count) in self.latencies.filled() {
+            histogram[index - HISTOGRAM_FIRST] = count;
         }
-        let mut counts = [0; LatencyBuckets::LEN];
-        counts[HISTOGRAM_FIRST..HISTOGRAM_FIRST + HISTOGRAM_LEN].copy_from_slice(&self.histogram);
-        LatencyBuckets::from_counts(counts)
+        Counts { count: self.count, bytes: self.bytes, ns: self.ns, histogram }
+    }
+
+    /// Adds the counts of another file or key.
+    pub fn add(&mut self, other: &SmallCounts) {
+        self.count = self.count.wrapping_add(other.count);
+        self.bytes = self.bytes.wrapping_add(other.bytes);
+        self.ns = self.ns.wrapping_add(other.ns);
+        self.latencies.merge(&other.latencies);
+    }
+
+    /// Adds them to a sum.
+    pub fn add_to(&self, sum: &mut Counts) {
+        sum.count = sum.count.wrapping_add(self.count);
+        sum.bytes = sum.bytes.wrapping_add(self.bytes);
+        sum.ns = sum.ns.wrapping_add(self.ns);
+        for (index, count) in self.latencies.filled() {
+            let bucket = &mut sum.histogram[index - HISTOGRAM_FIRST];
+            *bucket = bucket.wrapping_add(count);
+        }
+    }
+
+    /// The difference to earlier counts.
+    pub fn since(&self, earlier: &SmallCounts) -> SmallCounts {
+        SmallCounts::from(&self.all().since(&earlier.all()))
+    }
+
+    /// Changes whenever anything is added.
+    pub fn fingerprint(&self) -> (u64, u64) {
+        (self.count, self.bytes.wrapping_add(self.ns))
+    }
+}
+
+impl From<&Counts> for SmallCounts {
+    fn from(counts: &Counts) -> SmallCounts {
+        let mut small = SmallCounts::default();
+        small.set(counts);
+        small
     }
 }
 
@@ -322,6 +365,22 @@ mod tests {
         counts.count = 3;
         let latencies = counts.latencies();
         assert_eq!((latencies.count(), latencies.percentile_ns(50.0)), (3, Some(4608.0)));
+    }
+
+    #[test]
+    fn small_counts_are_the_counts() {
+        let mut some = Counts { count: 5, bytes: 4096, ns: 7, ..Counts::ZERO };
+        (some.histogram[3], some.histogram[HISTOGRAM_LEN - 1]) = (2, 3);
+        let small = SmallCounts::from(&some);
+        assert_eq!(small.all(), some);
+        let (mut sum, mut twice) = (some, small.clone());
+        small.add_to(&mut sum);
+        twice.add(&small);
+        assert_eq!(twice.all(), sum);
+        assert_eq!((twice.since(&small), sum.since(&some)), (small.clone(), some));
+        assert_eq!(small.all().latencies().count(), 5);
+        twice.set(&Counts::ZERO);
+        assert_eq!(twice, SmallCounts::default());
     }
 
     #[test]

@@ -183,6 +183,18 @@ fn amounts(line: &DiskLine) -> [Amount; GROUPS] {
 }
 
 impl Seen {
+    /// Those that have entries of their own for a device.
+    pub const PROGRAMS: u32 = 2;
+
+    /// Where a program may have its entry for a device: `seen_of` of block.h.
+    pub fn indexes(dev: u32, program: u32) -> impl Iterator<Item = u32> {
+        const DEVICES_BITS: u32 = 9;
+        const PROBES_MAX: u32 = 8;
+        let first = dev.wrapping_mul(0x9e37_79b1) >> (u32::BITS - DEVICES_BITS);
+        (0..PROBES_MAX)
+            .map(move |probe| (first + probe) & ((1 << DEVICES_BITS) - 1) | program << DEVICES_BITS)
+    }
+
     /// The sums by device over the entries of all CPUs.
     pub fn by_device(parts: impl IntoIterator<Item = Seen>) -> HashMap<u32, Seen> {
         let mut devices: HashMap<u32, Seen> = HashMap::new();
