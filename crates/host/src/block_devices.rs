@@ -6,6 +6,7 @@ mod mapper_table;
 mod query;
 mod trouble;
 
+use crate::kernel_file::read_kernel_file;
 use crate::{DeviceNumber, Mounts};
 pub(crate) use loop_status::LoopStatus;
 use std::collections::BTreeSet;
@@ -241,7 +242,7 @@ fn is_partition(directory: &Path) -> bool {
 
 /// Not trimmed: a file's name may end with a blank.
 fn backing_file(directory: &Path) -> Option<PathBuf> {
-    let mut bytes = fs::read(directory.join("loop/backing_file")).ok()?;
+    let mut bytes = read_kernel_file(directory.join("loop/backing_file")).ok()?;
     bytes.pop_if(|last| *last == b'\n');
     (!bytes.is_empty()).then(|| PathBuf::from(OsString::from_vec(bytes)))
 }
@@ -259,7 +260,7 @@ fn name(directory: &Path) -> String {
 }
 
 fn read(path: &Path) -> Option<String> {
-    let bytes = fs::read(path).ok()?;
+    let bytes = read_kernel_file(path).ok()?;
     let text = String::from_utf8_lossy(&bytes).trim().to_string();
     (!text.is_empty()).then_some(text)
 }

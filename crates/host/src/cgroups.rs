@@ -11,6 +11,7 @@ mod hierarchies;
 
 pub use hierarchies::GroupHierarchies;
 
+use crate::kernel_file::{read_kernel_file, read_kernel_text};
 use crate::{DeviceNumber, Mount, Mounts};
 use std::fs;
 use std::io;
@@ -27,7 +28,7 @@ const DEPTH_MAX: u32 = 8;
 /// # Errors
 /// If the process is gone.
 pub fn groups_of(pid: u32) -> io::Result<Vec<u8>> {
-    fs::read(format!("/proc/{pid}/cgroup"))
+    read_kernel_file(format!("/proc/{pid}/cgroup"))
 }
 
 /// Limits that act on I/Os of a process to any of `devices`: a database's limits are those of its group, not of ours. Empty
@@ -79,7 +80,7 @@ fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &[u8]) -> Vec<Cap> 
 /// If the group is gone, its name is not UTF-8, or it counts nothing of that device.
 pub fn cap_counted(cap: &Cap) -> io::Result<u64> {
     let (file, name) = counting_file(Path::new(&cap.origin), cap.kind);
-    let text = fs::read_to_string(&file)?;
+    let text = read_kernel_text(&file)?;
     let counted = match name {
         CounterName::V1(direction) => parse_counted_v1(&text, &cap.device, direction),
         CounterName::V2(key) => parse_counted_v2(&text, &cap.device, key),
@@ -218,7 +219,7 @@ fn for_each_group(group: &Path, depth: u32, visit: &mut dyn FnMut(&Path)) {
 /// Bytes that this process may still take before the limit of its control group, or of a group above, ends a process;
 /// `None` where no group has a limit. Memory of the page cache counts as free: the kernel takes it back.
 pub(crate) fn memory_left() -> Option<u64> {
-    memory_left_of(&Mounts::read().ok()?, &fs::read("/proc/self/cgroup").ok()?)
+    memory_left_of(&Mounts::read().ok()?, &read_kernel_file("/proc/self/cgroup").ok()?)
 }
 
 /// The names of the limit, the usage and the two lists of the page cache, which include the groups below.
@@ -268,7 +269,7 @@ fn names(kind: CapKind) -> (&'static str, &'static str) {
 }
 
 fn read(file: &Path) -> String {
-    fs::read_to_string(file).unwrap_or_default()
+    read_kernel_text(file).unwrap_or_default()
 }
 
 /// The group of a process from `/proc/PID/cgroup`: "7:blkio:/a/b", for version 2 "0::/a/b". A group's name may be any bytes.

@@ -1,5 +1,5 @@
 use crate::DeviceNumber;
-use std::fs;
+use crate::kernel_file::read_kernel_file;
 use std::io;
 
 /// Counters of all block devices.
@@ -52,7 +52,7 @@ impl DiskCounters {
 /// # Errors
 /// If /proc is not readable.
 pub fn read_diskstats() -> io::Result<Vec<DiskCounters>> {
-    let text = fs::read(DISKSTATS)?;
+    let text = read_kernel_file(DISKSTATS)?;
     Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_line).collect())
 }
 
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn every_device_of_this_machine_is_read() {
-        let text = fs::read_to_string(DISKSTATS).unwrap();
+        let text = std::fs::read_to_string(DISKSTATS).unwrap();
         assert_eq!(read_diskstats().unwrap().len(), text.lines().count());
         assert_eq!(disk_counters(DeviceNumber { major: 4095, minor: 1 }), None);
     }

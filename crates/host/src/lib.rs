@@ -38,6 +38,7 @@ mod diskstats;
 mod escape;
 mod in_use;
 mod kernel;
+mod kernel_file;
 mod listeners;
 mod local_clients;
 mod membership;

@@ -1,5 +1,6 @@
 use crate::DeviceNumber;
 use crate::escape::{unescape, unescape_path};
+use crate::kernel_file::read_kernel_file;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -81,7 +82,7 @@ impl Mounts {
 
     /// Reads another process's or thread's file.
     pub(crate) fn read_from(mountinfo: &Path) -> io::Result<Mounts> {
-        Ok(Mounts::parse(&fs::read(mountinfo)?))
+        Ok(Mounts::parse(&read_kernel_file(mountinfo)?))
     }
 
     /// Parses the text of mountinfo (proc_pid_mountinfo(5)). Lines of another form are left out.

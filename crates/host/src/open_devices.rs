@@ -1,4 +1,5 @@
 use crate::block_devices::BlockDevices;
+use crate::kernel_file::read_kernel_file;
 use crate::{DeviceNumber, Mount, Mounts};
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ pub fn open_devices(pid: u32) -> BTreeSet<DeviceNumber> {
     let mut known = BTreeSet::new();
     let files = fs::read_dir(process.join("fdinfo")).into_iter().flatten().flatten();
     for file in files.take(FILES_MAX) {
-        let Some(id) = fs::read(file.path()).ok().and_then(|text| mount_id(&text)) else { continue };
+        let Some(id) = read_kernel_file(file.path()).ok().and_then(|text| mount_id(&text)) else { continue };
         // Device files are on mounts without a device of their own, and each is another device.
         match mounts.with_id(id).or_else(|| own.with_id(id)) {
             Some(mount) if ["devtmpfs", "tmpfs"].contains(&mount.filesystem.as_str()) => {

@@ -3,8 +3,9 @@
 //! It has waits that no counter of a device has: those for a throttle, which come before the device's accounting begins.
 
 use crate::cgroups::own_group_v2;
+use crate::kernel_file::read_kernel_text;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 /// How long at least one task of the host was stalled on I/O since boot.
 pub const PRESSURE: &str = "/proc/pressure/io";
@@ -29,7 +30,7 @@ pub fn io_stalled_us_of_group(pid: u32) -> io::Result<(PathBuf, u64)> {
 }
 
 fn read_stalled(file: &Path) -> io::Result<u64> {
-    let text = fs::read_to_string(file)?;
+    let text = read_kernel_text(file)?;
     parse_stalled(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it has another form"))
 }
 
@@ -45,6 +46,7 @@ fn parse_stalled(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn the_time_in_which_some_task_was_stalled_is_read() {

@@ -1,6 +1,7 @@
 //! Which processes run: a pid alone may belong to another process later.
 
 use crate::boot_id;
+use crate::kernel_file::read_kernel_file;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -78,7 +79,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 impl ProcessStat {
     /// The process that has this pid now.
     pub fn read(pid: u32) -> Option<ProcessStat> {
-        ProcessStat::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+        ProcessStat::parse(&read_kernel_file(format!("/proc/{pid}/stat")).ok()?)
     }
 
     /// `4711 (name) S 4710 ...`: the name may hold any bytes, so that fields count from the last ")".
@@ -120,7 +121,7 @@ pub struct ProcessIo {
 impl ProcessIo {
     /// `None` where there is no such process, or it is another user's and this process is not root.
     pub fn read(pid: u32) -> Option<ProcessIo> {
-        ProcessIo::parse(&fs::read(format!("/proc/{pid}/io")).ok()?)
+        ProcessIo::parse(&read_kernel_file(format!("/proc/{pid}/io")).ok()?)
     }
 
     fn parse(text: &[u8]) -> Option<ProcessIo> {
@@ -184,7 +185,7 @@ pub fn threads_of(pid: u32) -> io::Result<Vec<ProcessStat>> {
     let tasks = format!("/proc/{pid}/task");
     let threads = numbers_in(Path::new(&tasks))?.into_iter();
     Ok(threads
-        .filter_map(|thread| ProcessStat::parse(&fs::read(format!("{tasks}/{thread}/stat")).ok()?))
+        .filter_map(|thread| ProcessStat::parse(&read_kernel_file(format!("{tasks}/{thread}/stat")).ok()?))
         .collect())
 }
 
@@ -193,7 +194,8 @@ pub fn threads_of(pid: u32) -> io::Result<Vec<ProcessStat>> {
 pub fn waits_of(pid: u32) -> Option<u64> {
     let tasks = format!("/proc/{pid}/task");
     let threads = numbers_in(Path::new(&tasks)).ok()?.into_iter();
-    let waits = threads.filter_map(|thread| waits(&fs::read(format!("{tasks}/{thread}/status")).ok()?));
+    let waits =
+        threads.filter_map(|thread| waits(&read_kernel_file(format!("{tasks}/{thread}/status")).ok()?));
     Some(waits.fold(0, u64::saturating_add))
 }
 
@@ -206,7 +208,7 @@ fn waits(status: &[u8]) -> Option<u64> {
 
 /// The name of the program that a process runs, at most 15 bytes; `None` where there is no such process.
 pub fn command_name(pid: u32) -> Option<String> {
-    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    let name = read_kernel_file(format!("/proc/{pid}/comm")).ok()?;
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
@@ -218,7 +220,7 @@ pub fn program_of(pid: u32) -> Option<PathBuf> {
 
 /// The user that a process runs as (its effective one); `None` where there is no such process.
 pub fn user_of(pid: u32) -> Option<u32> {
-    effective_user(&fs::read(format!("/proc/{pid}/status")).ok()?)
+    effective_user(&read_kernel_file(format!("/proc/{pid}/status")).ok()?)
 }
 
 /// `Uid:` and the real, effective, saved and file system's user (proc_pid_status(5)). A line break in the program's name,

@@ -1,5 +1,6 @@
+use crate::kernel_file::read_kernel_file;
+use std::io;
 use std::time::Duration;
-use std::{fs, io};
 
 /// How long the processors of this host have worked since it booted, all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ impl ProcessorTimes {
     /// # Errors
     /// If /proc/stat cannot be read or has another form.
     pub fn read() -> io::Result<ProcessorTimes> {
-        let text = fs::read("/proc/stat")?;
+        let text = read_kernel_file("/proc/stat")?;
         ProcessorTimes::parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/stat"))
     }
 

@@ -16,6 +16,7 @@ use host_reading::read_processes;
 use processes::{Process, ProcessKey, ProcessTotals, Processes};
 use shared_users::SharedUsers;
 use std::collections::{HashMap, VecDeque};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use verdict::Neighbour;
 use workload::DeviceKind;
@@ -265,7 +266,8 @@ impl Neighbours {
 }
 
 fn is_database(process: &Process, database: &[u32]) -> bool {
-    let is_one = |pid: u32| pid == std::process::id() || database.contains(&pid);
+    static OWN: LazyLock<u32> = LazyLock::new(std::process::id);
+    let is_one = |pid: u32| pid == *OWN || database.contains(&pid);
     is_one(process.key.pid) || is_one(process.leader.pid)
 }
 

@@ -9,7 +9,7 @@ use host::DeviceNumber;
 use std::collections::{BTreeSet, HashMap};
 use std::mem::discriminant;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use storage::Target;
@@ -34,6 +34,8 @@ pub(crate) struct Volume {
     kernel: Kernel,
     /// At the last sample.
     last_of_kernel: Option<Arc<KernelCounters>>,
+    /// How old a reading of the host may be.
+    age: Duration,
     /// Between the last two samples.
     pub pressure: Pressure,
     /// What limits counted between the last two samples.
@@ -70,6 +72,7 @@ impl Volume {
             neighbours: number.and_then(Neighbours::new),
             kernel: Kernel::new(number),
             last_of_kernel: None,
+            age: Duration::ZERO,
             pressure: Pressure::default(),
             caps_used: Vec::new(),
             moments: Vec::new(),
@@ -81,6 +84,7 @@ impl Volume {
 
     /// What the device has done so far; also adds what each process did. All as of at most `age` ago.
     pub fn sample(&mut self, database: &[u32], age: Duration) -> Option<Snapshot> {
+        self.age = age;
         if let Some(neighbours) = &mut self.neighbours {
             neighbours.sample(database, age);
         }
@@ -104,8 +108,14 @@ impl Volume {
 
     /// The moments as what was observed, with the limits that are in force now on the database's processes.
     pub fn observation(&mut self, source: &dyn Source, moments: Vec<Moment>) -> (Target, Observation) {
-        // One that is no longer mounted keeps its facts.
-        let _ = self.target.refresh();
+        static TARGETS: Recent<PathBuf, Target> = Recent::new();
+        let refreshed = || {
+            let mut target = self.target.clone();
+            // One that is no longer mounted keeps its facts.
+            let _ = target.refresh();
+            target
+        };
+        self.target = Arc::unwrap_or_clone(TARGETS.get(self.target.path().to_owned(), self.age, refreshed));
         let facts = self.target.facts();
         let mut caps = match source.processes() {
             [] => facts.caps.clone(),

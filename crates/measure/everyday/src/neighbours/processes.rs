@@ -2,6 +2,7 @@ use super::host_reading::ProcessReading;
 use host::{DeviceNumber, ProcessIo, open_devices, program_of};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// A process, distinct from a later one of its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,6 +21,8 @@ pub struct Process {
     pub leader: ProcessKey,
     /// Where it has files: the disk of the database.
     pub place: Option<DeviceNumber>,
+    /// When its files were last looked for.
+    looked: Option<Instant>,
     parent: u32,
     program: Option<PathBuf>,
     /// At the first sample, or where a window begins; 0 where it started later.
@@ -62,6 +65,9 @@ impl Process {
 
 /// Bytes of each process at an instant.
 pub type ProcessTotals = HashMap<ProcessKey, ProcessIo>;
+
+/// Time between two searches for the files of a process that has none on the storage: on a host with many that takes long.
+const LOOKED_EVERY: Duration = Duration::from_secs(5);
 
 /// The processes that run, and those that moved much and ended.
 #[derive(Debug, Default)]
@@ -134,7 +140,10 @@ impl Processes {
         mut shared_with: impl FnMut(DeviceNumber) -> Option<DeviceNumber>,
     ) {
         for process in self.all.values_mut() {
-            if process.place.is_none() && process.io().bytes() >= BYTES_MIN && is_wanted(process) {
+            let is_due = || process.looked.is_none_or(|last| last.elapsed() >= LOOKED_EVERY);
+            if process.place.is_none() && process.io().bytes() >= BYTES_MIN && is_due() && is_wanted(process)
+            {
+                process.looked = Some(Instant::now());
                 process.place = open_devices(process.key.pid).into_iter().find_map(&mut shared_with);
                 process.look_again();
             }
