@@ -3,18 +3,21 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Readings by what was read.
-pub struct Recent<K, T>(LazyLock<Mutex<HashMap<K, (Instant, Arc<T>)>>>);
+pub struct Recent<K, T>(Mutex<Option<HashMap<K, Reading<T>>>>);
+
+/// When it was read, and what.
+type Reading<T> = (Instant, Arc<T>);
 
 /// Readings that are older are of no use to anybody.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
 impl<K: Eq + Hash, T> Recent<K, T> {
     pub const fn new() -> Recent<K, T> {
-        Recent(LazyLock::new(Mutex::default))
+        Recent(Mutex::new(None))
     }
 
     /// What was read at most `age` ago, or what `read` returns now. Others that ask meanwhile wait for it.
@@ -23,6 +26,7 @@ impl<K: Eq + Hash, T> Recent<K, T> {
             return Arc::new(read());
         }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = all.get_or_insert_default();
         match all.get(&key) {
             Some((at, known)) if at.elapsed() < age => known.clone(),
             _ => {
