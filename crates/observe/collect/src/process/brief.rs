@@ -1,5 +1,5 @@
 //! The samples of a source that names only its busiest rows, for programs that watch all the time: a server has thousands of
-//! files, and nobody looks at most of them. The other rows are summed by process, layer, purpose of the file and drive.
+//! files, and nobody looks at most of them. The other rows are summed by layer, purpose of the file and drive.
 //!
 //! Counters of a sample only grow, and the intervals of all samples add up to those of all rows, also where a row is named from
 //! now on or no more. `then` are the counts of a row in the last snapshot:
@@ -9,7 +9,7 @@
 //! counters of a group       what it had in the last snapshot + for each of its rows: its counts - then
 //! ```
 
-use super::samples::{COLUMNS, Group, GroupName, Missing, Row, Rows};
+use super::samples::{COLUMNS, Group, Missing, Row, Rows};
 use super::tables::Counts;
 use filestats::Sample;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -39,7 +39,6 @@ enum Place {
 
 /// A group of rows.
 struct Sum {
-    name: GroupName,
     group: Group,
     /// What it has beside the counts of its rows.
     beside: Box<Columns>,
@@ -68,8 +67,8 @@ impl Brief {
         let mut busiest: Vec<(f64, u64)> = rows().map(|row| (activity(row), row.id)).collect();
         busiest.sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
         let named: FxHashSet<u64> = busiest.iter().take(self.named_max).map(|(_, id)| *id).collect();
-        let shown_before = |name: &GroupName| {
-            let known = groups.iter().find(|sum| sum.name == *name).filter(|_| before.is_some());
+        let shown_before = |group: &Group| {
+            let known = groups.iter().find(|sum| sum.group == *group).filter(|_| before.is_some());
             known.map_or([Counts::ZERO; COLUMNS], |sum| *sum.shown)
         };
         for row in rows() {
@@ -100,20 +99,14 @@ impl Brief {
     }
 
     /// The index of a row's group. A group that is new has what `shown` says.
-    fn join(&mut self, row: &Row, shown: impl Fn(&GroupName) -> Columns) -> usize {
-        let name = row.group_name();
-        match self.groups.iter_mut().position(|sum| sum.name == name) {
-            Some(index) => {
-                self.groups[index].group.include(row);
-                index
-            }
-            None => {
-                let beside = Box::new(shown(&name));
-                let shown = beside.clone();
-                self.groups.push(Sum { name, group: row.group(), beside, shown });
-                self.groups.len() - 1
-            }
-        }
+    fn join(&mut self, row: &Row, shown: impl Fn(&Group) -> Columns) -> usize {
+        let group = row.group();
+        let known = self.groups.iter().position(|sum| sum.group == group);
+        known.unwrap_or_else(|| {
+            let shown = Box::new(shown(&group));
+            self.groups.push(Sum { group, beside: shown.clone(), shown });
+            self.groups.len() - 1
+        })
     }
 
     /// A sample of each named row and of each group.

@@ -69,6 +69,7 @@ pub enum Layer {
     Block,
 }
 
+const ALL: &str = "all processes of the source";
 const MISSES: &str = " page-cache misses";
 const FAULTS: &str = " page faults";
 const BLOCK: &str = "block layer";
@@ -225,8 +226,15 @@ impl Samples<'_> {
 /// Instance and path of a sample.
 pub(super) type RowName = (String, String);
 
-/// Instance, purpose and drive of rows that are summed, and whether the files are ever synced: commits may wait for those.
-pub(super) type GroupName = (String, FileKind, Option<String>, bool);
+/// Rows that are summed: what they have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    layer: Layer,
+    kind: FileKind,
+    drive: Option<String>,
+    /// The files are synced at times: commits may wait for those.
+    is_synced: bool,
+}
 
 /// The counters of a key, and the row that shows them.
 struct Placed<'c> {
@@ -287,17 +295,6 @@ pub(super) struct Row {
     before_ns: u64,
 }
 
-/// Rows that are summed.
-pub(super) struct Group {
-    instance: String,
-    layer: Layer,
-    kind: FileKind,
-    drive: Option<String>,
-    is_synced: bool,
-    /// The process that started last.
-    who: (u32, u32),
-}
-
 impl Row {
     fn add(&mut self, column: usize, counts: &Counts) {
         let has_counts = std::mem::replace(&mut self.counted[column], true);
@@ -334,16 +331,14 @@ impl Row {
         self.ns().saturating_sub(self.before_ns)
     }
 
-    /// What rows have in common that are summed.
-    pub fn group_name(&self) -> GroupName {
-        let is_synced = self.counts[Layer::column(kind::SYNC)].is_some();
-        (self.name.0.clone(), self.file.class.kind, self.file.drive.clone(), is_synced)
-    }
-
-    /// A group with this row alone.
+    /// What it is summed with.
     pub fn group(&self) -> Group {
-        let (instance, kind, drive, is_synced) = self.group_name();
-        Group { instance, layer: self.layer, kind, drive, is_synced, who: self.who }
+        Group {
+            layer: self.layer,
+            kind: self.file.class.kind,
+            drive: self.file.drive.clone(),
+            is_synced: self.counts[Layer::column(kind::SYNC)].is_some(),
+        }
     }
 
     /// Whether I/Os of it were missed.
@@ -383,13 +378,6 @@ impl Row {
 }
 
 impl Group {
-    /// Takes a row in.
-    pub fn include(&mut self, row: &Row) {
-        if (row.who.1.wrapping_sub(self.who.1) as i32) > 0 {
-            self.who = row.who;
-        }
-    }
-
     /// "(other data files on /var/lib)".
     fn path(&self) -> String {
         let files = match self.kind {
@@ -417,14 +405,14 @@ impl Group {
     ) -> Sample {
         let path = self.path();
         let file = FileIdentity {
-            instance: self.instance.clone(),
+            instance: self.layer.instance_of_all(),
             file_id: path.clone(),
             kind: self.kind,
             drive: self.drive.clone(),
             path,
             ..FileIdentity::default()
         };
-        let epoch = Epoch { run: self.layer.run(run, self.who), reset: String::new() };
+        let epoch = Epoch::for_run(run);
         self.layer.sample(file, epoch, counts, size_bytes, lost)
     }
 }
@@ -501,6 +489,16 @@ impl Layer {
             Layer::Requests => format!("pid {tgid} ({command})"),
             Layer::Misses => format!("pid {tgid} ({command}){MISSES}"),
             Layer::Faults => format!("pid {tgid} ({command}){FAULTS}"),
+            Layer::Block => BLOCK.into(),
+        }
+    }
+
+    /// The instance of sums over processes.
+    fn instance_of_all(self) -> String {
+        match self {
+            Layer::Requests => ALL.into(),
+            Layer::Misses => format!("{ALL}{MISSES}"),
+            Layer::Faults => format!("{ALL}{FAULTS}"),
             Layer::Block => BLOCK.into(),
         }
     }
@@ -618,6 +616,7 @@ mod tests {
     fn an_instance_names_its_layer() {
         for layer in [Layer::Requests, Layer::Misses, Layer::Faults, Layer::Block] {
             assert_eq!(Layer::from_instance(&layer.instance(812, "page faults")), layer);
+            assert_eq!(Layer::from_instance(&layer.instance_of_all()), layer);
         }
     }
 }
