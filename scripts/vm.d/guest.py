@@ -23,13 +23,21 @@ def disks():
 
 
 def fio(path, engine, direct, way, ios, file_bytes, **more):
-    """What one run of fio did: I/Os and bytes."""
-    options = {"size": file_bytes, "bs": "4k", "rw": f"rand{way}", "ioengine": engine, "direct": direct, "invalidate": 1,
-               "iodepth": 4 if engine in ("libaio", "io_uring") else 1, "number_ios": ios, "io_size": "1G", "end_fsync": 1, **more}
-    answer = run("fio", "--name=j", f"--filename={path}", "--norandommap", "--output-format=json",
-                 *(f"--{name}={value}" for name, value in options.items()))
-    job = json.loads(answer[answer.index("{"):])["jobs"][0][way]
-    return job["total_ios"], job["io_bytes"]
+    """What a run of fio did: I/Os and bytes."""
+    return fio_jobs([(path, engine, direct, way, ios, file_bytes)], **more)[0]
+
+
+def fio_jobs(jobs, **more):
+    """The same of several jobs, one after another, in one run: an emulated machine starts fio in a second."""
+    sections = ["[global]", "bs=4k", "invalidate=1", "io_size=1G", "end_fsync=1", "norandommap"]
+    sections += [f"{name}={value}" for name, value in more.items()]
+    for number, (path, engine, direct, way, ios, file_bytes) in enumerate(jobs):
+        depth = 4 if engine in ("libaio", "io_uring") else 1
+        sections += [f"[j{number}]", "stonewall", f"filename={path}", f"size={file_bytes}", f"rw=rand{way}", f"ioengine={engine}",
+                     f"direct={direct}", f"iodepth={depth}", f"number_ios={ios}"]
+    answer = run("fio", "--output-format=json", "-", input="\n".join(sections) + "\n")
+    done = json.loads(answer[answer.index("{"):])["jobs"]
+    return [(job[way]["total_ios"], job[way]["io_bytes"]) for job, (_, _, _, way, _, _) in zip(done, jobs, strict=True)]
 
 
 class Watch:

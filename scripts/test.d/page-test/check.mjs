@@ -18,17 +18,31 @@ const WINDOWS = [
   { name: "paper", width: 718, height: 1000, colorScheme: "dark", media: "print" },
 ];
 
-/// Everything that is asked of a page in a window, and what is wrong with it.
-async function findings(browser, file, { width, height, colorScheme, media }) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme });
-  const page = await context.newPage();
-  const url = pathToFileURL(file).href;
-  const [errors, requests] = [[], []];
-  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
-  page.on("pageerror", (error) => errors.push(error.message));
-  page.on("request", (request) => request.url() !== url && requests.push(request.url()));
-  await page.emulateMedia({ media, colorScheme });
-  await page.goto(url, { waitUntil: "load" });
+/// Everything that is asked of a page in each window, and what is wrong with it. The page is loaded once for each width; its
+/// colours follow the reader's settings.
+async function* findings(browser, file, windows) {
+  const widths = new Set(windows.map(({ width }) => width));
+  for (const width of widths) {
+    const same = windows.filter((window) => window.width === width);
+    const [{ height, colorScheme, media }] = same;
+    const context = await browser.newContext({ viewport: { width, height }, colorScheme });
+    const page = await context.newPage();
+    const url = pathToFileURL(file).href;
+    const [errors, requests] = [[], []];
+    page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+    page.on("pageerror", (error) => errors.push(error.message));
+    page.on("request", (request) => request.url() !== url && requests.push(request.url()));
+    await page.emulateMedia({ media, colorScheme });
+    await page.goto(url, { waitUntil: "load" });
+    for (const window of same) {
+      await page.emulateMedia({ media: window.media, colorScheme: window.colorScheme });
+      yield [window, await answers(page, file, window, { errors, requests })];
+    }
+    await context.close();
+  }
+}
+
+async function answers(page, file, { width, media }, { errors, requests }) {
   const seen = await page.evaluate(look);
   const result = {
     "no error in the console": errors,
@@ -48,7 +62,6 @@ async function findings(browser, file, { width, height, colorScheme, media }) {
   if (media === "print") {
     result["paper stays white"] = await page.evaluate(darkGrounds);
   }
-  await context.close();
   return result;
 }
 
@@ -75,8 +88,8 @@ const browser = await open();
 try {
   const wrong = join(directory, "everything-wrong.html");
   writeFileSync(wrong, EVERYTHING_WRONG);
-  for (const window of WINDOWS.filter(({ width }) => width !== 420)) {
-    for (const [question, found] of Object.entries(await findings(browser, wrong, window))) {
+  for await (const [window, asked] of findings(browser, wrong, WINDOWS.filter(({ width }) => width !== 420))) {
+    for (const [question, found] of Object.entries(asked)) {
       count(`a page that is wrong in everything passes “${question}” (${window.name})`,
         found.length > 0 ? [] : ["this check cannot fail"]);
     }
@@ -84,8 +97,8 @@ try {
   const pages = readdirSync(directory).filter((name) => name.endsWith(".html") && join(directory, name) !== wrong);
   for (const name of pages.sort()) {
     const before = failed;
-    for (const window of WINDOWS) {
-      for (const [question, found] of Object.entries(await findings(browser, join(directory, name), window))) {
+    for await (const [window, asked] of findings(browser, join(directory, name), WINDOWS)) {
+      for (const [question, found] of Object.entries(asked)) {
         count(`${name} ${window.name}: ${question}`, found);
       }
     }

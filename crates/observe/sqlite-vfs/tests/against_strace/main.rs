@@ -114,7 +114,7 @@ fn traced(mode: &str) -> Option<Traced> {
     fs::create_dir(&temporary).unwrap();
     let output = Command::new("strace")
         // One output file per thread, so that no call is split into "unfinished" and "resumed".
-        .args(["-ff", "-y", "-s", "0", "-qq", "-e", "signal=none", "-e"])
+        .args(["-ff", "--seccomp-bpf", "-y", "-s", "0", "-qq", "-e", "signal=none", "-e"])
         .arg("trace=pread64,pwrite64,fsync,fdatasync,ftruncate,read,write")
         .arg("-o")
         .arg(root.join("trace"))

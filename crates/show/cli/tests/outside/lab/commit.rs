@@ -33,7 +33,7 @@ fn traced(engine: &str, calls: &str) -> Option<(Value, String)> {
     let step = ["lab", "commit", dir.path().to_str().unwrap(), "--rows", "40", "--batch", "1", "--json"];
     let ours = headroom.command(&[&step[..], &["--engine", engine]].concat());
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-y", "-e", &format!("trace={calls}"), "-o"]).arg(trace.path());
+    strace.args(["-f", "--seccomp-bpf", "-y", "-e", &format!("trace={calls}"), "-o"]).arg(trace.path());
     let output = strace.arg(ours.get_program()).args(ours.get_args()).output().unwrap();
     assert!(is_empty(dir.path()), "nothing stays");
     let answer = serde_json::from_slice(&output.stdout).unwrap();

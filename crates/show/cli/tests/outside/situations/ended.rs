@@ -45,7 +45,7 @@ fn killed_while_measuring_the_next_run_cleans_and_succeeds() {
     let file = dir.path().join("headroom.tmp/headroom-test");
     let run = measuring(&ours, dir.path(), "64M");
     run.wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_millis(500));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
     assert!(file.exists());
@@ -60,7 +60,7 @@ fn killed_while_measuring_the_next_run_cleans_and_succeeds() {
     let run = Started::new(&mut ours.command(&check("20s")));
     let database = dir.path().join("headroom.tmp/headroom-everyday.db");
     run.wait_until("the everyday database", || database.exists());
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(1));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
     assert!(database.exists());
