@@ -111,11 +111,13 @@ impl Case<'_> {
 
     /// How many I/Os wait at the storage, beside the knee.
     fn outstanding(&self, outstanding: f64) -> Evidence {
-        let fact = self.observed("I/Os outstanding, and the knee", outstanding, Unit::Ios, BOTH);
-        let knee = self.knee_of_reads();
-        Evidence {
-            expected: knee.map(|(knee, source)| self.expected(knee.outstanding, &format!("knee, {source}"))),
-            ..fact
+        let fact = |what: &str| self.observed(what, outstanding, Unit::Ios, BOTH);
+        match self.knee_of_reads() {
+            None => fact("I/Os outstanding at the storage"),
+            Some((knee, source)) => {
+                let knee = self.expected(knee.outstanding, &format!("knee, {source}"));
+                fact("I/Os outstanding, and the knee").beside(knee)
+            }
         }
     }
 
