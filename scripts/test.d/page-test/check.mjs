@@ -59,10 +59,41 @@ async function answers(page, file, { width, media }, { errors, requests }) {
   if (width === 1200) {
     result["the answer is in the first window"] = await page.evaluate(belowTheFold, basename(file).startsWith("check"));
   }
+  if (media === "screen") {
+    result["charts show their figures under the pointer"] = await pointed(page);
+  }
   if (media === "print") {
     result["paper stays white"] = await page.evaluate(darkGrounds);
   }
   return result;
+}
+
+/// Points at a value of the first charts, and asks whether it is shown, within the window.
+async function pointed(page) {
+  const wrong = [];
+  const charts = await page.$$("svg[data-points]");
+  for (const chart of charts.slice(0, 6)) {
+    if (!(await chart.isVisible())) continue;
+    await chart.scrollIntoViewIfNeeded();
+    const [x, y, text] = await chart.evaluate((svg) => {
+      const { at, lines: [{ points }] } = JSON.parse(svg.dataset.points);
+      const [index, top, text] = points[Math.floor(points.length / 2)];
+      const left = at[index][0];
+      const box = svg.getBoundingClientRect();
+      const scale = box.width / svg.viewBox.baseVal.width;
+      return [box.left + left * scale, box.top + top * scale, text];
+    });
+    await page.mouse.move(x, y);
+    const tip = await page.evaluate(() => {
+      const tip = document.querySelector(".tip:not([hidden])");
+      const box = tip?.getBoundingClientRect();
+      return tip && { text: tip.textContent, isInside: box.left >= 0 && box.right <= innerWidth && box.width > 20 };
+    });
+    if (!tip?.text.includes(text)) wrong.push(`“${text}” is not in “${tip?.text}”`);
+    else if (!tip.isInside) wrong.push(`“${tip.text}” is outside the window`);
+  }
+  await page.mouse.move(0, 0);
+  return wrong;
 }
 
 const EVERYTHING_WRONG = `<!doctype html><html><body style="background:#111;color:#222">
@@ -70,7 +101,7 @@ const EVERYTHING_WRONG = `<!doctype html><html><body style="background:#111;colo
 <div style="width:2000px;height:1000px">wide and high</div><h1>low</h1>
 <div class="scroll" style="width:90px;overflow-x:auto"><table><tr><td>as_wide_as_ten_thousand</td></tr></table></div>
 <figure class="card"><figcaption><b>tiny</b></figcaption>
-<svg viewBox="0 0 40 20" width="40" height="20"><rect width="40" height="20" fill="#333"/>
+<svg viewBox="0 0 40 20" width="40" height="20" data-points='{"at":[[20,"one"]],"lines":[{"points":[[0,10,"two"]]}]}'><rect width="40" height="20" fill="#333"/>
 <text x="0" y="10" fill="#444">one</text><text x="3" y="12" fill="#444">two</text><text x="90" y="9">three</text>
 </svg></figure></body></html>`;
 

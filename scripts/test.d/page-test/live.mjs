@@ -107,7 +107,7 @@ async function answers(browser, host) {
   const state = await (await fetch(`${host.url}api/v1/state`)).json();
   check("the answer counts what needs attention", same(await text(page, "h1"), "1 of 3 volumes needs attention"));
   check("each volume has its card, the worst first", same(await texts(page, ".volume .choose"), ["shop on /srv/mysql", "archive on /", "orders on /srv/postgres"]));
-  check("verdicts are words beside shapes", same((await texts(page, ".volume .verdict")).map((words) => words.toLowerCase()), ["demand exceeds capability", "cannot say", "healthy"]));
+  check("verdicts are words beside shapes", same((await texts(page, ".volume .verdict")).map((words) => words.toLowerCase()), ["saturated", "cannot say", "healthy"]));
   check("each verdict has another shape", same(new Set(await page.locator(".volume .ground").evaluateAll((all) => all.map((one) => one.getAttribute("d") + one.nextSibling.getAttribute("d")))).size, 3));
   check("the sentence is the agent's", same(await text(page, ".chosen .sentence"), state.volumes[0].sentence));
   check("what is unknown is a dash", same((await texts(page, ".volume:nth-child(2) .value")).slice(0, 2), ["-", "-"]));
@@ -131,6 +131,7 @@ async function answers(browser, host) {
   await page.locator(".volume .pieces button").last().click();
   await page.waitForSelector(".incident .opened");
   check("a bad stretch of the strip leads to its incident", /incident=13/.test(page.url()) ? [] : [page.url()]);
+  check("evidence is observed, expected and their ratio", same(await texts(page, ".incident .opened thead th.n"), ["observed", "expected", "ratio"]));
   await page.emulateMedia({ media: "print", colorScheme: "dark" });
   check("paper stays white", await page.evaluate(darkGrounds));
   check("no error on the way", errors);

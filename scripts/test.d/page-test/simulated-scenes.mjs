@@ -46,6 +46,12 @@ class Storage {
   }
 }
 
+/// What the verdict crate says beside the headroom of saturated storage.
+function headroomReason(verdict, utilisation) {
+  if (verdict !== "demand-exceeds-capability") return null;
+  return utilisation > 1 ? "none: the demand is more than the storage gives" : "at the knee: more gets through, but waits longer";
+}
+
 /// One database on one volume.
 class Volume {
   constructor(started, facts) {
@@ -101,7 +107,7 @@ class Volume {
       confidence: this.confidence, doubts: this.doubts, since_unix_ns: (this.started - 4200) * NS,
       judged_unix_ns: (now - now % STATE_EVERY) * NS, gap: moment.gap, utilisation,
       headroom: utilisation && 1 / utilisation, headroom_low: utilisation && 0.93 / utilisation, headroom_high: utilisation && 1.06 / utilisation,
-      headroom_reason: utilisation ? null : this.headroom_reason ?? "nothing was measured to compare with",
+      headroom_reason: utilisation ? headroomReason(bad?.verdict ?? this.verdict, utilisation) : this.headroom_reason ?? "nothing was measured to compare with",
       binding: utilisation ? "operations of the storage bind, before its bandwidth" : null,
       outstanding: moment.outstanding, reads_per_second: iops && iops * 0.7, writes_per_second: iops && iops * 0.3,
       read_bytes_per_second: moment.read_bytes_per_second, written_bytes_per_second: moment.written_bytes_per_second,
@@ -261,7 +267,10 @@ function incident(id, started, ended, facts) {
     kinds: [{ verdict: facts.verdict, held_ns: 600 * NS, summary: facts.summary }], cause: null,
     worst: {
       at_unix_ns: (started + 240) * NS, at_time: new Date((started + 240) * 1000).toISOString(), confidence: "high", utilisation: 1.12, outstanding: 41.2,
-      latency_ns: 612_000, expected_ns: 588_000, evidence: ["operations are at 112 % of the limit", "latency is 1.04 x what the curve gives at this load"],
+      latency_ns: 612_000, expected_ns: 588_000, evidence: [
+        { what: "utilisation", value: 1.12, unit: "share", source: "device rates x measured cost model", at: 0, at_time: null, expected: null, expected_source: null, ratio: null },
+        { what: "latency of reads from storage", value: 612_000, unit: "ns", source: "the database's file statistics", at: 0, at_time: null, expected: 588_000, expected_source: "measured capability", ratio: 1.0408 },
+      ],
       files: [{ path: `${facts.mount}/base/16384/24576`, operations_per_s: 41_200, bytes_per_s: 3.4e8, outstanding: 22.5 }],
       processes: [{ pid: 2214, command: "postgres", share: 0.93, device: null }, { pid: 31877, command: "restic", share: 0.06, device: null }],
       waits: [{ event: "IO / DataFileRead", sessions: 28.4 }],

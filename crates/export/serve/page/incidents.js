@@ -2,7 +2,7 @@
 import * as address from "./address.js";
 import { get } from "./api.js";
 import { h, refill, trouble } from "./dom.js";
-import { databaseName, moment, rate, share, span, time } from "./units.js";
+import { databaseName, moment, rate, share, span, time, times, withUnit } from "./units.js";
 import { shape, words } from "./verdicts.js";
 
 /** @param {any} incident */
@@ -11,6 +11,43 @@ function range(incident) {
   return incident.ended_unix_ns === null
     ? `since ${begin} UTC, still open`
     : `${begin} to ${moment(incident.ended_unix_ns / 1e9)} UTC`;
+}
+
+/** What was observed beside what was expected. @param {any[]} facts */
+function evidenceTable(facts) {
+  const figure = (/** @type {any} */ value, /** @type {string} */ unit) => (value === null ? "" : withUnit(value, unit));
+  return h(
+    "div",
+    { class: "scroll" },
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "what"),
+          ["observed", "expected", "ratio"].map((name) => h("th", { scope: "col", class: "n" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        facts.map((fact) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row", title: fact.expected_source ?? fact.source }, fact.what),
+            h("td", { class: "n" }, figure(fact.value, fact.unit)),
+            h("td", { class: "n" }, figure(fact.expected, fact.unit)),
+            h("td", { class: "n" }, fact.ratio === null ? "" : times(fact.ratio)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /** @param {any} incident */
@@ -57,7 +94,7 @@ function opened(incident) {
               {},
               `${moment(worst.at_unix_ns / 1e9, true)} UTC: latency ${time(worst.latency_ns)}, expected ${time(worst.expected_ns)}, ${rate(worst.outstanding)} outstanding`,
             ),
-            list("evidence", worst.evidence),
+            worst.evidence?.length ? [h("dt", {}, "evidence"), h("dd", {}, evidenceTable(worst.evidence))] : null,
             list(
               "files",
               (worst.files ?? []).map(

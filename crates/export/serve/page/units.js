@@ -67,6 +67,13 @@ export const throughput = (value) =>
     return `${at === 0 ? rate(Math.round(value)) : digits(value)} ${steps[at]}`;
   });
 
+/** A number of the evidence with its unit, as `--json` names units. @param {number} value @param {string} unit */
+export function withUnit(value, unit) {
+  /** @type {Record<string, (value: number) => string>} */
+  const writers = { ns: time, share, times, "1/s": (value) => `${rate(value)}/s`, "B/s": throughput };
+  return (writers[unit] ?? ((value) => `${rate(value)} ${unit}`))(value);
+}
+
 /** A span: "45 s", "12 min", "3 h 5 min", "6 days". @param {number | null | undefined} seconds */
 export const span = (seconds) =>
   known(seconds, (seconds) => {

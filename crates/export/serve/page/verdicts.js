@@ -15,7 +15,7 @@ const OCTAGON = "M5.2 1.2h5.6l4 4v5.6l-4 4H5.2l-4-4V5.2z";
  */
 const KINDS = {
   "demand-exceeds-capability": {
-    words: "demand exceeds capability",
+    words: "saturated",
     tone: "bad",
     ground: TRIANGLE,
     sign: "M8 5.6v4.2M8 11.6v1",
@@ -40,7 +40,7 @@ const KINDS = {
 /** @param {string} kind */
 const entry = (kind) => KINDS[kind] ?? { ...KINDS["cannot-say"], words: kind };
 
-/** "demand exceeds capability". @param {string} kind */
+/** "storage degraded". @param {string} kind */
 export const words = (kind) => entry(kind).words;
 
 /** @param {string} kind */

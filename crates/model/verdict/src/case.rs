@@ -8,7 +8,7 @@ use crate::thresholds::{
 };
 use crate::{Cause, Figures, Moment, Neighbour, Observation, VerdictKind};
 use capability::{Binding, Capability, Curve, Point};
-use filestats::{IoClass, ServiceLevel};
+use filestats::{Delta, Figure, IoClass, ServiceLevel};
 use workload::{Cap, CapKind};
 
 /// A latency of the database beside what the curves expect.
@@ -18,8 +18,10 @@ pub struct Wait {
     pub times: f64,
     /// The same, scaled so that reads and commits count as degraded at the same limit.
     pub ratio: f64,
-    /// What the device below says of the same kind of I/O.
+    /// The latency of the same kind of I/O at the device below over what the curve expects there.
     pub device_ratio: Option<f64>,
+    /// That latency.
+    pub device_ns: Option<f64>,
 }
 
 /// Everything a row may test.
@@ -71,6 +73,7 @@ impl<'a> Case<'a> {
 
     /// What the database waits for longest, measured by the curves: reads or commits.
     pub fn longest_wait(&self) -> Option<Wait> {
+        let device_ns = |latency: fn(&Delta) -> Figure<f64>| latency(self.figures.device.as_ref()?).known();
         let reads = self.figures.reads_place.as_ref().map(|place| {
             let times = place.latency_ns / place.expected_ns;
             Wait {
@@ -78,6 +81,7 @@ impl<'a> Case<'a> {
                 times,
                 ratio: times,
                 device_ratio: self.figures.device_read_ratio,
+                device_ns: device_ns(Delta::read_latency_ns),
             }
         });
         let commits = self.figures.commit_ratio.map(|times| Wait {
@@ -86,6 +90,7 @@ impl<'a> Case<'a> {
             // Commits vary more than reads, so that their limit is higher.
             ratio: times * RATIO_DEGRADED / COMMIT_RATIO_DEGRADED,
             device_ratio: self.figures.device_write_ratio,
+            device_ns: device_ns(Delta::write_latency_ns),
         });
         reads.into_iter().chain(commits).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }

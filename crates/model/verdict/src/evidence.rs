@@ -2,8 +2,8 @@
 
 use crate::case::{Case, Wait};
 use crate::figures::{IOS_TO_COMPARE, expected_commit_ns};
-use crate::{Evidence, LogTiming};
-use capability::Origin;
+use crate::{Evidence, Expected, LogTiming};
+use capability::{Knee, Origin};
 use workload::{Cap, CapKind, DeviceTrouble, Unit};
 
 pub const DATABASE: &str = "the database's file statistics";
@@ -33,9 +33,18 @@ pub(crate) struct Grounds {
 }
 
 impl Wait {
+    /// The latency of the same kind of I/O at the device, beside the curve's.
     pub fn device_fact(&self, case: &Case) -> Option<Evidence> {
-        let ratio = self.device_ratio?;
-        Some(case.observed("latency at the device over the curve's", ratio, Unit::Times, DEVICE))
+        let (ratio, latency_ns) = (self.device_ratio?, self.device_ns?);
+        let fact = case.observed("latency at the device", latency_ns, Unit::Ns, DEVICE);
+        Some(fact.beside(case.expected(latency_ns / ratio, &case.capability_source())))
+    }
+}
+
+impl Evidence {
+    /// The same, compared with something.
+    pub(crate) fn beside(self, expected: Expected) -> Evidence {
+        Evidence { expected: Some(expected), ..self }
     }
 }
 
@@ -46,13 +55,19 @@ impl Case<'_> {
 
     /// A number of the whole observation.
     pub fn observed(&self, what: &str, value: f64, unit: Unit, source: &str) -> Evidence {
-        Evidence { what: what.into(), value, unit, source: source.into(), at: self.ended() }
+        Evidence { what: what.into(), value, unit, source: source.into(), at: self.ended(), expected: None }
     }
 
     /// A number of the capability.
     pub fn measured(&self, what: &str, value: f64, unit: Unit, source: &str) -> Evidence {
         let at = self.capability.map_or(0, |capability| capability.measured_unix_ns);
         Evidence { at, ..self.observed(what, value, unit, source) }
+    }
+
+    /// What the capability lets one expect.
+    pub fn expected(&self, value: f64, source: &str) -> Expected {
+        let at = self.capability.map_or(0, |capability| capability.measured_unix_ns);
+        Expected { value, source: source.into(), at }
     }
 
     /// Where the capability's figures come from: "measured capability".
@@ -81,16 +96,29 @@ impl Case<'_> {
         self.observed("utilisation", value, Unit::Share, source)
     }
 
-    pub fn knee(&self) -> Vec<Evidence> {
-        let curve = self.figures.reads_place.as_ref().and_then(|place| self.capability?.curve(&place.curve));
-        let Some((curve, knee)) = curve.and_then(|curve| Some((curve, curve.knee.as_ref()?))) else {
-            return Vec::new();
-        };
-        let source = format!("{}, {}", self.capability_source(), curve.workload);
-        vec![
-            self.measured("knee", knee.outstanding, Unit::Ios, &source),
-            self.measured("highest rate", knee.iops, Unit::PerSecond, &source),
-        ]
+    /// The curve of the reads, its knee, and where both come from.
+    fn knee_of_reads(&self) -> Option<(&Knee, String)> {
+        let place = self.figures.reads_place.as_ref()?;
+        let curve = self.capability?.curve(&place.curve)?;
+        Some((curve.knee.as_ref()?, format!("{}, {}", self.capability_source(), curve.workload)))
+    }
+
+    /// The highest rate of the reads' curve.
+    pub fn highest_rate(&self) -> Option<Evidence> {
+        let (knee, source) = self.knee_of_reads()?;
+        Some(self.measured("highest rate", knee.iops, Unit::PerSecond, &source))
+    }
+
+    /// How many I/Os wait at the storage, beside the knee.
+    fn outstanding(&self, outstanding: f64) -> Evidence {
+        let fact = |what: &str| self.observed(what, outstanding, Unit::Ios, BOTH);
+        match self.knee_of_reads() {
+            None => fact("I/Os outstanding at the storage"),
+            Some((knee, source)) => {
+                let knee = self.expected(knee.outstanding, &format!("knee, {source}"));
+                fact("I/Os outstanding, and the knee").beside(knee)
+            }
+        }
     }
 
     pub fn latency(&self) -> Vec<Evidence> {
@@ -99,21 +127,18 @@ impl Case<'_> {
             let reads = if self.figures.reads_by_device { READS_BY_DEVICE } else { DATABASE };
             let curve =
                 format!("{}, {} at the concurrency of each moment", self.capability_source(), place.curve);
-            evidence.extend([
-                self.observed("latency of reads from storage", place.latency_ns, Unit::Ns, reads),
-                self.measured("latency the curve expects", place.expected_ns, Unit::Ns, &curve),
-                self.observed("I/Os outstanding at the storage", place.outstanding, Unit::Ios, BOTH),
-            ]);
+            let latency = self.observed("latency of reads from storage", place.latency_ns, Unit::Ns, reads);
+            let expected = self.expected(place.expected_ns, &curve);
+            evidence.extend([latency.beside(expected), self.outstanding(place.outstanding)]);
         }
         if let Some(commit_ns) = self.figures.commit_ns() {
-            let what = "latency of a commit's write and sync";
-            evidence.push(self.observed(what, commit_ns, Unit::Ns, self.commits_source()));
+            let what = "write and sync of a commit";
+            let fact = self.observed(what, commit_ns, Unit::Ns, self.commits_source());
             let bytes = self.figures.commits.average_bytes().known().unwrap_or(4096.0);
             let expected = self.capability.and_then(|capability| expected_commit_ns(capability, bytes));
-            evidence.extend(expected.map(|expected| {
-                let what = format!("append and sync of that size, {}", self.origin());
-                self.measured(&what, expected, Unit::Ns, &self.capability_source())
-            }));
+            let source = format!("{}, an append and sync of that size", self.capability_source());
+            let expected = expected.map(|expected_ns| self.expected(expected_ns, &source));
+            evidence.push(Evidence { expected, ..fact });
         }
         evidence
     }

@@ -28,6 +28,7 @@
 
 mod processors;
 
+use crate::VerdictKind;
 use crate::case::Case;
 use crate::demand::page_writes;
 use crate::figures::{expected_commit_ns, utilisation};
@@ -91,6 +92,9 @@ const PRELIMINARY_WITHIN: f64 = 1.5;
 const BESIDE_LOG_MIN: f64 = 0.8;
 /// A range whose ends differ by less needs no reason.
 const RANGE_WORTH_SAYING: f64 = 1.25;
+/// What the headroom of saturated storage means.
+const OVER: &str = "none: the demand is more than the storage gives";
+const AT_KNEE: &str = "at the knee: more gets through, but waits longer";
 /// The largest factor that is searched for.
 const FACTOR_MAX: f64 = 1e9;
 
@@ -174,6 +178,17 @@ impl Headroom {
         let wider = PRELIMINARY_WITHIN / MEASURED_WITHIN;
         let reason = self.reason.unwrap_or_else(|| "the measurement is preliminary".to_owned());
         Headroom { low: self.low / wider, high: self.high * wider, reason: Some(reason), ..self }
+    }
+
+    /// The reason beside a verdict. Saturated storage may still give more I/Os, and each of them waits longer: the figure must
+    /// not read as room.
+    pub(crate) fn reason_beside(self, kind: VerdictKind) -> Option<String> {
+        let saturated = match kind {
+            VerdictKind::DemandExceedsCapability if self.plan < 1.0 => OVER,
+            VerdictKind::DemandExceedsCapability => AT_KNEE,
+            _ => return self.reason,
+        };
+        Some(self.reason.map_or(saturated.to_owned(), |reason| format!("{saturated}; {reason}")))
     }
 
     fn at_most(self, most: f64) -> Headroom {

@@ -6,7 +6,7 @@
 //!      │                 the latency the curve expects at that N and size
 //!      v
 //! judge()      table.rs, the first of rows/ whose condition holds: cannot say, throttled, nobody waits,
-//!      │       demand exceeds capability, storage degraded, not storage, burst, serialized, healthy
+//!      │       saturated, storage degraded, not storage, burst, serialized, healthy
 //!      v
 //! Verdict      kind, confidence and its doubts, evidence { what, value, unit, source, at }, next step
 //!      │  one for each volume of the database
@@ -54,7 +54,7 @@ use workload::Unit;
 pub enum VerdictKind {
     /// Latency agrees with the curve, demand well below the knee.
     Healthy,
-    /// Demand at or over the knee; latency is what the curve says at that load.
+    /// Demand at or over the knee; latency is what the curve says at that load. People read "saturated".
     DemandExceedsCapability,
     /// Latency far above what this storage gave at the same load when it was measured.
     StorageDegraded,
@@ -109,6 +109,28 @@ pub struct Evidence {
     pub source: String,
     /// Until when it was observed or when it was measured, nanoseconds since 1970.
     pub at: u64,
+    /// What it is compared with; `None` where nothing is expected of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Expected>,
+}
+
+/// What a number is compared with, in the same unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Expected {
+    /// The number.
+    pub value: f64,
+    /// Where it comes from: a curve of the capability, its knee, a cap.
+    pub source: String,
+    /// When it was measured or read, nanoseconds since 1970.
+    pub at: u64,
+}
+
+impl Evidence {
+    /// Observed over expected; `None` where nothing is expected or the quotient says nothing.
+    pub fn ratio(&self) -> Option<f64> {
+        let ratio = self.value / self.expected.as_ref()?.value;
+        ratio.is_finite().then_some(ratio)
+    }
 }
 
 /// The answer of `headroom check`.
@@ -136,7 +158,7 @@ pub struct Verdict {
     /// The high end of its range; `None` where the storage may give any more.
     #[serde(default)]
     pub headroom_high: Option<f64>,
-    /// Why it is a range, or what limits it where that is not the storage.
+    /// Why it is a range, what limits it where that is not the storage, or what it means where the storage is saturated.
     #[serde(default)]
     pub headroom_reason: Option<String>,
     /// The resource that runs out first.
@@ -173,7 +195,7 @@ impl fmt::Display for VerdictKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             VerdictKind::Healthy => "healthy",
-            VerdictKind::DemandExceedsCapability => "demand exceeds capability",
+            VerdictKind::DemandExceedsCapability => "saturated",
             VerdictKind::StorageDegraded => "storage degraded",
             VerdictKind::Throttled => "throttled",
             VerdictKind::Serialized => "serialized",

@@ -17,8 +17,8 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | cannot say | no capability and too little seen, or one that no longer holds, under 100 I/Os, over half unknown, no timing |
 /// | throttled | a cap set since the measurement is reached, latency 2 x the curve's |
 /// | nobody waits | the device is over the service level, the database keeps it and waits under 10 % |
-/// | demand exceeds capability | U at the knee (0.9), or N beyond it and U over 0.7; latency under 3 x the curve's |
-/// | demand exceeds capability | never measured, and a resource is used that was seen full, at 0.9 of that and with as many outstanding |
+/// | saturated | U at the knee (0.9), or N beyond it and U over 0.7; latency under 3 x the curve's |
+/// | saturated | never measured, and a resource is used that was seen full, at 0.9 of that and with as many outstanding |
 /// | storage degraded | latency 3 x what the curve expects at that N and size, at the device too; U may be anything. The cause is another program on this host that does much of the I/O, else below |
 /// | not storage | the database's latency 3 x the curve's, the device's own agrees with it |
 /// | serialized | the log is written and synced sequentially over 80 % of the time, U below the knee |
@@ -73,7 +73,7 @@ pub fn judge(
         headroom: headroom.as_ref().map(|room| room.plan),
         headroom_low: headroom.as_ref().map(|room| room.low),
         headroom_high: headroom.as_ref().map(|room| room.high).filter(|high| high.is_finite()),
-        headroom_reason: headroom.and_then(|room| room.reason),
+        headroom_reason: headroom.and_then(|room| room.reason_beside(kind)),
         binding: utilisation.map(|u| u.binding),
         evidence: grounds.evidence,
         next_step: grounds.next_step,

@@ -8,6 +8,27 @@ pub(crate) struct Axis {
     to: f64,
     logarithmic: bool,
     pub(crate) ticks: Vec<(f64, String)>,
+    values: Values,
+}
+
+/// What the values of an axis are, for whom reads one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Values {
+    Numbers,
+    /// Nanoseconds.
+    Times,
+    /// 1 is 100 %.
+    Shares,
+    /// The same with a sign.
+    Differences,
+    /// Seconds since then.
+    Clock {
+        begin_unix_ns: u64,
+    },
+    /// Seconds since something began.
+    Elapsed,
+    /// Nines.
+    Percentiles,
 }
 
 /// Smallest value on a logarithmic axis.
@@ -29,12 +50,13 @@ impl Axis {
         let step = nice_step(highest / ticks.max(1) as f64);
         let count = (highest / step).floor() as usize;
         let ticks = (0..=count).map(|at| (at as f64 * step, number::tick(at as f64 * step))).collect();
-        Axis { from: 0.0, to: highest, logarithmic: false, ticks }
+        Axis { from: 0.0, to: highest, logarithmic: false, ticks, values: Values::Numbers }
     }
 
     /// Nanoseconds from 0.
     pub(crate) fn times_from_zero(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
         let mut axis = Axis::from_zero(values, ticks);
+        axis.values = Values::Times;
         for (at, label) in &mut axis.ticks {
             *label = if *at == 0.0 { "0".into() } else { number::tick_time(*at) };
         }
@@ -53,7 +75,13 @@ impl Axis {
         let lowest = values.iter().copied().find(|value| *value >= 1.0).unwrap_or(1.0);
         let (first, last) = (lowest.log10().floor() as i32, highest.log10().ceil() as i32);
         let ticks = (first..=last).map(|power| 10_f64.powi(power)).map(|at| (at, number::tick(at))).collect();
-        Axis { from: 10_f64.powi(first), to: 10_f64.powi(last), logarithmic: true, ticks }
+        Axis {
+            from: 10_f64.powi(first),
+            to: 10_f64.powi(last),
+            logarithmic: true,
+            ticks,
+            values: Values::Numbers,
+        }
     }
 
     /// Powers of two around all values, as numbers of outstanding I/Os are.
@@ -67,7 +95,13 @@ impl Axis {
             .map(|power| (f64::from(power).exp2(), number::rate(f64::from(power).exp2())))
             .collect();
         let margin = (high - low).max(1.0) * 0.03;
-        Axis { from: (low - margin).exp2(), to: (high + margin).exp2(), logarithmic: true, ticks }
+        Axis {
+            from: (low - margin).exp2(),
+            to: (high + margin).exp2(),
+            logarithmic: true,
+            ticks,
+            values: Values::Numbers,
+        }
     }
 
     /// All values with a small margin, ticks at powers of ten, as for batches of rows and counts of writes.
@@ -77,7 +111,13 @@ impl Axis {
         let margin = (high - low).max(1.0) * 0.04;
         let (first, last) = ((low - margin).ceil() as i32, (high + margin).floor() as i32);
         let ticks = (first..=last).map(|power| 10_f64.powi(power)).map(|at| (at, number::tick(at))).collect();
-        Axis { from: 10_f64.powf(low - margin), to: 10_f64.powf(high + margin), logarithmic: true, ticks }
+        Axis {
+            from: 10_f64.powf(low - margin),
+            to: 10_f64.powf(high + margin),
+            logarithmic: true,
+            ticks,
+            values: Values::Numbers,
+        }
     }
 
     /// Latencies in nanoseconds, ticks at 1, 2 and 5 or at whole decades.
@@ -96,7 +136,7 @@ impl Axis {
             .filter(|value| (from..=to).contains(value))
             .map(|value| (value, number::tick_time(value)))
             .collect();
-        Axis { from, to, logarithmic: true, ticks }
+        Axis { from, to, logarithmic: true, ticks, values: Values::Times }
     }
 
     /// Seconds since `begin_unix_ns`, ticks at round times of the day.
@@ -118,7 +158,7 @@ impl Axis {
                 (at.saturating_sub(begin_unix_ns) as f64 / 1e9, label)
             })
             .collect();
-        Axis { from: 0.0, to: seconds, logarithmic: false, ticks }
+        Axis { from: 0.0, to: seconds, logarithmic: false, ticks, values: Values::Clock { begin_unix_ns } }
     }
 
     /// Percentiles by their nines: 0 is the lowest value, 1 is 90 %, 2 is 99 %, 3 is 99.9 %.
@@ -126,7 +166,7 @@ impl Axis {
         let to = if last.is_finite() { last.clamp(1.0, NINES_MAX) } else { 1.0 };
         let mut ticks = vec![(0.0, "min".to_owned()), (2.0_f64.log10(), "p50".to_owned())];
         ticks.extend((1..=to.floor() as usize).map(|nines| (nines as f64, percentile_of_nines(nines))));
-        Axis { from: 0.0, to: to * 1.02, logarithmic: false, ticks }
+        Axis { from: 0.0, to: to * 1.02, logarithmic: false, ticks, values: Values::Percentiles }
     }
 
     /// Seconds since something began, ticks in microseconds to hours; the second value names the unit.
@@ -143,19 +183,20 @@ impl Axis {
         let count = (seconds / unit_s / step).floor() as usize;
         let ticks =
             (0..=count).map(|at| at as f64 * step).map(|at| (at * unit_s, number::tick(at))).collect();
-        (Axis { from: 0.0, to: seconds, logarithmic: false, ticks }, unit)
+        (Axis { from: 0.0, to: seconds, logarithmic: false, ticks, values: Values::Elapsed }, unit)
     }
 
     /// Shares from 0 to a little over the highest, in percent.
     pub(crate) fn shares(values: impl Iterator<Item = f64>, ticks: usize) -> Axis {
         let mut axis = Axis::from_zero(values, ticks);
+        axis.values = Values::Shares;
         axis.ticks = axis.ticks.into_iter().map(|(at, _)| (at, number::tick_share(at))).collect();
         axis
     }
 
     /// Between two numbers, without ticks.
     pub(crate) fn plain(from: f64, to: f64) -> Axis {
-        Axis { from, to, logarithmic: false, ticks: Vec::new() }
+        Axis { from, to, logarithmic: false, ticks: Vec::new(), values: Values::Numbers }
     }
 
     /// Differences as shares, around 0.
@@ -171,7 +212,7 @@ impl Axis {
             .map(|at| at as f64 * step)
             .map(|at| (at, format!("{}{}", if at > 0.0 { "+" } else { "" }, number::tick_share(at))))
             .collect();
-        Axis { from, to, logarithmic: false, ticks }
+        Axis { from, to, logarithmic: false, ticks, values: Values::Differences }
     }
 
     /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for what lies nowhere.
@@ -182,6 +223,29 @@ impl Axis {
             (value - self.from) / (self.to - self.from)
         };
         share.is_finite().then_some(share)
+    }
+
+    /// Whether values are times, which are [written](Axis::written) as seconds since 1970.
+    pub(crate) fn is_clock(&self) -> bool {
+        matches!(self.values, Values::Clock { .. })
+    }
+
+    /// A value in words, as exactly as figures are written.
+    pub(crate) fn written(&self, value: f64) -> String {
+        match self.values {
+            Values::Numbers => number::rate(value),
+            Values::Times => number::time(value),
+            Values::Shares => number::share(value),
+            Values::Differences => number::change(value),
+            Values::Clock { begin_unix_ns } => {
+                let seconds = begin_unix_ns as f64 / 1e9 + value.max(0.0);
+                if seconds.is_finite() { format!("{seconds:.0}") } else { "0".into() }
+            }
+            Values::Elapsed => number::time(value * 1e9),
+            // 1 - 10^-nines.
+            Values::Percentiles if value <= 0.0 => "min".into(),
+            Values::Percentiles => format!("p{}", number::rate((1.0 - 10_f64.powf(-value)) * 100.0)),
+        }
     }
 
     pub(crate) fn is_logarithmic(&self) -> bool {

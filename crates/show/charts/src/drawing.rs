@@ -32,6 +32,19 @@ pub struct Drawing {
     /// Pairs of axes under each other.
     pub(crate) panels: u32,
     pub(crate) shapes: Vec<Shape>,
+    /// The values behind its lines, for a page that shows them under the pointer.
+    pub(crate) readings: Vec<Readings>,
+}
+
+/// The values of a line in words, with where they stand.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Readings {
+    pub(crate) ink: Ink,
+    /// Titles of the axes.
+    pub(crate) names: [String; 2],
+    /// Their x is a time, seconds since 1970.
+    pub(crate) is_clock: bool,
+    pub(crate) points: Vec<(Pixel, [String; 2])>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -104,15 +117,18 @@ pub(crate) const HALO_OPACITY: f64 = 0.85;
 
 impl Drawing {
     pub(crate) fn new(size: Size, description: &str, draw: impl FnOnce(&mut Canvas)) -> Drawing {
-        let mut canvas = Canvas { shapes: Vec::new() };
+        let mut canvas = Canvas::default();
         draw(&mut canvas);
-        Drawing { size, description: description.to_owned(), panels: 1, shapes: canvas.shapes }
+        let Canvas { shapes, readings } = canvas;
+        Drawing { size, description: description.to_owned(), panels: 1, shapes, readings }
     }
 }
 
 /// Collects shapes.
+#[derive(Default)]
 pub(crate) struct Canvas {
     pub(crate) shapes: Vec<Shape>,
+    pub(crate) readings: Vec<Readings>,
 }
 
 impl Canvas {

@@ -22,7 +22,7 @@ pub fn svg_file(chart: &Chart, theme: Theme) -> String {
 
 /// The chart as one drawing.
 pub(crate) fn layout(chart: &Chart) -> Drawing {
-    let mut body = Body { canvas: Canvas { shapes: Vec::new() }, y: EDGE };
+    let mut body = Body { canvas: Canvas::default(), y: EDGE };
     body.text(EDGE, &chart.title, Type::Title);
     for note in &chart.notes {
         for line in wrap(note, WIDTH) {

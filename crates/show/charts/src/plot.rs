@@ -1,7 +1,7 @@
 //! Axes on a canvas; shapes in the units of the data.
 
 use crate::axis::Axis;
-use crate::drawing::{Anchor, Canvas, Pixel, Size, text_pixels};
+use crate::drawing::{Anchor, Canvas, Pixel, Readings, Size, text_pixels};
 use crate::palette::Ink;
 use filestats::{IoClass, Profile};
 
@@ -43,6 +43,8 @@ pub(crate) struct Plot<'a> {
     right: f64,
     bottom: f64,
     title_y: f64,
+    /// Titles of the axes, without what is said of their scale.
+    names: [String; 2],
 }
 
 /// How a line is drawn.
@@ -63,7 +65,7 @@ impl<'a> Plot<'a> {
         let left = (labels + 12.0).max(margins.left);
         let (right, bottom) =
             (f64::from(size.width) - margins.right, f64::from(size.height) - margins.bottom);
-        Plot { canvas, x, y, left, top, right, bottom, title_y }
+        Plot { canvas, x, y, left, top, right, bottom, title_y, names: [String::new(), String::new()] }
     }
 
     pub(crate) fn pixel(&self, x: f64, y: f64) -> Option<Pixel> {
@@ -118,6 +120,7 @@ impl<'a> Plot<'a> {
 
     /// The grid of y with its labels and its title.
     pub(crate) fn rows(&mut self, y_title: &str) {
+        self.names[1] = without_scale(y_title);
         let ticks = std::mem::take(&mut self.y.ticks);
         for (value, label) in &ticks {
             if let Some((_, y)) = self.pixel(self.x.from(), *value) {
@@ -132,6 +135,7 @@ impl<'a> Plot<'a> {
 
     /// The ticks of x with its title.
     fn columns(&mut self, x_title: &str) {
+        self.names[0] = without_scale(x_title);
         let ticks = std::mem::take(&mut self.x.ticks);
         let mut free_from = f64::NEG_INFINITY;
         for (value, label) in &ticks {
@@ -160,6 +164,7 @@ impl<'a> Plot<'a> {
 
     /// The values joined by a line that breaks where one is missing; a single value is a dot.
     pub(crate) fn series(&mut self, values: &[(f64, Option<f64>)], ink: Ink, dots: bool) {
+        self.read(values, ink);
         for run in self.unbroken(values) {
             self.canvas.line(&run, ink, 2.0);
             if dots || run.len() == 1 {
@@ -170,6 +175,7 @@ impl<'a> Plot<'a> {
 
     /// The values joined by a thinner line of that stroke, which breaks where one is missing.
     pub(crate) fn thin(&mut self, values: &[(f64, Option<f64>)], ink: Ink, stroke: Stroke) {
+        self.read(values, ink);
         for run in self.unbroken(values) {
             match (run.as_slice(), stroke) {
                 ([single], _) => self.canvas.dot(*single, 2.0, ink),
@@ -178,6 +184,21 @@ impl<'a> Plot<'a> {
                 (_, Stroke::Dotted) => self.canvas.dotted(&run, ink, 1.6),
             }
         }
+    }
+
+    /// Keeps the values of a line, which a page shows under the pointer; of several under one another, the highest.
+    fn read(&mut self, values: &[(f64, Option<f64>)], ink: Ink) {
+        const APART_PIXELS: f64 = 2.0;
+        let most = ((self.right - self.left) / APART_PIXELS).max(1.0) as usize;
+        let each = values.chunks(values.len().div_ceil(most).max(1));
+        let highest = each.filter_map(|several| {
+            let known = several.iter().filter_map(|(x, y)| Some((*x, (*y)?)));
+            known.max_by(|a, b| a.1.total_cmp(&b.1))
+        });
+        let written = |(x, y)| Some((self.pixel(x, y)?, [self.x.written(x), self.y.written(y)]));
+        let points: Vec<_> = highest.filter_map(written).collect();
+        let (names, is_clock) = (self.names.clone(), self.x.is_clock());
+        self.canvas.readings.push(Readings { ink, names, is_clock, points });
     }
 
     fn unbroken(&self, values: &[(f64, Option<f64>)]) -> Vec<Vec<Pixel>> {
@@ -256,6 +277,7 @@ impl<'a> Plot<'a> {
     /// the right.
     pub(crate) fn marked(&mut self, x: f64, y: f64, label: &str, ink: Ink, below: bool) {
         let Some(at) = self.pixel(x, y) else { return };
+        self.read(&[(x, Some(y))], ink);
         self.canvas.ring(at, 5.5, ink, 2.5);
         let width = text_pixels(label) * BOLD + 14.0;
         let (fits_left, fits_right) = (at.0 - width > self.left, at.0 + width < self.right);
@@ -336,6 +358,11 @@ impl<'a> Plot<'a> {
     pub(crate) fn height(&self, y: f64) -> f64 {
         self.y.share(y).unwrap_or(0.0)
     }
+}
+
+/// "latency" of "latency, log scale".
+fn without_scale(title: &str) -> String {
+    title.split(',').next().unwrap_or(title).to_owned()
 }
 
 /// Where the name of a phase begins and as much of it as fits, where some of it does.

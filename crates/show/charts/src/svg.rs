@@ -1,9 +1,10 @@
 //! A drawing as SVG text.
 
 use crate::drawing::{
-    Anchor, Baseline, Drawing, FONT_PIXELS, HALO_OPACITY, HALO_PIXELS, Shape, Size, TextStyle,
+    Anchor, Baseline, Drawing, FONT_PIXELS, HALO_OPACITY, HALO_PIXELS, Readings, Shape, Size, TextStyle,
 };
 use crate::palette::{Ink, Theme, hex};
+use std::collections::HashMap;
 
 /// How a drawing names its colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +24,38 @@ impl Drawing {
         let mut svg = Svg { out: String::new(), colours: Colours::Variables };
         svg.out = format!(
             "<svg role=\"img\" aria-label=\"{description}\" viewBox=\"0 0 {width} {height}\" \
-             font-size=\"{FONT_PIXELS}\"{panels}>\n"
+             font-size=\"{FONT_PIXELS}\"{panels}{}>\n",
+            points(&self.readings)
         );
         svg.shapes(&self.shapes);
         svg.out + "</svg>\n"
+    }
+}
+
+/// The values of all lines as an attribute that `page.js` of the reports reads: `{at: [[left, x], ...], lines: [{ink, x, y,
+/// points: [[index in at, top, y], ...]}, ...]}`.
+fn points(readings: &[Readings]) -> String {
+    // Between apostrophes, so that the quotes of JSON need no escape.
+    let quoted = |text: &str| format!("\"{}\"", escape(&text.replace(['"', '\\'], " ")));
+    let (mut at, mut numbers) = (Vec::new(), HashMap::new());
+    let mut lines = Vec::new();
+    for one in readings.iter().filter(|one| !one.points.is_empty()) {
+        let mut points = Vec::new();
+        for ((left, top), [x, y]) in &one.points {
+            let left = Coordinate(*left).to_string();
+            let number = *numbers.entry((left.clone(), x)).or_insert_with(|| {
+                at.push(format!("[{left},{}]", if one.is_clock { x.clone() } else { quoted(x) }));
+                at.len() - 1
+            });
+            points.push(format!("[{number},{},{}]", Coordinate(*top), quoted(y)));
+        }
+        let [x, y] = one.names.each_ref().map(|name| quoted(name));
+        let (ink, points) = (one.ink.variable(), points.join(","));
+        lines.push(format!("{{\"ink\":\"{ink}\",\"x\":{x},\"y\":{y},\"points\":[{points}]}}"));
+    }
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!(" data-points='{{\"at\":[{}],\"lines\":[{}]}}'", at.join(","), lines.join(",")),
     }
 }
 

@@ -30,8 +30,8 @@ With --source: watches a live database without any load on its storage. What the
 storage gives is known from headroom measure, or is measured with --measure. All
 volumes that its files lie on are judged; the answer is the one that binds.
 
-Verdicts: healthy, demand exceeds capability, storage degraded, throttled,
-serialized, burst, not storage, nobody waits, cannot say.
+Verdicts: healthy, saturated, storage degraded, throttled, serialized, burst,
+not storage, nobody waits, cannot say.
 Exit code: 0 for healthy and nobody waits, 3 for cannot say, else 1; and 1 where
 the headroom is below that of --fail-below.
 

@@ -180,7 +180,7 @@ pub fn main() -> ExitCode {
         Command::Fleet(args) => fleet::run(args, arguments.json, &mut out),
         Command::Page(args) => page::run(args, history, &mut out),
         Command::Record(args) => record::run(args, history, &mut out),
-        Command::Watch(args) => watch::run(args, arguments.json, &mut out),
+        Command::Watch(args) => watch::run(args, history, arguments.json, &mut out),
         Command::Trace(args) => trace::run(args, arguments.json, &mut out),
         Command::Analyze(args) => analyze::run(args, history, &mut out),
         Command::Intervals(args) => intervals::run(args, history, &mut out),

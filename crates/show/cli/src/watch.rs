@@ -1,10 +1,12 @@
+mod device_load;
 mod screen;
 mod watched;
 
 use filestats::Profile;
 use report::WatchedInterval;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use terminal::escape::escape_answer;
 use terminal::{Done, FINE, Failure, Output, SourceName, interrupt, is_read};
@@ -50,14 +52,15 @@ pub struct WatchArgs {
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// `headroom watch`: the I/O of each file and its latency, interval by interval.
-pub fn run(args: &WatchArgs, json: bool, out: &mut Output) -> Done {
+pub fn run(args: &WatchArgs, history: Option<&Path>, json: bool, out: &mut Output) -> Done {
     if args.interval < INTERVAL_MIN {
         return Err(Failure::usage("--interval is at least 100ms"));
     }
     interrupt::install();
     let files: Vec<String> = args.file.iter().map(|file| absolute(file)).collect();
     let names = collect::FileNames::default();
-    let opened = args.source.iter().map(|name| Watched::open(name, &files, &names));
+    let history = device_load::open_history(history, out).map(Rc::new);
+    let opened = args.source.iter().map(|name| Watched::open(name, &files, &names, history.clone()));
     let mut watched = opened.collect::<Result<Vec<Watched>, Failure>>()?;
     let count = if args.once { Some(1) } else { args.count };
     let ticks = Ticks { began: Instant::now(), interval: args.interval, count: count.unwrap_or(u64::MAX) };

@@ -1,13 +1,14 @@
 //! The table of files: its order, its columns, and how a line fits into the terminal.
 
 use crate::view::{Sort, View, dim};
-use filestats::{Counters, Interval};
+use filestats::{Counters, Delta, Interval, Meaning};
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use report::text::{band_tone, watched_figures};
-use report::{Tone, WatchedFile};
+use report::text::{align_decimals, band_tone, watched_figures};
+use report::{FoldedFiles, Tone, WatchedFile, WatchedInterval, fold_libraries};
 
 /// The columns after the figures of a line.
 #[derive(Default)]
@@ -18,22 +19,72 @@ pub(crate) struct Ending {
     sparkline: String,
 }
 
-impl Ending {
-    fn titles() -> Ending {
-        Ending { band: "band".into(), usual: "usual".into(), sparkline: "course".into(), tone: Tone::Neutral }
+/// A line of the tables: a name with its figures, or without them and why.
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) figures: Result<[String; 8], String>,
+    pub(crate) ending: Ending,
+}
+
+impl Row {
+    /// A row without a band.
+    pub(crate) fn new(name: String, interval: &Interval) -> Row {
+        let figures = match interval {
+            Interval::Known(delta) => Ok(watched_figures(delta, Meaning::REQUESTS)),
+            Interval::Unknown(reason) => Err(reason.to_string()),
+        };
+        Row { name, figures, ending: Ending::default() }
     }
 }
 
 pub(crate) const TITLES: [&str; 8] = ["reads/s", "ms", "writes/s", "ms", "syncs/s", "ms", "N", "MiB/s"];
+/// Before the title of the column by which the files are sorted.
+const SORTED: char = '▾';
+/// The least widths of the figures.
 const FIGURE_COLUMNS: [usize; 8] = [7, 5, 8, 5, 7, 5, 5, 6];
 const BAND_COLUMNS: usize = 10;
 const USUAL_COLUMNS: usize = 8;
 const SPARK_COLUMNS: usize = 12;
 const PATH_COLUMNS_MIN: usize = 8;
 /// From this width on all columns are shown.
-pub(crate) const WIDE_COLUMNS: u16 = 110;
+const WIDE_COLUMNS: u16 = 110;
+
+/// The widths of a line. A narrow terminal has no columns for MiB/s, the usual latency and the sparkline.
+pub(crate) struct Columns {
+    path: usize,
+    figures: [usize; 8],
+    wide: bool,
+}
+
+impl Columns {
+    fn shown(&self) -> usize {
+        if self.wide { 8 } else { 7 }
+    }
+}
 
 impl View {
+    /// Columns in which all rows stand under each other, after their figures were filled up to common decimal points.
+    pub(crate) fn fit(columns: u16, rows: &mut [&mut [Row]]) -> Columns {
+        let mut all: Vec<&mut [String; 8]> = rows
+            .iter_mut()
+            .flat_map(|rows| rows.iter_mut())
+            .filter_map(|row| row.figures.as_mut().ok())
+            .collect();
+        align_decimals(all.iter_mut().map(|figures| &mut **figures));
+        let mut figures = FIGURE_COLUMNS;
+        for row in &all {
+            for (width, figure) in figures.iter_mut().zip(row.iter()) {
+                *width = (*width).max(figure.chars().count());
+            }
+        }
+        let wide = columns >= WIDE_COLUMNS;
+        let shown = if wide { 8 } else { 7 };
+        let taken: usize = figures.iter().take(shown).map(|columns| columns + 1).sum();
+        let ending = BAND_COLUMNS + 1 + if wide { USUAL_COLUMNS + SPARK_COLUMNS + 2 } else { 0 };
+        let path = usize::from(columns).saturating_sub(taken + ending).max(PATH_COLUMNS_MIN);
+        Columns { path, figures, wide }
+    }
+
     /// The files that pass the filter, sorted.
     pub(crate) fn files(&self) -> Vec<&WatchedFile> {
         let all = self.glances.iter().flat_map(|glance| &glance.files);
@@ -57,70 +108,101 @@ impl View {
         files
     }
 
-    pub(crate) fn draw_files(&mut self, frame: &mut Frame<'_>, area: Rect) {
-        let shown = usize::from(area.height.saturating_sub(1));
-        let count = self.files().len();
-        self.scrolled = self.scrolled.min(count.saturating_sub(shown));
-        let wide = area.width >= WIDE_COLUMNS;
-        let mut lines =
-            vec![self.line(area.width, "file", &TITLES.map(String::from), wide, &Ending::titles())];
-        for file in self.files().into_iter().skip(self.scrolled).take(shown) {
-            lines.push(self.file_line(file, area.width, wide));
-        }
-        frame.render_widget(Paragraph::new(lines), area);
+    /// The rows of the files that fit below each other, after the total of all of them.
+    pub(crate) fn file_rows(&mut self, shown: usize) -> Vec<Row> {
+        let files = self.files();
+        let several = files.len() > 1;
+        let total = WatchedInterval::total(files.iter().copied()).filter(|_| several);
+        let folded = fold_libraries(files);
+        let shown = shown.saturating_sub(usize::from(total.is_some()));
+        let scrolled = self.scrolled.min(folded.len().saturating_sub(shown));
+        let mut rows: Vec<Row> = total.into_iter().map(total_row).collect();
+        rows.extend(folded.iter().skip(scrolled).take(shown).map(|file| self.file_row(file)));
+        self.scrolled = scrolled;
+        rows
     }
 
-    fn file_line(&self, file: &WatchedFile, columns: u16, wide: bool) -> Line<'static> {
+    fn file_row(&self, folded: &FoldedFiles<'_>) -> Row {
+        let file = folded.file;
         let identity = &file.row.file;
         let (instance, path) = (&identity.instance, &identity.path);
-        let delta = match &file.row.interval {
-            Interval::Unknown(reason) => {
-                let path = fitted(&file.name(), path_columns(columns, wide));
-                return Line::from(vec![Span::raw(path), Span::styled(format!(" ? {reason}"), dim())]);
-            }
-            Interval::Known(delta) => delta,
-        };
         let band = file.band(&self.profile);
+        let figures = match &file.row.interval {
+            Interval::Unknown(reason) => Err(reason.to_string()),
+            Interval::Known(delta) => Ok(watched_figures(delta, file.row.meaning)),
+        };
         let ending = Ending {
             band: band.map_or("", |band| band.name).into(),
             tone: band.map_or(Tone::Neutral, |band| band_tone(&band)),
             usual: self.latencies.usual_ns(instance, path).map_or(String::new(), workload::format_ns),
             sparkline: self.latencies.sparkline(instance, path, SPARK_COLUMNS),
         };
-        self.line(columns, &file.name(), &watched_figures(delta, file.row.meaning), wide, &ending)
+        Row { name: folded.name(), figures, ending }
     }
 
-    /// A line of figures. The name is cut to fit; a narrow terminal has no columns for MiB/s, the usual latency and the
-    /// sparkline.
-    pub(crate) fn line(
-        &self,
-        columns: u16,
-        name: &str,
-        figures: &[String; 8],
-        wide: bool,
-        ending: &Ending,
-    ) -> Line<'static> {
-        let mut text = fitted(name, path_columns(columns, wide));
-        for (figure, columns) in figures.iter().zip(FIGURE_COLUMNS).take(if wide { 8 } else { 7 }) {
-            text.push_str(&format!(" {figure:>columns$}"));
+    pub(crate) fn draw_files(&self, frame: &mut Frame<'_>, area: Rect, rows: &[Row], columns: &Columns) {
+        let mut lines = vec![self.titles("file", "syncs/s", columns, true)];
+        lines.extend(rows.iter().map(|row| self.line(row, columns)));
+        frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    /// The titles; the one by which the files are sorted is marked.
+    pub(crate) fn titles(&self, name: &str, syncs: &str, columns: &Columns, of_files: bool) -> Line<'static> {
+        let sorted = Style::default().remove_modifier(Modifier::DIM).add_modifier(Modifier::BOLD);
+        let title = |text: &str, is_sorted: bool| {
+            let text = if is_sorted { format!("{SORTED}{text}") } else { text.to_owned() };
+            (text, if is_sorted { sorted } else { Style::default() })
+        };
+        let is = |sort: Sort| of_files && self.sort == sort;
+        let (text, style) = title(name, is(Sort::Name));
+        let mut spans = vec![Span::styled(format!("{text:<width$}", width = columns.path), style)];
+        for (at, width) in columns.figures.iter().enumerate().take(columns.shown()) {
+            let text = if at == 4 { syncs } else { TITLES[at] };
+            let is_sorted = match at {
+                0 => is(Sort::Reads),
+                2 => is(Sort::Writes),
+                6 => is(Sort::Stall),
+                _ => false,
+            };
+            let (text, style) = title(text, is_sorted);
+            spans.push(Span::styled(format!("{text:>width$}", width = width + 1), style));
         }
+        if of_files {
+            let (band, style) = title("band", is(Sort::Latency));
+            spans.push(Span::styled(format!(" {band:<BAND_COLUMNS$}"), style));
+            if columns.wide {
+                spans.push(Span::raw(format!(" {:>USUAL_COLUMNS$} course", "usual")));
+            }
+        }
+        Line::from(spans).style(dim())
+    }
+
+    /// A line of figures. The name is cut to fit.
+    pub(crate) fn line(&self, row: &Row, columns: &Columns) -> Line<'static> {
+        let mut text = fitted(&row.name, columns.path);
+        let figures = match &row.figures {
+            Err(reason) => {
+                return Line::from(vec![Span::raw(text), Span::styled(format!(" ? {reason}"), dim())]);
+            }
+            Ok(figures) => figures,
+        };
+        for (figure, width) in figures.iter().zip(columns.figures).take(columns.shown()) {
+            text.push_str(&format!(" {figure:>width$}"));
+        }
+        let ending = &row.ending;
         let mut spans = vec![
             Span::raw(text),
             Span::styled(format!(" {:<BAND_COLUMNS$}", ending.band), self.ink(ending.tone)),
         ];
-        if wide {
+        if columns.wide {
             spans.push(Span::raw(format!(" {:>USUAL_COLUMNS$} {}", ending.usual, ending.sparkline)));
         }
-        let line = Line::from(spans);
-        if name == "file" || name == "device" { line.style(dim()) } else { line }
+        Line::from(spans)
     }
 }
 
-fn path_columns(columns: u16, wide: bool) -> usize {
-    let figures: usize =
-        FIGURE_COLUMNS.iter().take(if wide { 8 } else { 7 }).map(|columns| columns + 1).sum();
-    let ending = BAND_COLUMNS + 1 + if wide { USUAL_COLUMNS + SPARK_COLUMNS + 2 } else { 0 };
-    usize::from(columns).saturating_sub(figures + ending).max(PATH_COLUMNS_MIN)
+fn total_row(delta: Delta) -> Row {
+    Row::new("all files".into(), &Interval::Known(delta))
 }
 
 /// A path cut to a number of columns. Its end is kept, which distinguishes files.

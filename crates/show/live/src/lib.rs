@@ -5,7 +5,7 @@
 //! View::press(key)     ─> sort, filter, pause, scroll, help, quit
 //! ```
 //!
-//! `view` has the state and the layout, `files` the table of files, `panels` the devices and waits below it.
+//! `view` has the state and the layout, `files` the table of files, `panels` the devices above it and the waits below.
 //!
 //! It opens no terminal, reads no clock and no source: the tests draw into a buffer.
 

@@ -1,45 +1,56 @@
-//! The panels below the files: devices and waits.
+//! The panels above and below the files: devices and waits.
 
-use crate::files::{Ending, TITLES, WIDE_COLUMNS};
-use crate::view::{View, dim};
+use crate::files::{Columns, Row as FigureRow};
+use crate::view::{View, bold, cut, dim};
 use filestats::waits::Agreement;
-use filestats::{Figure, FileInterval, Interval, Meaning, WaitInterval};
+use filestats::{Figure, WaitInterval};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table};
-use report::text::watched_figures;
+use report::WatchedDevice;
 
 const WAITS_MAX: usize = 6;
 /// The most classes of waits that are listed as not caused by the disk.
 const CLASSES_MAX: usize = 3;
 
 impl View {
-    pub(crate) fn draw_devices(&self, frame: &mut Frame<'_>, area: Rect) {
-        let wide = area.width >= WIDE_COLUMNS;
-        let mut titles = TITLES.map(String::from);
-        titles[4] = "flush/s".into();
-        let mut lines = vec![self.line(area.width, "device", &titles, wide, &Ending::default())];
-        for device in self.devices() {
-            lines.push(match &device.interval {
-                Interval::Known(delta) => self.line(
-                    area.width,
-                    &device.file.path,
-                    &watched_figures(delta, Meaning::REQUESTS),
-                    wide,
-                    &Ending::default(),
-                ),
-                Interval::Unknown(reason) => Line::from(format!("{} ? {reason}", device.file.path)),
-            });
-        }
+    pub(crate) fn device_rows(&self) -> Vec<FigureRow> {
+        let row =
+            |device: &&WatchedDevice| FigureRow::new(device.row.file.path.clone(), &device.row.interval);
+        self.devices().iter().map(row).collect()
+    }
+
+    /// A line for each device of which is known what it can give.
+    pub(crate) fn device_loads(&self, columns: usize) -> Vec<Line<'static>> {
+        let devices = self.devices();
+        let several = devices.len() > 1;
+        let line = |device: &&WatchedDevice| {
+            let load = report::text::device_load(device)?;
+            let name = if several { format!("{}: ", device.row.file.path) } else { String::new() };
+            Some(Line::from(cut(&format!("{name}{load}"), columns)).style(bold()))
+        };
+        devices.iter().filter_map(line).collect()
+    }
+
+    pub(crate) fn draw_devices(
+        &self,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        rows: &[FigureRow],
+        columns: &Columns,
+    ) {
+        let mut lines = vec![self.titles("device", "flush/s", columns, false)];
+        lines.extend(rows.iter().map(|row| self.line(row, columns)));
+        lines.extend(self.device_loads(usize::from(area.width)));
         frame.render_widget(Paragraph::new(lines), area);
     }
 
     /// The devices, each once although several sources have files on it.
-    pub(crate) fn devices(&self) -> Vec<&FileInterval> {
-        let mut devices: Vec<&FileInterval> = Vec::new();
+    pub(crate) fn devices(&self) -> Vec<&WatchedDevice> {
+        let mut devices: Vec<&WatchedDevice> = Vec::new();
         for device in self.glances.iter().flat_map(|glance| &glance.devices) {
-            if !devices.iter().any(|known| known.file.path == device.file.path) {
+            if !devices.iter().any(|known| known.row.file.path == device.row.file.path) {
                 devices.push(device);
             }
         }

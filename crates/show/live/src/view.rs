@@ -61,13 +61,14 @@ pub enum Key {
     Down,
 }
 
-const HELP: [&str; 7] = [
+const HELP: [&str; 8] = [
     "s  sort by the next of: stall, latency, reads, writes, name",
     "/  show only files with a text in their path; Enter ends, Esc clears it",
     "p  pause, and go on",
     "up, down, j, k  scroll",
     "usual: the median latency of the intervals before; the line of bars is its course",
     "N: mean I/Os outstanding (stall / elapsed); *: the time ends before the storage is done",
+    "U: share of the measured storage in use; expected: what the measurement gives at this load",
     "q  quit",
 ];
 
@@ -120,40 +121,51 @@ impl View {
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
         let waits = self.waits();
         let beyond = self.waits_beyond_the_disk(usize::from(frame.area().width));
-        let devices = self.devices().len();
-        let notes = self.notes();
+        let width = frame.area().width;
+        let mut devices = self.device_rows();
+        let loads = self.device_loads(usize::from(width)).len();
+        let notes = self.notes(usize::from(width));
         let rows = |count: usize| if count == 0 { 0 } else { count as u16 + 1 };
-        let [head, note, files, disks, wait, beside, foot] = Layout::vertical([
+        let [head, note, disks, files, wait, beside, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(notes.len() as u16),
+            Constraint::Length(rows(devices.len() + loads)),
             Constraint::Min(3),
-            Constraint::Length(rows(devices)),
             Constraint::Length(rows(waits.len())),
             Constraint::Length(beyond.len() as u16),
             Constraint::Length(1),
         ])
         .areas(frame.area());
-        frame.render_widget(self.heading(), head);
+        let mut shown = self.file_rows(usize::from(files.height.saturating_sub(1)));
+        let columns = View::fit(width, &mut [&mut devices[..], &mut shown[..]]);
+        frame.render_widget(self.heading(usize::from(width)), head);
         frame.render_widget(Paragraph::new(notes).style(self.ink(Tone::Warning)), note);
         if self.help {
             frame.render_widget(Paragraph::new(HELP.map(Line::from).to_vec()), files);
         } else {
-            self.draw_files(frame, files);
+            self.draw_files(frame, files, &shown, &columns);
         }
-        self.draw_devices(frame, disks);
+        if !devices.is_empty() {
+            self.draw_devices(frame, disks, &devices, &columns);
+        }
         self.draw_waits(frame, wait, &waits);
         frame.render_widget(Paragraph::new(beyond).style(self.ink(Tone::Warning)), beside);
         frame.render_widget(self.footing(), foot);
     }
 
-    fn heading(&self) -> Paragraph<'static> {
+    /// The sources and the length of the interval at the left, when it ended at the right.
+    fn heading(&self, columns: usize) -> Paragraph<'static> {
         let sources: Vec<&str> = self.glances.iter().map(|glance| glance.source.as_str()).collect();
         let elapsed = self.glances.iter().find_map(|glance| glance.elapsed_ns);
         let elapsed =
             elapsed.map_or(String::new(), |ns| format!("  last {}", workload::format_ns(ns as f64)));
         let paused = if self.paused { "  paused" } else { "" };
-        let text = format!("headroom watch  {}{elapsed}{paused}", sources.join(", "));
-        Paragraph::new(text).style(Style::default().add_modifier(Modifier::BOLD))
+        let ended = self.glances.iter().map(|glance| glance.ended_unix_ns).max().filter(|ended| *ended > 0);
+        let clock =
+            ended.map_or(String::new(), |ended| format!("  {} UTC", report::text::time_of_day(ended)));
+        let left = columns.saturating_sub(clock.chars().count());
+        let text = cut(&format!("headroom watch  {}{elapsed}{paused}", sources.join(", ")), left);
+        Paragraph::new(format!("{text:<left$}{clock}")).style(bold())
     }
 
     fn footing(&self) -> Paragraph<'static> {
@@ -167,9 +179,9 @@ impl View {
         Paragraph::new(text).style(dim())
     }
 
-    fn notes(&self) -> Vec<Line<'static>> {
+    fn notes(&self, columns: usize) -> Vec<Line<'static>> {
         let notes = self.glances.iter().flat_map(|glance| &glance.notes);
-        notes.take(3).map(|note| Line::from(format!("note: {note}"))).collect()
+        notes.take(3).map(|note| Line::from(cut(&format!("note: {note}"), columns))).collect()
     }
 
     pub(crate) fn ink(&self, tone: Tone) -> Style {
@@ -201,6 +213,19 @@ impl Sort {
     fn name(self) -> &'static str {
         Sort::ALL.iter().find(|(sort, _)| *sort == self).map_or("", |(_, name)| name)
     }
+}
+
+pub(crate) fn bold() -> Style {
+    Style::default().add_modifier(Modifier::BOLD)
+}
+
+/// A text cut at its end, with an ellipsis.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(columns.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
 }
 
 pub(crate) fn dim() -> Style {

@@ -1,4 +1,4 @@
-use crate::{Check, number};
+use crate::{Check, number, wording};
 use capability::{Capability, Effort};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -45,7 +45,7 @@ impl fmt::Display for FirstAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} after {:.0} s: {}", Effort::Preliminary, self.after_s, self.verdict)?;
         let Some(headroom) = self.headroom else { return Ok(()) };
-        write!(f, ", headroom {}", number::times(headroom))?;
+        write!(f, ", headroom {}", wording::headroom(Some(self.verdict), headroom))?;
         match self.headroom_low.zip(self.headroom_high) {
             Some((low, high)) => {
                 let (low, high) = (number::times(low), number::times(high));

@@ -47,12 +47,12 @@ fn headroom(check: &Check, figures: &Figures) -> Headline {
     let degraded = matches!(check.verdict.verdict, VerdictKind::StorageDegraded | VerdictKind::Throttled);
     let verdict = &check.verdict;
     let known = verdict.headroom.filter(|headroom| headroom.is_finite()).map(|headroom| {
-        let note = match headroom {
-            _ if degraded && check.headroom_on.is_none() => {
-                "by its measurement, which does not hold now".to_owned()
-            }
-            1.0.. => headroom_note(verdict),
-            _ => "no room left: the demand is more than it gives".to_owned(),
+        let note = if degraded && check.headroom_on.is_none() {
+            "by its measurement, which does not hold now".to_owned()
+        } else if headroom < 1.0 && verdict.headroom_reason.is_none() {
+            "no room left: the demand is more than it gives".to_owned()
+        } else {
+            headroom_note(verdict)
         };
         let note = match &check.headroom_on {
             Some(volume) => format!("on {volume}: {note}"),
@@ -70,6 +70,8 @@ fn headroom_note(verdict: &Verdict) -> String {
     };
     let range = verdict.headroom_low.zip(verdict.headroom_high);
     match range.filter(|(low, high)| high.is_finite() && *high > low * 1.1) {
+        // What the figure means comes first where it is no room.
+        Some(_) if verdict.verdict == VerdictKind::DemandExceedsCapability => reason.clone(),
         Some((low, high)) => {
             let (low, high) = (number::times(low), number::times(high));
             format!("{} to {high}: {reason}", low.trim_end_matches(" x"))

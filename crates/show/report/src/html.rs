@@ -1,4 +1,4 @@
-//! Pages of HTML that need nothing else: no network, no fonts, no script. Light, dark and print share one drawing, whose
+//! Pages of HTML that need nothing else: no network, no fonts. Light, dark and print share one drawing, whose
 //! colours are CSS variables.
 
 mod analysis;
@@ -25,6 +25,7 @@ pub use commits::commits;
 pub use comparison::{Comparison, ComparisonRow, comparison, comparisons};
 pub use estimate::estimate;
 pub use incident::incident;
+pub use page::SCRIPT;
 pub use recoveries::recoveries;
 pub use runs::{RunsPage, Validity, matrix, runs};
 pub use sweep::sweeps;

@@ -40,7 +40,7 @@ pub use first_answer::FirstAnswer;
 pub use incident::NumberedIncident;
 pub use known_storage::KnownStorage;
 pub use trace_summary::{OpTotals, TraceFile, TraceSummary};
-pub use watched::{WatchedFile, WatchedInterval};
+pub use watched::{DeviceLoad, FoldedFiles, WatchedDevice, WatchedFile, WatchedInterval, fold_libraries};
 
 pub(crate) use charts::number;
 

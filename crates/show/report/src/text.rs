@@ -52,5 +52,5 @@ pub use run::run;
 pub use style::Style;
 pub use sweep::sweeps;
 pub use trace::{TraceLines, trace, trace_letters};
-pub use watch::{SHORT_MARK, band_tone, watch, watched_figures};
+pub use watch::{SHORT_MARK, align_decimals, band_tone, device_load, time_of_day, watch, watched_figures};
 pub use wrap::is_harmful;

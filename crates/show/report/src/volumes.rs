@@ -1,6 +1,6 @@
 //! The volumes of a database: the one that binds, and the others by falling time waited.
 
-use crate::{Check, Tone, number};
+use crate::{Check, Tone, number, wording};
 use verdict::{Verdict, VerdictKind};
 
 /// One volume, as every format lists it.
@@ -54,7 +54,7 @@ impl VolumeRow<'_> {
     }
 
     pub(crate) fn headroom(&self) -> String {
-        shown(self.verdict.headroom, number::times)
+        shown(self.verdict.headroom, |times| wording::headroom(Some(self.verdict.verdict), times))
     }
 
     pub(crate) fn waited(&self) -> String {

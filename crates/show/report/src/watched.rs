@@ -2,8 +2,8 @@
 
 use filestats::waits::{Reconciled, reconcile};
 use filestats::{
-    Band, Cache, Delta, Figure, FileInterval, FileKind, Interval, IoClass, Profile, Rules, Snapshot, Time,
-    WaitInterval, intervals, wait_intervals,
+    Band, Cache, Counters, Delta, Figure, FileInterval, FileKind, Interval, IoClass, Ops, Profile, Rules,
+    Snapshot, Time, WaitInterval, intervals, wait_intervals,
 };
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ pub struct WatchedInterval {
     /// and is never added to it.
     pub below: Vec<WatchedFile>,
     /// The devices that the files lie on.
-    pub devices: Vec<FileInterval>,
+    pub devices: Vec<WatchedDevice>,
     /// The waits of sessions.
     pub waits: Vec<WaitInterval>,
     /// The waits compared with the times of the files.
@@ -40,7 +40,78 @@ pub struct WatchedFile {
     pub size_bytes: Figure<u64>,
 }
 
+/// One device's interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WatchedDevice {
+    /// What happened, or why that cannot be known.
+    pub row: FileInterval,
+    /// How that compares with what it can give; `None` where that is not known.
+    pub load: Option<DeviceLoad>,
+}
+
+/// An interval of a device beside its capability.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeviceLoad {
+    /// Share of the storage in use, 1 = all.
+    pub utilisation: Option<f64>,
+    /// How many times this load can be carried; `None` where there is too little I/O.
+    pub headroom: Option<f64>,
+    /// Latency of reads that the capability lets one expect at this load, nanoseconds.
+    pub read_expected_ns: Option<f64>,
+    /// The same of writes.
+    pub write_expected_ns: Option<f64>,
+}
+
+/// Rows that are shown as one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoldedFiles<'a> {
+    /// The first of them.
+    pub file: &'a WatchedFile,
+    /// How many others show the same figures.
+    pub others: usize,
+}
+
+/// Folds shared libraries with the same figures into one row each: a program that starts reads dozens of them alike.
+pub fn fold_libraries(files: Vec<&WatchedFile>) -> Vec<FoldedFiles<'_>> {
+    let mut folded: Vec<FoldedFiles<'_>> = Vec::new();
+    for file in files {
+        let same = |known: &&mut FoldedFiles<'_>| {
+            known.file.is_library()
+                && known.file.row.interval == file.row.interval
+                && known.file.row.file.instance == file.row.file.instance
+        };
+        match folded.iter_mut().filter(|_| file.is_library()).find(same) {
+            Some(known) => known.others += 1,
+            None => folded.push(FoldedFiles { file, others: 0 }),
+        }
+    }
+    folded
+}
+
+impl FoldedFiles<'_> {
+    /// The name of the row: "/usr/lib/libc.so.6 and 12 libraries alike".
+    pub fn name(&self) -> String {
+        match self.others {
+            0 => self.file.name(),
+            1 => format!("{} and 1 library alike", self.file.name()),
+            others => format!("{} and {others} libraries alike", self.file.name()),
+        }
+    }
+}
+
 impl WatchedInterval {
+    /// What all files did together, with the syncs of those that count them; `None` where nothing is known of any.
+    pub fn total<'a>(files: impl Iterator<Item = &'a WatchedFile>) -> Option<Delta> {
+        let known: Vec<&Delta> = files.filter_map(WatchedFile::delta).collect();
+        let elapsed_ns = known.iter().map(|delta| delta.elapsed_ns).max()?;
+        let mut counters = known.iter().map(|delta| delta.counters).reduce(Counters::beside)?;
+        let syncs = known.iter().filter_map(|delta| delta.counters.sync.known());
+        if let Some(syncs) = syncs.reduce(Ops::plus) {
+            counters.sync = Figure::Known(syncs);
+        }
+        Some(Delta { elapsed_ns, counters, latencies: None })
+    }
+
     /// The interval between two snapshots of one source, without devices.
     pub fn between(earlier: &Snapshot, later: &Snapshot) -> WatchedInterval {
         let at_end: HashMap<_, _> =
@@ -81,6 +152,12 @@ impl WatchedFile {
             Some(object) => format!("{} {object}", self.row.file.path),
             None => self.row.file.path.clone(),
         }
+    }
+
+    /// Whether it is a shared library: "libc.so.6".
+    fn is_library(&self) -> bool {
+        let name = self.row.file.path.rsplit('/').next().unwrap_or_default();
+        name.ends_with(".so") || name.contains(".so.")
     }
 
     /// What happened, where it is known.
@@ -130,7 +207,7 @@ impl WatchedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use filestats::{Counters, FileIdentity, Meaning, Ops};
+    use filestats::{FileIdentity, Meaning};
 
     fn data_file(meaning: Meaning) -> WatchedFile {
         let file = FileIdentity {
@@ -159,6 +236,27 @@ mod tests {
         let file = data_file(Meaning::REQUESTS);
         assert_eq!(file.latency_ns(), Some(9e8));
         assert_eq!(file.band(&Profile::default()).unwrap().name, "awful");
+    }
+
+    #[test]
+    fn libraries_with_the_same_figures_are_one_row() {
+        let named = |path: &str| {
+            let mut file = data_file(Meaning::REQUESTS);
+            file.row.file.path = path.into();
+            file
+        };
+        let mut busier = named("/usr/lib/libz.so.1");
+        busier.row.interval = Interval::Unknown(filestats::Reason::Restart);
+        let files = ["/usr/lib/libc.so.6", "/data/shop.ibd", "/usr/lib/libm.so", "/data/copy.ibd"].map(named);
+        let folded = fold_libraries(files.iter().chain([&busier]).collect());
+        let names: Vec<String> = folded.iter().map(FoldedFiles::name).collect();
+        let expected = [
+            "/usr/lib/libc.so.6 and 1 library alike",
+            "/data/shop.ibd",
+            "/data/copy.ibd",
+            "/usr/lib/libz.so.1",
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]

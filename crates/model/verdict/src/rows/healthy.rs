@@ -12,7 +12,7 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
     let used = figures.utilisation.map(|u| u.value);
     let mut evidence: Vec<Evidence> = used.map(|value| case.utilisation_fact(value)).into_iter().collect();
     evidence.extend(case.latency());
-    evidence.extend(case.knee());
+    evidence.extend(case.highest_rate());
     let summary = match used {
         Some(used) => {
             format!("latency agrees with what this storage gives, and {:.0} % of it is in use", used * 100.0)

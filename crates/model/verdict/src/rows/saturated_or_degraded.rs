@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! latency over 3 x the curve's at the same N and size?
-//!   no   U at the knee?                 yes  demand exceeds capability (saturated)
+//!   no   U at the knee?                 yes  saturated
 //!   yes  the device is slow as well?    yes  storage degraded, whatever U is
 //!                                       no   not storage
 //! ```
@@ -43,7 +43,7 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
         return None;
     }
     let mut evidence = vec![case.utilisation_fact(utilisation.value)];
-    evidence.extend(case.knee());
+    evidence.extend(case.highest_rate());
     evidence.extend(case.latency());
     let same_cap = case.cap_that_binds(utilisation.binding);
     let limit = same_cap.map_or(String::new(), |cap| {
@@ -52,16 +52,18 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
     evidence.extend(case.neighbours());
     let asked = utilisation.value * 100.0;
     let binding = utilisation.binding;
+    // Without this, 75 % in use would read as if there were room.
+    let past = if beyond_knee && utilisation.value < UTILISATION_AT_KNEE { ", past its knee" } else { "" };
     if let Some(other) = case.busy_neighbour(binding) {
         let summary = format!(
-            "{}: {asked:.0} % of what this storage gives is in use, bound by {binding}{limit}; {}",
+            "{}: {asked:.0} % of what this storage gives is in use{past}, bound by {binding}{limit}; {}",
             ANOTHER_PROGRAM,
             other.sentence()
         );
         return Some(Grounds { summary, evidence, next_step: give_way(other) });
     }
     let summary =
-        format!("the workload uses {asked:.0} % of what this storage gives, bound by {binding}{limit}");
+        format!("the workload uses {asked:.0} % of what this storage gives{past}, bound by {binding}{limit}");
     Some(Grounds {
         summary,
         evidence,
@@ -91,7 +93,7 @@ pub(crate) fn storage_degraded(case: &Case) -> Option<Grounds> {
     }
     let mut evidence = case.latency();
     evidence.extend(wait.device_fact(case));
-    evidence.extend(case.knee());
+    evidence.extend(case.highest_rate());
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
     evidence.extend(case.neighbours());
     let slower = format!(

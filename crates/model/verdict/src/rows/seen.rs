@@ -1,6 +1,7 @@
 //! A storage that was never measured, judged by what it was seen to give. What was reached is a lower bound: it says that there
 //! is room, and never that a storage is full. Only a resource that was seen full says that.
 
+use crate::Expected;
 use crate::case::Case;
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
@@ -177,10 +178,14 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
         ..case.observed("times this demand that the storage carried", times, Unit::Times, SEEN)
     }));
     let rest = room.seen.read_rest.median_ns();
-    let at_rest = rest.map(|ns| case.observed("latency of a read at rest, seen", ns, Unit::Ns, SEEN));
+    let at_rest = rest.map(|ns| Expected {
+        value: ns,
+        source: "what a read at rest was seen to take".into(),
+        at: case.ended(),
+    });
     let device = case.figures.device.as_ref().and_then(|device| device.read_latency_ns().known());
     let now = device.map(|ns| case.observed("latency of reads at the device", ns, Unit::Ns, DEVICE));
-    evidence.extend(now.zip(at_rest).into_iter().flat_map(|(now, at_rest)| [now, at_rest]));
+    evidence.extend(now.zip(at_rest).map(|(now, at_rest)| now.beside(at_rest)));
     evidence.extend(case.latency());
     let summary = match (&room.used, carried) {
         (Some((used, _)), _) => format!(

@@ -30,7 +30,7 @@ pub(crate) fn serialized(case: &Case) -> Option<Grounds> {
     let n = figures.outstanding;
     let mut evidence = vec![case.observed("I/Os outstanding on average", n, Unit::Ios, DATABASE)];
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
-    evidence.extend(case.knee());
+    evidence.extend(case.highest_rate());
     let (summary, next_step) =
         if by_commits { serialized_commits(case, &mut evidence)? } else { serialized_reads(case) };
     evidence.extend(case.latency());

@@ -7,7 +7,7 @@ use filestats::{
     Counters, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Latencies, Meaning, Ops, Reason,
     ServiceLevel,
 };
-use verdict::{Moment, Observation, Verdict, judge};
+use verdict::{Evidence, Moment, Observation, Verdict, judge};
 use workload::{Backend, Caching, Shape, TargetFacts, TargetKind};
 
 pub const US: u64 = 1_000;
@@ -202,11 +202,15 @@ pub fn steady(load: Load) -> Observation {
     observed(&[load; 10])
 }
 
+fn evidence<'a>(verdict: &'a Verdict, what: &str) -> &'a Evidence {
+    let found = verdict.evidence.iter().find(|evidence| evidence.what == what);
+    found.unwrap_or_else(|| panic!("no {what}"))
+}
+
 pub fn value(verdict: &Verdict, what: &str) -> f64 {
-    verdict
-        .evidence
-        .iter()
-        .find(|evidence| evidence.what == what)
-        .unwrap_or_else(|| panic!("no {what}"))
-        .value
+    evidence(verdict, what).value
+}
+
+pub fn expected(verdict: &Verdict, what: &str) -> f64 {
+    evidence(verdict, what).expected.as_ref().unwrap_or_else(|| panic!("nothing expected of {what}")).value
 }

@@ -181,8 +181,7 @@ fn commits_that_the_kernel_timed_are_said_to_be() {
     observation.log_timing = LogTiming::Kernel;
     let verdict = verdict(&observation);
     assert_eq!(verdict.verdict, VerdictKind::Serialized, "{verdict:#?}");
-    let fact =
-        verdict.evidence.iter().find(|fact| fact.what == "latency of a commit's write and sync").unwrap();
+    let fact = verdict.evidence.iter().find(|fact| fact.what == "write and sync of a commit").unwrap();
     assert!(fact.source.starts_with("the kernel's times"), "{fact:?}");
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tempfile::TempDir;
-use verdict::{Confidence, Evidence, Verdict, VerdictKind};
+use verdict::{Confidence, Evidence, Expected, Verdict, VerdictKind};
 use workload::{
     Backend, Caching, CoreUse, DeviceFacts, DeviceKind, Direction, PhaseResult, RunResult, Shape, Slice,
     Tally, TargetFacts, TargetKind, ThreadShare, Unit, Workload,
@@ -142,6 +142,7 @@ fn verdict() -> Verdict {
             unit: Unit::PerSecond,
             source: "device".into(),
             at: 7,
+            expected: Some(Expected { value: 2.0 / 3.0, source: "curve".into(), at: 5 }),
         }],
         next_step: "ask for less, or buy more".into(),
         place: None,

@@ -1,12 +1,16 @@
 //! A watched source and the devices below its files.
 
+use super::device_load::{capability_below, load};
+use capability::Capability;
 use collect::diskstats::Disk;
 use collect::{FileNames, Source};
 use filestats::{FileIdentity, FileInterval, Rules, Snapshot, intervals};
-use report::WatchedInterval;
+use history::History;
+use report::{WatchedDevice, WatchedInterval};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use terminal::{Failure, SourceName};
 
 /// A source that is sampled repeatedly, and the devices below its files.
@@ -16,15 +20,29 @@ pub struct Watched {
     /// Selected files by path or part of a path; all where it is empty.
     files: Vec<String>,
     then: Option<Snapshot>,
-    /// By number, with its last snapshot.
-    disks: BTreeMap<String, (Disk, Option<Snapshot>)>,
+    /// By number.
+    disks: BTreeMap<String, Below>,
     /// The device of each directory; `None` where its file system has no single device.
     devices: BTreeMap<String, Option<String>>,
+    history: Option<Rc<History>>,
+}
+
+/// A device below the files.
+struct Below {
+    disk: Disk,
+    then: Option<Snapshot>,
+    /// What it can give, where the history knows that.
+    capability: Option<Capability>,
 }
 
 impl Watched {
     /// Opens a source and takes the first snapshot.
-    pub fn open(name: &SourceName, files: &[String], names: &FileNames) -> Result<Watched, Failure> {
+    pub fn open(
+        name: &SourceName,
+        files: &[String],
+        names: &FileNames,
+        history: Option<Rc<History>>,
+    ) -> Result<Watched, Failure> {
         // The kernel can only select existing files. A file that does not exist yet, and the files of a directory, are
         // selected by name.
         let is_one = |file: &Path| file.is_absolute() && file.exists() && !file.is_dir();
@@ -39,8 +57,9 @@ impl Watched {
             then: None,
             disks: BTreeMap::new(),
             devices: BTreeMap::new(),
+            history,
         };
-        watched.sample_disks(&then);
+        watched.sample_disks(&then, &[]);
         watched.then = Some(then);
         Ok(watched)
     }
@@ -58,7 +77,8 @@ impl Watched {
         glance.source.clone_from(&self.name);
         glance.files.retain(|file| self.shows(&file.row.file));
         glance.below.retain(|file| self.shows(&file.row.file));
-        glance.devices = self.sample_disks(&now);
+        let files: Vec<FileInterval> = glance.files.iter().map(|file| file.row.clone()).collect();
+        glance.devices = self.sample_disks(&now, &files);
         self.then = Some(now);
         glance
     }
@@ -92,42 +112,52 @@ impl Watched {
         self.files.is_empty() || self.files.iter().any(chosen)
     }
 
-    /// Samples the devices below the files, new ones included.
-    fn sample_disks(&mut self, snapshot: &Snapshot) -> Vec<FileInterval> {
+    /// Samples the devices below the files, new ones included. `files` are the intervals that end with the snapshot.
+    fn sample_disks(&mut self, snapshot: &Snapshot, files: &[FileInterval]) -> Vec<WatchedDevice> {
         for sample in &snapshot.samples {
             if !self.shows(&sample.file) {
                 continue;
             }
             let path = Path::new(&sample.file.path);
             let Some(dir) = path.parent().filter(|_| path.is_absolute()) else { continue };
-            let dir = dir.display().to_string();
             self.add_disk_below(dir);
         }
         // A server without counters by file reports its directory.
         if self.files.is_empty()
-            && let Some(dir) = self.source.directory().map(|dir| dir.display().to_string())
+            && let Some(dir) = self.source.directory().map(Path::to_owned)
         {
-            self.add_disk_below(dir);
+            self.add_disk_below(&dir);
         }
         let mut rows = Vec::new();
-        for (disk, then) in self.disks.values_mut() {
+        for (number, below) in &mut self.disks {
             // A removed device has no row; its files show the failure.
-            let now = disk.snapshot().ok();
-            if let (Some(then), Some(now)) = (&then, &now) {
-                rows.extend(intervals(then, now, Rules::default()));
+            let now = below.disk.snapshot().ok();
+            if let (Some(then), Some(now)) = (&below.then, &now) {
+                let on_it = |file: &&FileInterval| {
+                    let dir = Path::new(&file.file.path).parent().map(|dir| dir.display().to_string());
+                    dir.and_then(|dir| self.devices.get(&dir)?.as_ref()) == Some(number)
+                };
+                rows.extend(intervals(then, now, Rules::default()).into_iter().map(|row| {
+                    let capability = below.capability.as_ref();
+                    let files = || files.iter().filter(on_it).cloned().collect();
+                    let load = capability.map(|capability| load(capability, &row, files()));
+                    WatchedDevice { row, load }
+                }));
             }
-            *then = now;
+            below.then = now;
         }
         rows
     }
 
-    fn add_disk_below(&mut self, dir: String) {
-        let number = self.devices.entry(dir).or_insert_with_key(|dir| device_of(Path::new(dir)));
+    fn add_disk_below(&mut self, dir: &Path) {
+        let number = self.devices.entry(dir.display().to_string()).or_insert_with(|| device_of(dir));
         if let Some(number) = number.clone()
             && !self.disks.contains_key(&number)
             && let Ok(disk) = Disk::open(&number)
         {
-            self.disks.insert(number, (disk, None));
+            let history = self.history.as_ref();
+            let capability = history.and_then(|history| capability_below(history, dir));
+            self.disks.insert(number, Below { disk, then: None, capability });
         }
     }
 }

@@ -6,7 +6,7 @@ use filestats::{
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use report::WatchedFile;
+use report::{DeviceLoad, WatchedDevice, WatchedFile};
 
 const MS: u64 = 1_000_000;
 
@@ -39,11 +39,19 @@ fn glance(files: Vec<WatchedFile>) -> WatchedInterval {
         WaitDelta { elapsed_ns: 1000 * MS, count: Figure::Known(4), wait_ns: Figure::Known(800 * MS) };
     WatchedInterval {
         source: "sqlite:/data/shop.db".into(),
-        ended_unix_ns: 0,
+        ended_unix_ns: 1_800_000_000_000_000_000,
         elapsed_ns: Some(1000 * MS),
         files,
         below: vec![],
-        devices: vec![file("/dev/sda", reads(50, 2)).row],
+        devices: vec![WatchedDevice {
+            row: file("/dev/sda", reads(50, 2)).row,
+            load: Some(DeviceLoad {
+                utilisation: Some(0.42),
+                headroom: Some(2.38),
+                read_expected_ns: Some(1.9e6),
+                write_expected_ns: None,
+            }),
+        }],
         waits: vec![WaitInterval {
             instance: "engine".into(),
             event: "DataFileRead".into(),
@@ -97,6 +105,11 @@ fn eighty_columns_hold_the_figures_the_bands_and_the_reasons() {
     assert!(line("quiet.db").ends_with("very good"), "{all}");
     assert!(line("log-file").contains("? the engine restarted"), "{all}");
     assert!(line("/dev/sda").contains(" 50"), "{all}");
+    let at = |what: &str| lines.iter().position(|line| line.contains(what)).expect(&all);
+    assert!(at("/dev/sda") < at("slow.db"), "{all}");
+    assert_eq!(lines[at("/dev/sda") + 1], "U 42 %, headroom 2.38 x, expected: reads 1.90 ms");
+    assert!(line("all files").contains(" 103 "), "{all}");
+    assert!(lines[0].ends_with("08:00:00 UTC"), "{all}");
     assert!(line("DataFileRead").contains("data read") && line("DataFileRead").ends_with("0.80"), "{all}");
     assert!(line("DataFileRead").contains(" 4 ") && line("DataFileRead").contains(" 200 ms"), "{all}");
     assert_eq!(line("not the disk"), "the waits for data read are not the disk:");
@@ -114,6 +127,7 @@ fn keys_sort_filter_and_end() {
         view.press(Key::Char('s'));
     }
     assert_eq!(order(&view)[0], "/data/log-file.wal", "by name");
+    assert!(picture(&mut view, 80, 24).iter().any(|line| line.starts_with("▾file")));
     for c in "/QUIETq".chars() {
         view.press(Key::Char(c));
     }
@@ -135,6 +149,18 @@ fn what_is_usual_is_the_median_of_the_intervals_before() {
     let lines = picture(&mut view, 132, 20);
     let line = lines.iter().find(|line| line.starts_with("/data/shop.db")).unwrap();
     assert!(line.contains("2.00 ms") && line.ends_with("▁▁▁▁▁▁█"), "{line}");
+}
+
+#[test]
+fn decimal_points_stand_under_each_other_and_notes_end_in_an_ellipsis() {
+    let mut watched = glance(vec![file("/data/a", reads(3, 1)), file("/data/b", reads(7, 1200))]);
+    watched.notes = vec!["a note that is much longer than the terminal is wide ".repeat(3)];
+    let lines = picture(&mut view_of(watched), 80, 24);
+    let points =
+        |line: &String| line.char_indices().filter(|(_, c)| *c == '.').map(|(at, _)| at).collect::<Vec<_>>();
+    let of = |name: &str| points(lines.iter().find(|line| line.starts_with(name)).unwrap());
+    assert_eq!(of("/data/b").last(), of("all files").last(), "{lines:#?}");
+    assert!(lines[1].ends_with('…') && lines[1].chars().count() <= 80, "{lines:#?}");
 }
 
 #[test]

@@ -241,7 +241,7 @@ fn busiest(files: &[BusyFile]) -> String {
     let kib = |ops: Ops| number::or_dash(ops.average_bytes(), |bytes| number::rate(bytes / 1024.0));
     let p99 = |ns: Option<u64>| ns.map_or(number::NONE.into(), |ns| number::millis(ns as f64));
     let table = Table::from_items(files)
-        .long("most waited for", |busy| escape(&busy.file.path))
+        .path("most waited for", |busy| busy.file.path.clone())
         .number("share", |busy| busy.share.map_or(number::NONE.into(), number::share))
         .number("N", |busy| number::or_dash(busy.outstanding(), number::rate))
         .number("reads", |busy| number::count(busy.counters.read.count))

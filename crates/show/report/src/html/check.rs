@@ -86,7 +86,7 @@ fn other_volumes(check: &Check) -> String {
         return String::new();
     }
     let table = Table::from_items(others)
-        .long("volume", |row| escape(&row.check.target))
+        .path("volume", |row| row.check.target.clone())
         .text("holds", |row| row.roles())
         .text("verdict", |row| tag(&row.verdict_text(), row.tone()))
         .number("utilisation", |row| row.utilisation())
@@ -192,7 +192,7 @@ fn files(check: &Check) -> String {
     };
     let table = Table::from_items(files)
         .text("database", |file| or_dash(file.row.file.database.as_deref().map(escape)))
-        .long("file", |file| escape(&file.row.file.path))
+        .path("file", |file| file.row.file.path.clone())
         .text("kind", |file| file.row.file.kind.to_string())
         .number("time waited", |file| or_dash(file.stall_share.map(number::share)))
         .number("reads/s", |file| per_second(file, |delta| delta.counters.read.count))
@@ -227,8 +227,10 @@ fn evidence(check: &Check) -> String {
     }
     let table = Table::from_items(&check.verdict.evidence)
         .long("what", |fact| escape(&fact.what))
-        .value("value", |fact| escape(&wording::evidence::value(fact)))
-        .long("from", |fact| escape(&fact.source))
+        .value("observed", |fact| escape(&wording::evidence::observed(fact)))
+        .number("expected", |fact| escape(&wording::evidence::expected(fact)))
+        .value("ratio", |fact| wording::evidence::ratio(fact))
+        .source("from", |fact| escape(&wording::evidence::sources(fact)))
         .text("as of", |fact| number::instant(fact.at));
     format!("<h2>Evidence</h2>\n{}", table.html())
 }

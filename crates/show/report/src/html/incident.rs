@@ -82,12 +82,14 @@ fn worst_moment(worst: &Detail) -> String {
     let at = number::instant(worst.at_unix_ns);
     let evidence = Table::from_items(&worst.evidence)
         .long("what", |fact| escape(&fact.what))
-        .value("value", |fact| escape(&wording::evidence::value(fact)))
-        .long("from", |fact| escape(&fact.source));
+        .value("observed", |fact| escape(&wording::evidence::observed(fact)))
+        .number("expected", |fact| escape(&wording::evidence::expected(fact)))
+        .value("ratio", |fact| wording::evidence::ratio(fact))
+        .source("from", |fact| escape(&wording::evidence::sources(fact)));
     let mut html = format!("<h2>The worst moment, until {at}</h2>\n{}", evidence.html());
     if !worst.files.is_empty() {
         let table = Table::from_items(&worst.files)
-            .long("file", |file| escape(&file.path))
+            .path("file", |file| file.path.clone())
             .number("I/Os a second", |file| number::rate(file.operations_per_s))
             .number("bytes a second", |file| number::bytes(file.bytes_per_s))
             .number("outstanding", |file| {

@@ -9,19 +9,62 @@ use filestats::{Profile, ServiceLevel};
 
 /// All but the colours.
 const STYLES: &str = include_str!("page.css");
+/// Shows the figures of a chart under the pointer. It needs nothing from outside the page, and the page is whole without it.
+pub const SCRIPT: &str = include_str!("page.js");
+/// A page of at least so many headings begins with a list of them.
+const HEADINGS_LISTED_MIN: usize = 4;
 
 /// A whole page.
 pub(super) fn page(title: &str, body: &str, footer: &str) -> String {
     let (light, dark) = (css_variables(Theme::Light), css_variables(Theme::Dark));
+    let body = with_contents(body);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"generator\" content=\"Headroom\">\n<title>{}</title>\n<style>\n:root {{ color-scheme: light; {light} }}\n\
          @media screen and (prefers-color-scheme: dark) {{ :root {{ color-scheme: dark; {dark} }} }}\n{STYLES}</style>\n\
          </head>\n\
-         <body>\n<main>\n{body}<footer>{footer}</footer>\n</main>\n</body>\n</html>\n",
+         <body>\n<main>\n{body}<footer>{footer}</footer>\n</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
         escape(title)
     )
+}
+
+/// The body with an anchor at each heading, and a list of them before the first one where there are many.
+fn with_contents(body: &str) -> String {
+    let mut parts = body.split("<h2>");
+    let mut html = parts.next().unwrap_or_default().to_owned();
+    let mut rest = String::new();
+    let mut headings: Vec<(String, &str)> = Vec::new();
+    for part in parts {
+        let Some((title, after)) = part.split_once("</h2>") else {
+            rest.push_str(&format!("<h2>{part}"));
+            continue;
+        };
+        let id = anchor(title, &headings);
+        rest.push_str(&format!(
+            "<h2 id=\"{id}\">{title}<a href=\"#{id}\" aria-label=\"link to this\"></a></h2>{after}"
+        ));
+        headings.push((id, title));
+    }
+    if headings.len() >= HEADINGS_LISTED_MIN {
+        let entry = |(id, title): &(String, &str)| format!("<li><a href=\"#{id}\">{title}</a></li>");
+        let entries: String = headings.iter().map(entry).collect();
+        html.push_str(&format!("<nav class=\"contents\" aria-label=\"contents\"><ul>{entries}</ul></nav>\n"));
+    }
+    html + &rest
+}
+
+/// "demand-on-the-curve", with a number where there is one of that name already.
+fn anchor(title: &str, before: &[(String, &str)]) -> String {
+    let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name = words.collect::<Vec<_>>().join("-").to_lowercase();
+    let name = if name.is_empty() { "part".to_owned() } else { name };
+    let (mut id, mut number) = (name.clone(), 1);
+    while before.iter().any(|(other, _)| *other == id) {
+        number += 1;
+        id = format!("{name}-{number}");
+    }
+    id
 }
 
 /// The footer of a judgement: version, service level and scale.

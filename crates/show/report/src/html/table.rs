@@ -7,6 +7,7 @@ use filestats::{Figure, Reason};
 /// What a column holds, as the class of its cells.
 const TEXT: &str = " class=\"l\"";
 const LONG: &str = " class=\"l long\"";
+const SOURCE: &str = " class=\"l long source\"";
 const NUMBER: &str = "";
 const VALUE: &str = " class=\"value\"";
 
@@ -34,6 +35,16 @@ impl<R> Table<R> {
         self.column(title, LONG, cell)
     }
 
+    /// Adds a column of sentences after the figures, wide enough that it does not make rows high.
+    pub(super) fn source(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
+        self.column(title, SOURCE, cell)
+    }
+
+    /// Adds a column of paths. On a narrow screen their middle is left out, so that figures stay on it.
+    pub(super) fn path(self, title: &str, path: impl Fn(&R) -> String) -> Self {
+        self.column(title, LONG, |item| shortened(&path(item)))
+    }
+
     /// Adds a column of figures.
     pub(super) fn number(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
         self.column(title, NUMBER, cell)
@@ -45,7 +56,7 @@ impl<R> Table<R> {
     }
 
     fn column(mut self, title: &str, class: &'static str, cell: impl Fn(&R) -> String) -> Self {
-        let title_class = if [TEXT, LONG].contains(&class) { TEXT } else { "" };
+        let title_class = if [TEXT, LONG, SOURCE].contains(&class) { TEXT } else { "" };
         self.titles.push_str(&format!("<th{title_class}>{}</th>", escape(title)));
         self.classes.push(class);
         let rows = self.rows.iter_mut().zip(&self.items);
@@ -75,6 +86,24 @@ const ROWS_OPEN: usize = 12;
 pub(super) fn folded<R>(summary: &str, table: &Table<R>) -> String {
     let open = if table.rows.len() <= ROWS_OPEN { " open" } else { "" };
     format!("<details{open}>\n<summary>{}</summary>\n{}</details>\n", escape(summary), table.html())
+}
+
+/// A path in two parts, of which the first gives way where there is no room.
+fn shortened(path: &str) -> String {
+    /// Characters of the end of a path that are always shown.
+    const END_MAX: usize = 10;
+    let name = path.rsplit('/').next().unwrap_or(path).chars().count();
+    let length = path.chars().count();
+    let (head, tail): (String, String) = {
+        let at = length - name.min(END_MAX);
+        (path.chars().take(at).collect(), path.chars().skip(at).collect())
+    };
+    let path = escape(path);
+    format!(
+        "<span class=\"path\" title=\"{path}\"><span>{}</span><span>{}</span></span>",
+        escape(&head),
+        escape(&tail)
+    )
 }
 
 /// A figure, or a dash with the reason beside it.

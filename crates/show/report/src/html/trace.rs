@@ -94,7 +94,7 @@ fn files(traced: &TraceSummary) -> String {
     let more =
         if more > 0 { format!("<p class=\"small\">and {more} more files</p>\n") } else { String::new() };
     let table = Table::from_items(files.into_iter().take(FILES_MAX))
-        .long("file", |file| escape(&file.path))
+        .path("file", |file| file.path.to_string())
         .number("I/Os", |file| number::count(file.ios))
         .number("bytes", |file| number::bytes(file.bytes as f64))
         .number("mean latency", |file| number::time(file.stall_ns as f64 / file.ios.max(1) as f64));

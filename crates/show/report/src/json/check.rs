@@ -52,7 +52,7 @@ pub(super) struct Output<'a> {
     headroom_low: Option<f64>,
     /// High end; null where the storage was not measured and may give more: `headroom` is then a lower bound.
     headroom_high: Option<f64>,
-    /// Why it is a range, or what limits it where that is not the storage; null otherwise.
+    /// Why it is a range, what limits it where that is not the storage, or what it means where the storage is saturated; null otherwise.
     headroom_reason: Option<&'a str>,
     /// The volume whose headroom it is, where that is another than `target_path`; null otherwise.
     headroom_volume: Option<&'a str>,
@@ -114,6 +114,12 @@ pub(super) struct EvidenceOutput<'a> {
     at: u64,
     /// The same, RFC 3339; null for never.
     at_time: Option<String>,
+    /// What it is compared with, in the same unit; null where nothing is expected of it.
+    expected: Option<f64>,
+    /// Where that comes from; null without.
+    expected_source: Option<&'a str>,
+    /// Observed over expected; null without.
+    ratio: Option<f64>,
 }
 
 /// The verdict on one volume alone.
@@ -173,6 +179,9 @@ pub(super) fn evidence(fact: &Evidence) -> EvidenceOutput<'_> {
         source: &fact.source,
         at: fact.at,
         at_time: number::rfc3339(fact.at),
+        expected: fact.expected.as_ref().map(|expected| expected.value),
+        expected_source: fact.expected.as_ref().map(|expected| expected.source.as_str()),
+        ratio: fact.ratio(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! An interval of a source: files, devices, waits.
 
 use super::plain::plain;
-use crate::{WatchedFile, WatchedInterval, number, wording};
+use crate::{WatchedDevice, WatchedFile, WatchedInterval, number, wording};
 use filestats::waits::Reconciled;
 use filestats::{
     Counters, Delta, Figure, FileInterval, FileKind, Interval, Meaning, Ops, Profile, Reason, WaitClass,
@@ -27,7 +27,7 @@ pub(super) struct Output<'a> {
     /// The part of the I/O below the page cache, where the source counts it. It is in `files` already.
     below: Vec<FileOutput<'a>>,
     /// The devices that the files lie on.
-    devices: Vec<RowOutput<'a>>,
+    devices: Vec<DeviceOutput<'a>>,
     /// What a reader must know, sentences.
     notes: &'a [String],
     #[serde(flatten)]
@@ -56,6 +56,22 @@ struct FileOutput<'a> {
     meaning: Meaning,
     /// The engine's name of its content; null where not known.
     object: Option<&'a str>,
+}
+
+/// The interval of a device. What compares it with its capability is null where that is not in the history.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "WatchedDevice"))]
+struct DeviceOutput<'a> {
+    #[serde(flatten)]
+    row: RowOutput<'a>,
+    /// Share of the storage in use, 1 = all.
+    utilisation: Option<f64>,
+    /// How many times this load can be carried; null also with too little I/O.
+    headroom: Option<f64>,
+    /// Latency of reads expected at this load, nanoseconds.
+    read_expected_ns: Option<f64>,
+    /// Latency of writes expected at this load, nanoseconds.
+    write_expected_ns: Option<f64>,
 }
 
 /// The interval of a file or device. Where nothing is known of it, `unknown` is the reason and the figures are absent.
@@ -171,7 +187,7 @@ pub fn watch(interval: &WatchedInterval, profile: &Profile) -> Value {
         elapsed_ns: interval.elapsed_ns,
         files: interval.files.iter().map(|file| watched_file(file, profile)).collect(),
         below: interval.below.iter().map(|file| watched_file(file, profile)).collect(),
-        devices: interval.devices.iter().map(|device| watched(device, None)).collect(),
+        devices: interval.devices.iter().map(watched_device).collect(),
         notes: &interval.notes,
         waits: waits(interval),
     })
@@ -184,6 +200,17 @@ pub fn waits(interval: &WatchedInterval) -> WaitsOutput<'_> {
     WaitsOutput {
         waits: interval.waits.iter().map(wait).collect(),
         reconciled: interval.reconciled.iter().map(reconciled).collect(),
+    }
+}
+
+fn watched_device(device: &WatchedDevice) -> DeviceOutput<'_> {
+    let load = device.load.unwrap_or_default();
+    DeviceOutput {
+        row: watched(&device.row, None),
+        utilisation: load.utilisation,
+        headroom: load.headroom,
+        read_expected_ns: load.read_expected_ns,
+        write_expected_ns: load.write_expected_ns,
     }
 }
 

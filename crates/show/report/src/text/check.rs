@@ -14,6 +14,8 @@ use verdict::Figures;
 /// The answer fits on a screen of this many lines.
 const LINES_MAX: usize = 40;
 const EVIDENCE_MAX: usize = 8;
+/// Columns that the figures of the evidence and their source take.
+const EVIDENCE_COLUMNS: usize = 46;
 const DOUBTS_MAX: usize = 3;
 const FILES_MAX: usize = 5;
 const VOLUMES_MAX: usize = 4;
@@ -87,11 +89,12 @@ fn evidence(check: &Check, style: &Style) -> Vec<String> {
         return vec![style.heading("Evidence: none")];
     }
     let table = Table::from_items(evidence.iter().take(EVIDENCE_MAX))
-        .left("", |fact| clip(&clean(&fact.what), style.columns() * 65 / 100))
-        .right("", |fact| Cell::inked(wording::evidence::value(fact), Ink::Bold))
-        .left("", |fact| Cell::inked(in_short(&fact.source), Ink::Dim));
-    let mut lines = vec![style.heading("Evidence")];
-    lines.extend(table.lines(style));
+        .left("Evidence", |fact| clip(&clean(&fact.what), style.columns().saturating_sub(EVIDENCE_COLUMNS)))
+        .right("observed", |fact| Cell::inked(wording::evidence::observed(fact), Ink::Bold))
+        .right("expected", |fact| wording::evidence::expected(fact))
+        .right("ratio", |fact| Cell::inked(wording::evidence::ratio(fact), Ink::Bold))
+        .left("from", |fact| Cell::inked(in_short(&fact.source), Ink::Dim));
+    let mut lines = table.lines(style);
     lines.extend(and_more(evidence.len(), EVIDENCE_MAX, style));
     lines
 }
@@ -104,6 +107,7 @@ fn in_short(source: &str) -> &str {
         "database's file statistics" => "database",
         "kernel's times of the server's own log writes and syncs" => "kernel",
         "device's counters" => "device",
+        "database or the device" => "larger",
         "device rates x measured cost model" | "device rates x borrowed cost model" => "cost model",
         "device rates over declared limits" => "declared limits",
         "what this storage was seen to do" => "seen",

@@ -70,7 +70,10 @@ fn moment(worst: &Detail, style: &Style) -> Vec<String> {
     lines.extend(indented(&worst.summary));
     let evidence = Table::from_items(worst.evidence.iter().take(EVIDENCE_MAX))
         .left("", |fact| fact.what.clone())
-        .right("", |fact| Cell::inked(wording::evidence::value(fact), Ink::Bold));
+        .right("observed", |fact| Cell::inked(wording::evidence::observed(fact), Ink::Bold))
+        .right("expected", |fact| wording::evidence::expected(fact))
+        .right("ratio", |fact| Cell::inked(wording::evidence::ratio(fact), Ink::Bold))
+        .flexible(0);
     lines.extend(evidence.lines(style));
     let mut table = |title: &str, rows: Vec<(String, String)>| {
         if !rows.is_empty() {

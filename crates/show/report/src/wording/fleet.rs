@@ -52,9 +52,12 @@ pub(crate) fn place(volume: &Volume) -> String {
 pub(crate) fn headroom(volume: &Volume) -> String {
     volume.headroom.map_or_else(
         || number::NONE.into(),
-        |headroom| match headroom.origin {
-            HeadroomOrigin::Agent => number::times(headroom.plan),
-            HeadroomOrigin::Utilisation => format!("~ {}", number::times(headroom.plan)),
+        |headroom| {
+            let times = super::headroom(volume.verdict, headroom.plan);
+            match headroom.origin {
+                HeadroomOrigin::Agent => times,
+                HeadroomOrigin::Utilisation => format!("~ {times}"),
+            }
         },
     )
 }

@@ -69,7 +69,8 @@ fn files_worth_a_chart_are_those_of_findings_and_the_busiest_others() {
 #[test]
 fn a_week_is_a_page_of_some_hundred_points() {
     for (name, page) in pages() {
-        assert!(page.len() < 3 << 20, "{name}: {} KiB", page.len() >> 10);
+        // Figures for the pointer are a part of it.
+        assert!(page.len() < 4 << 20, "{name}: {} KiB", page.len() >> 10);
         assert!(page.contains("All ") && page.matches("<svg").count() % 2 == 0, "{name}");
     }
 }

@@ -83,7 +83,9 @@ fn says_where_the_figures_come_from(answer: &Value) {
         let fact = evidence.iter().find(|fact| fact["what"].as_str().unwrap().contains(what));
         fact.unwrap_or_else(|| panic!("no {what}: {evidence:#?}")).clone()
     };
-    assert!(value("latency of a commit")["source"].as_str().unwrap().starts_with("the kernel's times"));
+    assert!(
+        value("write and sync of a commit")["source"].as_str().unwrap().starts_with("the kernel's times")
+    );
     let counted = value("that the cap counted")["value"].as_f64().unwrap();
     assert!((0.7..1.3).contains(&(counted / WRITES_A_SECOND as f64)), "{counted} writes a second");
     let moments = answer["moments"].as_array().unwrap();
