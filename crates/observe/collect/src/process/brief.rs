@@ -1,5 +1,5 @@
 //! The samples of a source that names only its busiest rows, for programs that watch all the time: a server has thousands of
-//! files, and nobody looks at most of them. The other rows are summed by layer, purpose of the file and drive.
+//! files, and most of them do little. The other rows are summed by layer, purpose of the file and drive.
 //!
 //! Counters of a sample only grow, and the intervals of all samples add up to those of all rows, also where a row is named from
 //! now on or no more. `then` are the counts of a row in the last snapshot:
