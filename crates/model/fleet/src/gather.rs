@@ -165,14 +165,8 @@ fn unknown_volume(place: &Place, judged_unix_s: f64) -> Volume {
 fn set_verdict(volume: &mut Volume, word: Option<&String>, since_unix_s: f64) {
     if volume.since_unix_s.is_none_or(|known| since_unix_s >= known) {
         volume.since_unix_s = Some(since_unix_s);
-        volume.verdict =
-            word.and_then(|word| VerdictKind::ALL.into_iter().find(|kind| is_word_of(word, *kind)));
+        volume.verdict = word.and_then(|word| VerdictKind::ALL.into_iter().find(|kind| kind.word() == word));
     }
-}
-
-/// "demand-exceeds-capability", as in JSON.
-fn is_word_of(word: &str, kind: VerdictKind) -> bool {
-    kind.to_string().replace(' ', "-") == word
 }
 
 /// What the agent says of headroom.

@@ -191,6 +191,24 @@ impl VerdictKind {
     }
 }
 
+impl VerdictKind {
+    /// The word for programs, as in JSON: "demand-exceeds-capability".
+    pub fn word(self) -> &'static str {
+        match self {
+            VerdictKind::Healthy => "healthy",
+            VerdictKind::DemandExceedsCapability => "demand-exceeds-capability",
+            VerdictKind::StorageDegraded => "storage-degraded",
+            VerdictKind::Throttled => "throttled",
+            VerdictKind::Serialized => "serialized",
+            VerdictKind::Burst => "burst",
+            VerdictKind::NotStorage => "not-storage",
+            VerdictKind::NobodyWaits => "nobody-waits",
+            VerdictKind::CannotSay => "cannot-say",
+        }
+    }
+}
+
+/// The word for people.
 impl fmt::Display for VerdictKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,6 +1,5 @@
 //! The labels of the families, and the words that are their values. No sentence and no path of a file is among them.
 
-use verdict::VerdictKind;
 use workload::{Durability, Pattern, Shape};
 
 pub(super) const SUBJECT: &[&str] = &["mount", "source"];
@@ -15,11 +14,6 @@ pub(super) const BY_PART: &[&str] = &["mount", "part"];
 pub(super) const DEVICE: &[&str] = &["mount", "device"];
 pub(super) const SOURCE: &[&str] = &["source"];
 pub(super) const BY_SERVER: &[&str] = &["to", "reason"];
-
-/// "demand-exceeds-capability", as in JSON.
-pub(super) fn word(kind: VerdictKind) -> String {
-    kind.to_string().replace(' ', "-")
-}
 
 /// A word for each shape: "random-read-8k", "sequential-write-60k-synced", "random-30w-8k".
 pub(super) fn curve_name(shape: &Shape) -> String {
@@ -48,11 +42,12 @@ pub(super) fn curve_name(shape: &Shape) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use verdict::VerdictKind;
 
     #[test]
     fn a_verdict_is_the_same_word_as_in_json() {
         for kind in VerdictKind::ALL {
-            assert_eq!(serde_json::json!(kind), word(kind));
+            assert_eq!(serde_json::json!(kind), kind.word());
         }
     }
 

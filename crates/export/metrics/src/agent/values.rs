@@ -1,6 +1,6 @@
 //! The points of each kind of family: what is unknown has none.
 
-use super::labels::{curve_name, word};
+use super::labels::curve_name;
 use super::state::{AgentState, DeviceState, Latency, ProcessState, SourceState, SubjectState};
 use crate::pushed::Dropped;
 use capability::{Capability, Curve, Demand};
@@ -18,7 +18,7 @@ impl AgentState {
     pub(super) fn verdicts(&self) -> Points {
         let all = self.subjects.iter().flat_map(|(subject, state)| {
             VerdictKind::ALL.iter().map(move |kind| {
-                let labels = vec![subject.mount.clone(), subject.database.clone(), word(*kind)];
+                let labels = vec![subject.mount.clone(), subject.database.clone(), kind.word().to_owned()];
                 (labels, f64::from(u8::from(*kind == state.verdict)))
             })
         });
@@ -27,7 +27,8 @@ impl AgentState {
 
     pub(super) fn verdicts_since(&self) -> Points {
         let point = |(subject, state): (&Subject, &SubjectState)| {
-            let labels = vec![subject.mount.clone(), subject.database.clone(), word(state.verdict)];
+            let labels =
+                vec![subject.mount.clone(), subject.database.clone(), state.verdict.word().to_owned()];
             (labels, seconds(state.since_unix_ns as f64))
         };
         self.subjects.iter().map(point).collect()

@@ -56,8 +56,7 @@ fn write_with(fault: Fault, path: &Path, files: &[PathBuf]) -> ExitStatus {
         Fault::DiskFull(from) => format!("inject=write,pwrite64:error=ENOSPC:when={from}+"),
     };
     let mut strace = Command::new("strace");
-    // Stopped at these system calls only, not at each.
-    strace.args(["-f", "--seccomp-bpf", "-qqq", "-o", "/dev/null"]);
+    strace.args(["-f", "-qqq", "-o", "/dev/null"]);
     strace.args(["-e", "trace=write,pwrite64", "-e", &inject]);
     for file in files {
         strace.arg("-P").arg(file);
