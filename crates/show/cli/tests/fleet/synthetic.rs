@@ -3,8 +3,8 @@
 use crate::checks;
 use incidents::Subject;
 use metrics::{
-    AgentState, DeviceOps, DeviceState, Dropped, Exposition, Format, Headroom, Latency, SourceState,
-    SubjectState,
+    AgentState, DeviceOps, DeviceState, Dropped, Exposition, Format, Headroom, Latency, ProcessState,
+    SourceState, SubjectState,
 };
 use std::fmt::Write;
 use std::sync::Arc;
@@ -108,6 +108,12 @@ impl SyntheticHost {
             collection_s: Some(0.01),
         };
         state.sources.insert(DATABASE.into(), source);
+        state.process = Some(ProcessState {
+            cpu_s: 0.02 * (at_unix_s - BOOT_UNIX_S) as f64,
+            resident_bytes: 60 << 20,
+            open_files: 70,
+            started_unix_s: BOOT_UNIX_S as f64,
+        });
         state
             .pushes_dropped
             .insert(("remote-write http://store:8428/api/v1/write".into(), Dropped::Refused), 0);
@@ -132,7 +138,7 @@ pub fn with_labels(exposition: &str, added: &str) -> Vec<(String, String)> {
     let samples = exposition.lines().filter(|line| !line.starts_with('#'));
     let series = samples.map(|line| {
         let (series, value) = line.rsplit_once(' ').unwrap();
-        let (name, labels) = series.split_once('{').unwrap();
+        let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
         let and = if labels == "}" { "" } else { "," };
         (format!("{name}{{{added}{and}{labels}"), value.to_owned())
     });
