@@ -93,6 +93,8 @@ async function pointed(page) {
     else if (!tip.isInside) wrong.push(`“${tip.text}” is outside the window`);
   }
   await page.mouse.move(0, 0);
+  // The page is looked at again.
+  await page.evaluate(() => scrollTo(0, 0));
   return wrong;
 }
 
