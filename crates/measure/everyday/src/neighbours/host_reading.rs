@@ -3,8 +3,9 @@
 
 use crate::recent::Recent;
 use host::{ProcessIo, ProcessStat};
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A process at an instant.
 pub struct ProcessReading {
@@ -20,11 +21,27 @@ pub fn read_processes(age: Duration) -> Arc<Vec<ProcessReading>> {
     LAST.get((), age, read)
 }
 
+/// Threads of the kernel are known for so long by their numbers: there are hundreds of them, and a program gets such a number
+/// rarely. It is seen that much later.
+const KERNEL_THREADS_FOR: Duration = Duration::from_secs(30);
+
 fn read() -> Vec<ProcessReading> {
-    let pids = host::pids().unwrap_or_default();
-    let read = |pid| {
-        let stat = ProcessStat::read(pid).filter(|stat| !stat.is_of_kernel)?;
+    static KERNEL_THREADS: Mutex<Option<(Instant, HashSet<u32>)>> = Mutex::new(None);
+    let mut known = KERNEL_THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = match &mut *known {
+        Some((since, threads)) if since.elapsed() < KERNEL_THREADS_FOR => threads,
+        outdated => &mut outdated.insert((Instant::now(), HashSet::new())).1,
+    };
+    let mut read = |pid| {
+        if known.contains(&pid) {
+            return None;
+        }
+        let stat = ProcessStat::read(pid)?;
+        if stat.is_of_kernel {
+            known.insert(pid);
+            return None;
+        }
         Some(ProcessReading { pid, stat, io: ProcessIo::read(pid)? })
     };
-    pids.into_iter().filter_map(read).collect()
+    host::pids().unwrap_or_default().into_iter().filter_map(&mut read).collect()
 }
