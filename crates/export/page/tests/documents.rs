@@ -51,16 +51,7 @@ fn file(path: &str, ended_unix_ns: u64, reads: u64) -> FileInterval {
 }
 
 fn moment(ended_unix_ns: u64, files: Vec<FileInterval>) -> Moment {
-    Moment {
-        ended_unix_ns,
-        files: files.into(),
-        log_elsewhere: false,
-        device: None,
-        processors: None,
-        commits: None,
-        pressure: verdict::Pressure::default(),
-        caps: Vec::new(),
-    }
+    Moment { ended_unix_ns, files: files.into(), ..Moment::default() }
 }
 
 fn judged(at_unix_ns: u64, verdict: Verdict) -> Judged {

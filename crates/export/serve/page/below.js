@@ -1,6 +1,6 @@
 // What is beside and below the files: the waits of sessions, the devices as a tree, and who else uses them.
 import { byVolume, get } from "./api.js";
-import { h, refill, trouble } from "./dom.js";
+import { h, refill, table, trouble } from "./dom.js";
 import { rate, share, throughput, time } from "./units.js";
 
 /**
@@ -18,27 +18,19 @@ function bar(text, part) {
 function waitsTable(waits, missing) {
   if (!waits.length) return h("p", { class: "small" }, missing ?? "No session waits for I/O, a log or a lock.");
   const highest = Math.max(1e-9, ...waits.map(({ sessions }) => sessions ?? 0));
-  return h(
-    "div",
-    { class: "scroll" },
+  const heads = [
+    ["wait", ""],
+    ["sessions", "n"],
+  ];
+  const rows = waits.map(({ name, class: kind, sessions, what }) =>
     h(
-      "table",
+      "tr",
       {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "wait"), h("th", { scope: "col", class: "n" }, "sessions"))),
-      h(
-        "tbody",
-        {},
-        waits.map(({ name, class: kind, sessions, what }) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, name, h("small", {}, [kind, what].filter(Boolean).join(": "))),
-            h("td", { class: "n" }, bar(rate(sessions), sessions / highest)),
-          ),
-        ),
-      ),
+      h("th", { scope: "row" }, name, h("small", {}, [kind, what].filter(Boolean).join(": "))),
+      h("td", { class: "n" }, bar(rate(sessions), sessions / highest)),
     ),
   );
+  return table(heads, rows);
 }
 
 /** The devices with those that each consists of under it. @param {any[]} devices */
@@ -65,7 +57,7 @@ function devicesTable(devices, missing) {
   if (!devices.length) return h("p", { class: "small" }, missing ?? "No device is known below this volume.");
   const sum = (/** @type {number | null} */ a, /** @type {number | null} */ b) =>
     a === null || b === null ? null : a + b;
-  const head = [
+  const heads = [
     ["device", ""],
     ["busy", "n"],
     ["outstanding", "n"],
@@ -73,88 +65,47 @@ function devicesTable(devices, missing) {
     ["I/Os a second", "n wide"],
     ["throughput", "n wide"],
   ];
-  return h(
-    "div",
-    { class: "scroll" },
-    h(
-      "table",
-      { "aria-label": "devices, those below indented" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          head.map(([words, kind]) => h("th", { scope: "col", class: kind }, words)),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        tree(devices).map(({ device, depth, isLast }) => {
-          const name = h(
-            "th",
-            { scope: "row", class: "device" },
-            depth ? h("span", { class: "branch", "aria-hidden": "true" }, isLast ? "└ " : "├ ") : null,
-            device.name,
-            device.mount ? h("small", {}, device.mount) : null,
-          );
-          name.style.setProperty("--depth", String(depth));
-          return h(
-            "tr",
-            {},
-            name,
-            h("td", { class: "n" }, bar(share(device.busy), device.busy)),
-            h("td", { class: "n" }, rate(device.outstanding)),
-            h("td", { class: "n" }, time(device.latency_ns)),
-            h("td", { class: "n wide" }, rate(sum(device.reads_per_second, device.writes_per_second))),
-            h(
-              "td",
-              { class: "n wide" },
-              throughput(sum(device.read_bytes_per_second, device.written_bytes_per_second)),
-            ),
-          );
-        }),
-      ),
-    ),
-  );
+  const rows = tree(devices).map(({ device, depth, isLast }) => {
+    const name = h(
+      "th",
+      { scope: "row", class: "device" },
+      depth ? h("span", { class: "branch", "aria-hidden": "true" }, isLast ? "└ " : "├ ") : null,
+      device.name,
+      device.mount ? h("small", {}, device.mount) : null,
+    );
+    name.style.setProperty("--depth", String(depth));
+    return h(
+      "tr",
+      {},
+      name,
+      h("td", { class: "n" }, bar(share(device.busy), device.busy)),
+      h("td", { class: "n" }, rate(device.outstanding)),
+      h("td", { class: "n" }, time(device.latency_ns)),
+      h("td", { class: "n wide" }, rate(sum(device.reads_per_second, device.writes_per_second))),
+      h("td", { class: "n wide" }, throughput(sum(device.read_bytes_per_second, device.written_bytes_per_second))),
+    );
+  });
+  return table(heads, rows, "devices, those below indented");
 }
 
 /** @param {any[]} users @param {string | null} missing */
 function usersTable(users, missing) {
   if (!users.length) return h("p", { class: "small" }, missing ?? "No other program uses this device.");
-  return h(
-    "div",
-    { class: "scroll" },
+  const heads = [
+    ["program", ""],
+    ["share of the I/Os", "n"],
+    ["I/Os a second", "n"],
+  ];
+  const rows = users.map(({ program, pid, ios_per_second, share: part }) =>
     h(
-      "table",
+      "tr",
       {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", { scope: "col" }, "program"),
-          h("th", { scope: "col", class: "n" }, "share of the I/Os"),
-          h("th", { scope: "col", class: "n" }, "I/Os a second"),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        users.map(({ program, pid, ios_per_second, share: part }) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, program, pid === null ? null : h("small", {}, `process ${pid}`)),
-            h("td", { class: "n" }, bar(share(part), part)),
-            h("td", { class: "n" }, rate(ios_per_second)),
-          ),
-        ),
-      ),
+      h("th", { scope: "row" }, program, pid === null ? null : h("small", {}, `process ${pid}`)),
+      h("td", { class: "n" }, bar(share(part), part)),
+      h("td", { class: "n" }, rate(ios_per_second)),
     ),
   );
+  return table(heads, rows);
 }
 
 /** @param {{waits: HTMLElement, devices: HTMLElement, users: HTMLElement}} roots */

@@ -57,6 +57,21 @@ export function s(tag, properties = {}, ...children) {
 }
 
 /**
+ * A table that scrolls where it is wider than its place.
+ * @param {string[][]} heads the words and the class of each column
+ * @param {any[]} rows
+ * @param {string | null} [label]
+ */
+export function table(heads, rows, label = null) {
+  const head = heads.map(([words, kind]) => h("th", { scope: "col", class: kind }, words));
+  return h(
+    "div",
+    { class: "scroll" },
+    h("table", { "aria-label": label }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)),
+  );
+}
+
+/**
  * The element of the page with this id.
  * @param {string} id
  * @returns {HTMLElement}

@@ -1,7 +1,7 @@
 // Incidents, the newest first; the opened one with its worst moment.
 import * as address from "./address.js";
 import { get } from "./api.js";
-import { h, refill, trouble } from "./dom.js";
+import { h, refill, table, trouble } from "./dom.js";
 import { databaseName, moment, rate, share, span, time, times, withUnit } from "./units.js";
 import { shape, words } from "./verdicts.js";
 
@@ -16,38 +16,23 @@ function range(incident) {
 /** What was observed beside what was expected. @param {any[]} facts */
 function evidenceTable(facts) {
   const figure = (/** @type {any} */ value, /** @type {string} */ unit) => (value === null ? "" : withUnit(value, unit));
-  return h(
-    "div",
-    { class: "scroll" },
+  const heads = [
+    ["what", ""],
+    ["observed", "n"],
+    ["expected", "n"],
+    ["ratio", "n"],
+  ];
+  const rows = facts.map((fact) =>
     h(
-      "table",
+      "tr",
       {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", { scope: "col" }, "what"),
-          ["observed", "expected", "ratio"].map((name) => h("th", { scope: "col", class: "n" }, name)),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        facts.map((fact) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row", title: fact.expected_source ?? fact.source }, fact.what),
-            h("td", { class: "n" }, figure(fact.value, fact.unit)),
-            h("td", { class: "n" }, figure(fact.expected, fact.unit)),
-            h("td", { class: "n" }, fact.ratio === null ? "" : times(fact.ratio)),
-          ),
-        ),
-      ),
+      h("th", { scope: "row", title: fact.expected_source ?? fact.source }, fact.what),
+      h("td", { class: "n" }, figure(fact.value, fact.unit)),
+      h("td", { class: "n" }, figure(fact.expected, fact.unit)),
+      h("td", { class: "n" }, fact.ratio === null ? "" : times(fact.ratio)),
     ),
   );
+  return table(heads, rows);
 }
 
 /** @param {any} incident */

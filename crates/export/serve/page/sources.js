@@ -1,6 +1,6 @@
 // The databases of the host with what each lacks, and the measured capabilities with the command that measures again.
 import { get } from "./api.js";
-import { h, refill, s, trouble } from "./dom.js";
+import { h, refill, s, table, trouble } from "./dom.js";
 import { databaseName, day, rate, span, throughput, time } from "./units.js";
 
 const OLD_NS = 30 * 86_400e9;
@@ -44,59 +44,40 @@ function databaseItem({ name, engine, pid, source, watched, lacks }) {
 
 /** @param {any[]} capabilities */
 function capabilityTable(capabilities) {
-  return h(
-    "div",
-    { class: "scroll" },
+  const heads = [
+    ["directory", ""],
+    ["measured", "n"],
+    ["reads/s", "n"],
+    ["writes/s", "n"],
+    ["read", "n wide"],
+    ["written", "n wide"],
+    ["latency", "n wide"],
+  ];
+  const rows = capabilities.map((one) => [
     h(
-      "table",
+      "tr",
       {},
+      h("th", { scope: "row" }, one.directory),
+      h("td", { class: "n" }, `${span(one.age_ns / 1e9)} ago`, h("small", {}, day(one.measured_unix_ns / 1e9))),
+      h("td", { class: "n" }, rate(one.reads_per_second)),
+      h("td", { class: "n" }, rate(one.writes_per_second)),
+      h("td", { class: "n wide" }, throughput(one.read_bandwidth)),
+      h("td", { class: "n wide" }, throughput(one.write_bandwidth)),
+      h("td", { class: "n wide" }, time(one.latency_ns)),
+    ),
+    h(
+      "tr",
+      { class: "command" },
       h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          [
-            ["directory", ""],
-            ["measured", "n"],
-            ["reads/s", "n"],
-            ["writes/s", "n"],
-            ["read", "n wide"],
-            ["written", "n wide"],
-            ["latency", "n wide"],
-          ].map(([words, kind]) => h("th", { scope: "col", class: kind }, words)),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        capabilities.map((one) => [
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, one.directory),
-            h("td", { class: "n" }, `${span(one.age_ns / 1e9)} ago`, h("small", {}, day(one.measured_unix_ns / 1e9))),
-            h("td", { class: "n" }, rate(one.reads_per_second)),
-            h("td", { class: "n" }, rate(one.writes_per_second)),
-            h("td", { class: "n wide" }, throughput(one.read_bandwidth)),
-            h("td", { class: "n wide" }, throughput(one.write_bandwidth)),
-            h("td", { class: "n wide" }, time(one.latency_ns)),
-          ),
-          h(
-            "tr",
-            { class: "command" },
-            h(
-              "td",
-              { colspan: 7 },
-              one.age_ns > OLD_NS ? h("b", { class: "tag warning" }, "old: ") : null,
-              "to measure again: ",
-              h("code", {}, one.refresh_command),
-            ),
-          ),
-        ]),
+        "td",
+        { colspan: 7 },
+        one.age_ns > OLD_NS ? h("b", { class: "tag warning" }, "old: ") : null,
+        "to measure again: ",
+        h("code", {}, one.refresh_command),
       ),
     ),
-  );
+  ]);
+  return table(heads, rows);
 }
 
 /** @param {{databases: HTMLElement, capabilities: HTMLElement}} roots */

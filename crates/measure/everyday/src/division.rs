@@ -188,16 +188,7 @@ mod tests {
     }
 
     fn moment(device: Delta, files: Vec<FileInterval>) -> Moment {
-        Moment {
-            ended_unix_ns: 0,
-            files: files.into(),
-            log_elsewhere: false,
-            device: Some(file(FileKind::Device, device)),
-            processors: None,
-            commits: None,
-            pressure: verdict::Pressure::default(),
-            caps: vec![],
-        }
+        Moment { files: files.into(), device: Some(file(FileKind::Device, device)), ..Moment::default() }
     }
 
     fn read(moment: &Moment) -> Ops {

@@ -4,7 +4,7 @@
 
 use filestats::{Cache, FileInterval, FileKind};
 use std::cmp::Reverse;
-use verdict::{Moment, is_log, sum_alike};
+use verdict::{Moment, is_log, sum_files};
 
 /// Files of a moment that are kept by name.
 const NAMED_MAX: usize = 32;
@@ -44,7 +44,7 @@ fn sum_others(files: &mut Vec<FileInterval>) {
     files.sort_by_cached_key(|file| Reverse(time_and_count(file)));
     let named = files.iter().filter(|file| file.interval.known().is_none()).count() + NAMED_MAX;
     let others = files.split_off(named.min(files.len()));
-    files.extend(sum_alike(others));
+    files.extend(sum_files(others));
 }
 
 #[cfg(test)]
@@ -73,16 +73,7 @@ mod tests {
     }
 
     fn moment(files: Vec<FileInterval>) -> Moment {
-        Moment {
-            ended_unix_ns: 7,
-            files: files.into(),
-            log_elsewhere: false,
-            device: None,
-            processors: None,
-            commits: None,
-            pressure: verdict::Pressure::default(),
-            caps: Vec::new(),
-        }
+        Moment { ended_unix_ns: 7, files: files.into(), ..Moment::default() }
     }
 
     #[test]

@@ -16,12 +16,12 @@
 //!
 //! Pure: the whole judgement runs on numbers from a file, and every rule is tested with plain values.
 
-mod alike;
 mod case;
 mod confidence;
 mod demand;
 mod evidence;
 mod figures;
+mod file_sums;
 mod headroom;
 mod observation;
 mod pressure;
@@ -33,9 +33,9 @@ mod table;
 mod thresholds;
 mod volumes;
 
-pub use alike::sum_alike;
 pub use demand::is_log;
 pub use figures::{Figures, Place};
+pub use file_sums::sum_files;
 pub use observation::{FailedIos, LogTiming, Moment, Neighbour, Observation, ProcessorUse};
 pub use pressure::{CapUse, Pressure, caps_used};
 pub use shared_files::SharedFiles;
@@ -228,5 +228,17 @@ impl fmt::Display for VerdictKind {
 impl fmt::Display for Confidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_for_programs_is_that_of_json() {
+        for kind in VerdictKind::ALL {
+            assert_eq!(serde_json::json!(kind), kind.word());
+        }
     }
 }

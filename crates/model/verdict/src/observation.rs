@@ -11,7 +11,7 @@ use std::fmt;
 use workload::{Cap, DeviceTrouble};
 
 /// One short interval, all files of the database and the device below them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
     /// When it ends, nanoseconds since 1970.
     pub ended_unix_ns: u64,

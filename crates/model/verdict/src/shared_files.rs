@@ -1,4 +1,4 @@
-use crate::sum_alike;
+use crate::sum_files;
 use filestats::FileInterval;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::{Deref, DerefMut};
@@ -23,7 +23,7 @@ impl SharedFiles {
     /// The files, or sums of them, from which the same figures of a verdict follow: a moment is judged again and again.
     pub(crate) fn sums(&self) -> &[FileInterval] {
         let all = &self.0.all;
-        if all.len() < SUMMED_MIN { all } else { self.0.sums.get_or_init(|| sum_alike(all.iter().cloned())) }
+        if all.len() < SUMMED_MIN { all } else { self.0.sums.get_or_init(|| sum_files(all.iter().cloned())) }
     }
 }
 
@@ -134,14 +134,9 @@ mod tests {
             let moment = |files: Vec<FileInterval>| Moment {
                 ended_unix_ns: 7,
                 files: files.into(),
-                log_elsewhere: false,
-                device: None,
-                processors: None,
-                commits: None,
-                pressure: crate::Pressure::default(),
-                caps: vec![],
+                ..Moment::default()
             };
-            let sums = sum_alike(files.clone());
+            let sums = sum_files(files.clone());
             prop_assert!(sums.len() <= files.len());
             // Too few to be summed again: as they are.
             let few: Vec<Figures> =

@@ -42,14 +42,6 @@ pub(super) fn curve_name(shape: &Shape) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use verdict::VerdictKind;
-
-    #[test]
-    fn a_verdict_is_the_same_word_as_in_json() {
-        for kind in VerdictKind::ALL {
-            assert_eq!(serde_json::json!(kind), kind.word());
-        }
-    }
 
     #[test]
     fn a_curve_is_a_word() {

@@ -175,16 +175,7 @@ pub fn second(at: u64, load: &Load) -> Moment {
         Ops::ZERO,
         None,
     );
-    Moment {
-        ended_unix_ns,
-        files: vec![data, log].into(),
-        log_elsewhere: false,
-        device: Some(device),
-        processors: None,
-        commits: None,
-        pressure: verdict::Pressure::default(),
-        caps: vec![],
-    }
+    Moment { ended_unix_ns, files: vec![data, log].into(), device: Some(device), ..Moment::default() }
 }
 
 pub fn observed(loads: &[Load]) -> Observation {

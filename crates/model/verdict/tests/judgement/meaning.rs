@@ -42,12 +42,8 @@ fn observed_of(seconds: u64, each: impl Fn(u64) -> (Vec<FileInterval>, FileInter
         Moment {
             ended_unix_ns: MEASURED + (at + 1) * SECOND,
             files: files.into(),
-            log_elsewhere: false,
             device: Some(device),
-            processors: None,
-            commits: None,
-            pressure: verdict::Pressure::default(),
-            caps: vec![],
+            ..Moment::default()
         }
     };
     Observation { moments: (0..seconds).map(moment).collect(), ..Observation::default() }

@@ -6,7 +6,8 @@ use super::kept::Kept;
 use super::losses::Losses;
 use super::names::Names;
 use super::program::{Counted, Programs};
-use super::samples::{Rows, Samples};
+use super::row_builder::RowBuilder;
+use super::rows::Rows;
 use super::selection::Selection;
 use super::tables::{FileId, Key, kind};
 use super::target::running;
@@ -89,14 +90,14 @@ impl Counter {
         let grew = missed.iter().filter(|device| device.grew).map(|device| FileId::unattributed(device.dev));
         let missed_files = grew.collect();
         let losses = self.programs.losses()?;
-        let samples = Samples {
+        let builder = RowBuilder {
             programs: &self.programs,
             names: &mut self.names,
             kept: &mut self.kept,
             mounts: &mounts,
             running: &running,
         };
-        let rows = samples.rows(&counted);
+        let rows = builder.rows(&counted);
         self.kept.tidy(&mut self.programs, &in_kernel, &counted, &running)?;
         let files = counted.keys().map(|key| key.file).collect();
         let counted_processes = counted.keys().map(|key| (key.tgid, key.started)).collect();
@@ -122,7 +123,7 @@ impl Counter {
         !count.rows.changes && count.in_kernel < self.programs.counters_max / 2
     }
 
-    /// Reads the kernel's counters into the rows of an earlier count of chosen processes. Takes a tenth of the time of
+    /// Reads the kernel's counters into the rows of an earlier count of chosen processes. Cheaper than
     /// [`Counter::count`]: files and processes keep the names that they had, and nothing leaves the kernel's tables. Keys that
     /// are new get rows; `choose` gets them before.
     pub fn recount(
@@ -144,7 +145,7 @@ impl Counter {
         })?;
         let (left, bases) = self.kept.counts_and_bases();
         for (key, counts) in left {
-            rows.add_small(key, counts);
+            rows.add_compact(key, counts);
         }
         for (key, base) in bases {
             rows.subtract(key, base);
@@ -170,14 +171,14 @@ impl Counter {
         let mounts = Mounts::read().unwrap_or_default();
         self.failures.take(&mut new, &mut self.programs, &mut self.names, &mounts)?;
         let running = running()?;
-        let mut samples = Samples {
+        let mut builder = RowBuilder {
             programs: &self.programs,
             names: &mut self.names,
             kept: &mut self.kept,
             mounts: &mounts,
             running: &running,
         };
-        samples.extend(rows, &new);
+        builder.extend(rows, &new);
         Ok(())
     }
 }

@@ -12,7 +12,7 @@
 //! counters gets a new one, and the interval across it is unknown.
 
 use super::program::{Counted, Programs};
-use super::tables::{FileId, Key, SmallCounts};
+use super::tables::{CompactCounts, FileId, Key};
 use crate::error::SourceError;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashSet};
@@ -42,13 +42,13 @@ pub(super) struct Kept {
     forgettings: u64,
     /// The counts of a key when it moved to its row from another one; and its counts now, where it will move at the next
     /// snapshot.
-    bases: FxHashMap<Key, SmallCounts>,
-    leaving: FxHashMap<Key, SmallCounts>,
+    bases: FxHashMap<Key, CompactCounts>,
+    leaving: FxHashMap<Key, CompactCounts>,
 }
 
 #[derive(Clone, Debug)]
 struct KeptCounts {
-    counts: SmallCounts,
+    counts: CompactCounts,
     /// The snapshot at which the key last left the kernel.
     left_at: u64,
 }
@@ -65,7 +65,7 @@ impl Kept {
     /// The counts that left the kernel, and what keys counted for another row than that which shows them.
     pub fn counts_and_bases(
         &self,
-    ) -> (impl Iterator<Item = (&Key, &SmallCounts)>, impl Iterator<Item = (&Key, &SmallCounts)>) {
+    ) -> (impl Iterator<Item = (&Key, &CompactCounts)>, impl Iterator<Item = (&Key, &CompactCounts)>) {
         (self.counts.iter().map(|(key, kept)| (key, &kept.counts)), self.bases.iter())
     }
 
@@ -81,7 +81,7 @@ impl Kept {
 
     /// Assigns a key to a row; called for all keys before [`Kept::row`]. A key that moves from another row begins at zero
     /// in the new one; intervals of the old row become unknown.
-    pub fn place(&mut self, key: &Key, row: u64, counts: &SmallCounts, leaves: bool) {
+    pub fn place(&mut self, key: &Key, row: u64, counts: &CompactCounts, leaves: bool) {
         if self.rows.get(key).is_some_and(|before| *before != row)
             && let Some(before) = self.rows.insert(*key, row)
         {
@@ -95,7 +95,7 @@ impl Kept {
     }
 
     /// The counts that a key adds to its row.
-    pub fn in_row(&self, key: &Key, counts: &SmallCounts) -> SmallCounts {
+    pub fn in_row(&self, key: &Key, counts: &CompactCounts) -> CompactCounts {
         self.bases.get(key).map_or_else(|| counts.clone(), |base| counts.since(base))
     }
 
@@ -126,8 +126,8 @@ impl Kept {
                 let kept = self
                     .counts
                     .entry(key)
-                    .or_insert_with(|| KeptCounts { counts: SmallCounts::default(), left_at: 0 });
-                kept.counts.add(&SmallCounts::from(&counts));
+                    .or_insert_with(|| KeptCounts { counts: CompactCounts::default(), left_at: 0 });
+                kept.counts.add(&CompactCounts::from(&counts));
                 kept.left_at = self.snapshot;
             }
         }
@@ -214,7 +214,7 @@ mod tests {
     fn kept(kept: &mut Kept, key: Key, left_at: u64) {
         kept.counts.insert(
             key,
-            KeptCounts { counts: SmallCounts::from(&Counts { count: 1, ..Counts::ZERO }), left_at },
+            KeptCounts { counts: CompactCounts::from(&Counts { count: 1, ..Counts::ZERO }), left_at },
         );
     }
 

@@ -4,9 +4,10 @@ use super::calls;
 use super::hooks::BLOCK;
 use super::program::{Programs, recursion_misses};
 use super::refused::table_error;
-use super::tables::Nested;
+use super::tables::{FileId, Nested};
 use crate::error::SourceError;
 use aya::maps::{MapData, PerCpuArray};
+use std::collections::HashSet;
 
 /// Programs that never run in an interrupt: they cannot nest, and it is reported if they do.
 const OF_TASKS: [&str; 4] = ["sys_enter", "sys_exit", "ring_submit", "ring_complete"];
@@ -46,6 +47,26 @@ pub(super) struct Losses {
     pub requests: bool,
     /// Block I/O may be missing.
     pub block: bool,
+}
+
+/// What a reader of rows missed since it last read them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Missing {
+    /// Requests of processes, of unknown files.
+    pub requests: bool,
+    /// Block I/O.
+    pub block: bool,
+    /// Devices of which the programs missed I/Os.
+    pub devices: HashSet<FileId>,
+}
+
+impl Missing {
+    /// Adds what was lost in one count.
+    pub fn add(&mut self, losses: &Losses, devices: &HashSet<FileId>) {
+        self.requests |= losses.requests;
+        self.block |= losses.block;
+        self.devices.extend(devices);
+    }
 }
 
 impl Programs {

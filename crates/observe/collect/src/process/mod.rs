@@ -11,10 +11,10 @@
 //!   drain.rs     takes entries out of the bounded maps            │
 //!   kept.rs      counters that left the maps                 <────┤
 //!   unseen.rs    device I/Os that no program saw             <────┤
-//!   samples.rs   counters -> samples, one layer an instance  <────┘
+//!   row_builder.rs  counters -> rows.rs -> samples, by layer.rs <────┘
 //!   counter.rs   all of these for one selection
 //!   shared.rs    one selection for all sources of chosen processes     roots.rs  which process is whose
-//!   brief.rs     the busiest files by name, and sums of the others, for programs that watch all the time
+//!   busiest.rs   the busiest files by name, and sums of the others, for programs that watch all the time
 //!     names.rs     (device, inode) -> full name      classify.rs  name -> purpose of the file
 //!     cgroup.rs    the id of a control group
 //!     target.rs    the ids of files and processes
@@ -35,7 +35,7 @@
 
 mod argument;
 mod batch;
-mod brief;
+mod busiest;
 mod calls;
 mod casts;
 mod cgroup;
@@ -49,6 +49,7 @@ mod failures;
 mod hooks;
 mod kept;
 mod kernel_types;
+mod layer;
 mod links;
 mod losses;
 mod names;
@@ -59,7 +60,8 @@ mod program;
 mod refused;
 mod restarts;
 mod roots;
-mod samples;
+mod row_builder;
+mod rows;
 mod selection;
 mod shared;
 mod symbols;
@@ -72,8 +74,8 @@ mod users;
 
 pub use argument::KIND;
 pub use error::OpenError;
+pub use layer::Layer;
 pub use permission::check_permission;
-pub use samples::Layer;
 pub use selection::{Coverage, Selection};
 pub use shared::share_counts;
 pub use users::{DeviceUsers, Queued, UserOfDevice};
@@ -84,7 +86,7 @@ use crate::file_names::FileNames;
 use crate::source::{IoFailures, Source};
 use counter::Counter;
 use filestats::{Epoch, Snapshot};
-use samples::Missing;
+use losses::Missing;
 use shared::{Part, Share, is_shared};
 use std::path::{Path, PathBuf};
 

@@ -16,7 +16,7 @@ use super::object::{COUNTERS_BYTES_MAX, KEYS_MAX, KEYS_MIN, choose_files, choose
 use super::places::Places;
 use super::refused::{no_table, table_error};
 use super::selection::{Coverage, Selection};
-use super::tables::{CpuCounts, Key, Seen, SmallCounts, Started};
+use super::tables::{CompactCounts, CpuCounts, Key, Seen, Started};
 use super::trace::filter::Filter;
 use crate::diskstats::DiskLine;
 use crate::error::SourceError;
@@ -50,7 +50,7 @@ pub(super) struct Programs {
 }
 
 /// The counts, summed over the CPUs.
-pub(super) type Counted = FxHashMap<Key, SmallCounts>;
+pub(super) type Counted = FxHashMap<Key, CompactCounts>;
 
 impl Programs {
     /// Loads the programs that count or, with a filter, those that trace.

@@ -12,14 +12,15 @@
 //! time, another one may have done that just before: [`share_counts`]. Such a program runs all the time, so that it reads the
 //! names of files and processes only every few seconds: in between, the counters are read into the same rows.
 
-use super::brief::Brief;
+use super::busiest::Busiest;
 use super::counter::{Count, Counter};
 use super::error::OpenError;
 use super::kept::Kept;
+use super::losses::Missing;
 use super::object::choose_process;
 use super::program::{Counted, Programs};
 use super::roots::Roots;
-use super::samples::{Missing, Rows};
+use super::rows::Rows;
 use super::selection::{Coverage, Selection};
 use super::tables::{FileId, Key};
 use super::target;
@@ -64,13 +65,14 @@ struct Shared {
     cleaning: u8,
     /// Block I/O that no source asked for in the last count.
     orphans: HashSet<Key>,
-    last_count: Option<Last>,
+    /// `None` before the first one, and after one failed.
+    last_count: Option<LastCount>,
     /// The next count reads all names: sources came or went.
     names_due: bool,
 }
 
 /// A count whose rows the next one can be read into.
-struct Last {
+struct LastCount {
     count: Count,
     /// When the names were read.
     named: Instant,
@@ -87,7 +89,7 @@ struct Reader {
     /// The rows of its processes.
     rows: Vec<usize>,
     /// Where only the busiest files are named.
-    brief: Option<Brief>,
+    busiest: Option<Busiest>,
     /// What was lost in counts whose part was not taken.
     missing: Missing,
 }
@@ -137,7 +139,7 @@ impl Share {
         let missing = Missing::default();
         shared
             .readers
-            .insert(number, Reader { roots, run, part: None, rows: Vec::new(), brief: None, missing });
+            .insert(number, Reader { roots, run, part: None, rows: Vec::new(), busiest: None, missing });
         shared.names_due = true;
         // Dropped where a process has ended meanwhile.
         let share = Share(number);
@@ -151,7 +153,7 @@ impl Share {
         let mut guard = shared();
         let Some(shared) = guard.as_mut() else { return };
         if let Some(reader) = shared.readers.get_mut(&self.0) {
-            reader.brief = Some(Brief::new(rows));
+            reader.busiest = Some(Busiest::new(rows));
             shared.names_due = true;
         }
     }
@@ -235,7 +237,7 @@ impl Shared {
         let shares = AGE_NS_MAX.load(Relaxed) > 0;
         let before = self.last_count.take();
         let is_recent =
-            |last: &Last| last.named.elapsed() < NAMES_EVERY && self.counter.may_recount(&last.count);
+            |last: &LastCount| last.named.elapsed() < NAMES_EVERY && self.counter.may_recount(&last.count);
         let recounts =
             shares && !self.names_due && self.cleaning == 0 && before.as_ref().is_some_and(is_recent);
         self.last_count = match before {
@@ -246,7 +248,7 @@ impl Shared {
     }
 
     /// `before` has the rows of the last count.
-    fn count_with_names(&mut self, before: Option<&Rows>) -> Result<Last, SourceError> {
+    fn count_with_names(&mut self, before: Option<&Rows>) -> Result<LastCount, SourceError> {
         let Shared { counter, root_of, roots, orphans, cleaning, .. } = self;
         let mut of_files = FxHashMap::default();
         let named = Instant::now();
@@ -267,11 +269,11 @@ impl Shared {
         root_of.retain(|who, _| {
             count.rows.who.contains(who) || running.contains_key(&who.0) || failed.contains(&who.0)
         });
-        let last = Last { count, named, of_files };
+        let last = LastCount { count, named, of_files };
         self.assign_rows(&last);
         for reader in self.readers.values_mut() {
-            if let Some(brief) = &mut reader.brief {
-                brief.choose(before, &last.count.rows, &reader.rows);
+            if let Some(busiest) = &mut reader.busiest {
+                busiest.choose(before, &last.count.rows, &reader.rows);
             }
         }
         self.names_due = false;
@@ -280,9 +282,9 @@ impl Shared {
     }
 
     /// Counts into the rows of the last count.
-    fn recount(&mut self, mut last: Last) -> Result<Last, SourceError> {
+    fn recount(&mut self, mut last: LastCount) -> Result<LastCount, SourceError> {
         let Shared { counter, root_of, roots, orphans, .. } = self;
-        let Last { count, of_files, .. } = &mut last;
+        let LastCount { count, of_files, .. } = &mut last;
         counter.recount(count, |programs, new| {
             let chosen = programs.chosen()?;
             Clean { roots, root_of, orphans }.learn(&chosen, new);
@@ -293,8 +295,8 @@ impl Shared {
         if count.new_keys {
             self.assign_rows(&last);
             for reader in self.readers.values_mut() {
-                if let Some(brief) = &mut reader.brief {
-                    brief.add_new(&last.count.rows, &reader.rows);
+                if let Some(busiest) = &mut reader.busiest {
+                    busiest.add_new(&last.count.rows, &reader.rows);
                 }
             }
         }
@@ -303,7 +305,7 @@ impl Shared {
     }
 
     /// Finds the rows of each source.
-    fn assign_rows(&mut self, last: &Last) {
+    fn assign_rows(&mut self, last: &LastCount) {
         let rows_of = self.rows_of_roots(last);
         let Shared { readers, roots, .. } = self;
         for reader in readers.values_mut() {
@@ -325,8 +327,8 @@ impl Shared {
             let own = root_of.iter().filter(|(_, root)| belongs(root)).map(|((tgid, _), _)| *tgid);
             let own: HashSet<u32> = own.collect();
             let (failures, failed) = counter.failures.of_processes(|tgid| own.contains(&tgid));
-            let samples = match &mut reader.brief {
-                Some(brief) => brief.samples(&count.rows, &reader.rows, &reader.run, &reader.missing),
+            let samples = match &mut reader.busiest {
+                Some(busiest) => busiest.samples(&count.rows, &reader.rows, &reader.run, &reader.missing),
                 None => count.rows.samples(reader.rows.iter().copied(), &reader.run, &reader.missing),
             };
             let part = Part {
@@ -344,7 +346,7 @@ impl Shared {
     }
 
     /// The indexes of the rows of each root.
-    fn rows_of_roots(&self, last: &Last) -> HashMap<u32, Vec<usize>> {
+    fn rows_of_roots(&self, last: &LastCount) -> HashMap<u32, Vec<usize>> {
         let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::new();
         for (index, row) in last.count.rows.iter().enumerate() {
             let mut add = |root: &u32| rows_of.entry(*root).or_default().push(index);

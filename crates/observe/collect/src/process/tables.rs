@@ -58,7 +58,7 @@ pub(super) struct Counts {
 
 /// [`Counts`] of a key or a row, in the memory of the buckets that are filled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SmallCounts {
+pub(super) struct CompactCounts {
     pub count: u64,
     pub bytes: u64,
     pub ns: u64,
@@ -252,7 +252,7 @@ impl Counts {
     }
 }
 
-impl SmallCounts {
+impl CompactCounts {
     /// Becomes these counts.
     pub fn set(&mut self, counts: &Counts) {
         (self.count, self.bytes, self.ns) = (counts.count, counts.bytes, counts.ns);
@@ -260,7 +260,7 @@ impl SmallCounts {
     }
 
     /// All of them.
-    pub fn all(&self) -> Counts {
+    pub fn expand(&self) -> Counts {
         let mut histogram = [0; HISTOGRAM_LEN];
         for (index, count) in self.latencies.filled() {
             histogram[index - HISTOGRAM_FIRST] = count;
@@ -269,7 +269,7 @@ impl SmallCounts {
     }
 
     /// Adds the counts of another file or key.
-    pub fn add(&mut self, other: &SmallCounts) {
+    pub fn add(&mut self, other: &CompactCounts) {
         self.count = self.count.wrapping_add(other.count);
         self.bytes = self.bytes.wrapping_add(other.bytes);
         self.ns = self.ns.wrapping_add(other.ns);
@@ -288,8 +288,8 @@ impl SmallCounts {
     }
 
     /// The difference to earlier counts.
-    pub fn since(&self, earlier: &SmallCounts) -> SmallCounts {
-        SmallCounts::from(&self.all().since(&earlier.all()))
+    pub fn since(&self, earlier: &CompactCounts) -> CompactCounts {
+        CompactCounts::from(&self.expand().since(&earlier.expand()))
     }
 
     /// Changes whenever anything is added.
@@ -298,11 +298,11 @@ impl SmallCounts {
     }
 }
 
-impl From<&Counts> for SmallCounts {
-    fn from(counts: &Counts) -> SmallCounts {
-        let mut small = SmallCounts::default();
-        small.set(counts);
-        small
+impl From<&Counts> for CompactCounts {
+    fn from(counts: &Counts) -> CompactCounts {
+        let mut compact = CompactCounts::default();
+        compact.set(counts);
+        compact
     }
 }
 
@@ -368,19 +368,19 @@ mod tests {
     }
 
     #[test]
-    fn small_counts_are_the_counts() {
+    fn compact_counts_are_the_counts() {
         let mut some = Counts { count: 5, bytes: 4096, ns: 7, ..Counts::ZERO };
         (some.histogram[3], some.histogram[HISTOGRAM_LEN - 1]) = (2, 3);
-        let small = SmallCounts::from(&some);
-        assert_eq!(small.all(), some);
-        let (mut sum, mut twice) = (some, small.clone());
-        small.add_to(&mut sum);
-        twice.add(&small);
-        assert_eq!(twice.all(), sum);
-        assert_eq!((twice.since(&small), sum.since(&some)), (small.clone(), some));
-        assert_eq!(small.all().latencies().count(), 5);
+        let compact = CompactCounts::from(&some);
+        assert_eq!(compact.expand(), some);
+        let (mut sum, mut twice) = (some, compact.clone());
+        compact.add_to(&mut sum);
+        twice.add(&compact);
+        assert_eq!(twice.expand(), sum);
+        assert_eq!((twice.since(&compact), sum.since(&some)), (compact.clone(), some));
+        assert_eq!(compact.expand().latencies().count(), 5);
         twice.set(&Counts::ZERO);
-        assert_eq!(twice, SmallCounts::default());
+        assert_eq!(twice, CompactCounts::default());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use report::DeviceLoad;
 use std::path::Path;
 use storage::Target;
 use terminal::{Output, kept};
-use verdict::{Figures, Moment, Observation, Pressure, judge};
+use verdict::{Figures, Moment, Observation, judge};
 use workload::Caching;
 
 /// The history, where there is one: a host that was never measured has none, which is no error.
@@ -31,12 +31,8 @@ pub fn load(capability: &Capability, device: &FileInterval, files: Vec<FileInter
     let moment = Moment {
         ended_unix_ns: device.ended_unix_ns,
         files: files.into(),
-        log_elsewhere: false,
         device: Some(device.clone()),
-        processors: None,
-        commits: None,
-        pressure: Pressure::default(),
-        caps: Vec::new(),
+        ..Moment::default()
     };
     let figures = Figures::from_moments(std::slice::from_ref(&moment), Some(capability));
     let observation = Observation { moments: vec![moment], ..Observation::default() };

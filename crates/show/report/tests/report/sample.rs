@@ -215,12 +215,7 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
         return Moment {
             ended_unix_ns,
             files: vec![row(FileKind::Data, data, restart()), row(FileKind::Log, wal, restart())].into(),
-            log_elsewhere: false,
-            device: None,
-            processors: None,
-            commits: None,
-            pressure: verdict::Pressure::default(),
-            caps: vec![],
+            ..Moment::default()
         };
     };
     let checkpoint = ops(load.commits / 40.0, 8192, load.device_write_ns);
@@ -240,12 +235,8 @@ fn moment(at: usize, load: Option<&Load>) -> Moment {
     Moment {
         ended_unix_ns,
         files: vec![row(FileKind::Data, data, data_delta), row(FileKind::Log, wal, log_delta)].into(),
-        log_elsewhere: false,
         device: Some(device),
-        processors: None,
-        commits: None,
-        pressure: verdict::Pressure::default(),
-        caps: vec![],
+        ..Moment::default()
     }
 }
 

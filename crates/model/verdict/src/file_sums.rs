@@ -8,7 +8,7 @@ const OTHERS: &str = "(other files)";
 
 /// Sums files by what they are for and how they are counted, so that every figure of a verdict stays the same. Those whose
 /// interval is unknown stay: each has its reason.
-pub fn sum_alike(files: impl IntoIterator<Item = FileInterval>) -> Vec<FileInterval> {
+pub fn sum_files(files: impl IntoIterator<Item = FileInterval>) -> Vec<FileInterval> {
     let mut unknown = Vec::new();
     let mut sums: Vec<(Counting, FileInterval)> = Vec::new();
     for file in files {

@@ -1,15 +1,16 @@
 //! The samples of a source that names only its busiest rows, for programs that watch all the time: a server has thousands of
 //! files, and most of them do little. The other rows are summed by layer, purpose of the file and drive.
 //!
-//! Counters of a sample only grow, and the intervals of all samples add up to those of all rows, also where a row is named from
-//! now on or no more. `then` are the counts of a row in the last snapshot:
+//! The counters of a sample only grow, and the intervals of all samples add up to those of all rows, also when a row gets a name or
+//! loses it. With the counts of a row in the last snapshot before that:
 //!
 //! ```text
-//! counters of a named row   its counts - then, when it was named
-//! counters of a group       what it had in the last snapshot + for each of its rows: its counts - then
+//! counters of a named row   its counts - its counts before it was named
+//! counters of a group       the group's counters before + for each of its rows: its counts - its counts before
 //! ```
 
-use super::samples::{COLUMNS, Group, Missing, Row, Rows};
+use super::losses::Missing;
+use super::rows::{COLUMNS, Group, Row, Rows};
 use super::tables::Counts;
 use filestats::Sample;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -19,36 +20,36 @@ const KEEPS_NAME: f64 = 1.5;
 
 type Columns = [Counts; COLUMNS];
 
-pub(super) struct Brief {
+pub(super) struct Busiest {
     /// Rows that are named.
     named_max: usize,
     /// How often all was forgotten: counters of before and after are not to be compared.
-    forgotten: u64,
+    resets: u64,
     /// By the id of the row.
     members: FxHashMap<u64, Place>,
-    groups: Vec<Sum>,
+    groups: Vec<GroupSum>,
 }
 
-/// Where a row is shown.
+/// Where a row is counted.
 enum Place {
-    /// It is a sample, without the counts that it had before.
+    /// In a sample of its own, without the counts that it had before.
     Named { base: Box<Columns>, began: u64 },
     /// In the group with this index.
-    In(usize),
+    Summed(usize),
 }
 
-/// A group of rows.
-struct Sum {
+/// Rows that are one sample.
+struct GroupSum {
     group: Group,
-    /// What it has beside the counts of its rows.
-    beside: Box<Columns>,
-    /// What the last snapshot showed.
-    shown: Box<Columns>,
+    /// What is added to the counts of its rows.
+    base: Box<Columns>,
+    /// Its counters in the last snapshot.
+    published: Box<Columns>,
 }
 
-impl Brief {
-    pub fn new(named_max: usize) -> Brief {
-        Brief { named_max, forgotten: 0, members: FxHashMap::default(), groups: Vec::new() }
+impl Busiest {
+    pub fn new(named_max: usize) -> Busiest {
+        Busiest { named_max, resets: 0, members: FxHashMap::default(), groups: Vec::new() }
     }
 
     /// Chooses the rows that are named from now on, of those with these indexes. `before` has the rows as the last snapshot
@@ -56,7 +57,7 @@ impl Brief {
     pub fn choose(&mut self, before: Option<&Rows>, now: &Rows, indexes: &[usize]) {
         let members = std::mem::take(&mut self.members);
         let groups = std::mem::take(&mut self.groups);
-        self.forgotten += u64::from(before.is_none() && !members.is_empty());
+        self.resets += u64::from(before.is_none() && !members.is_empty());
         let before_of = |row: &Row| before.and_then(|before| before.by_id(row.id));
         let activity = |row: &Row| {
             let ns = before_of(row).map_or(row.ns(), Row::new_ns) as f64;
@@ -67,21 +68,23 @@ impl Brief {
         let mut busiest: Vec<(f64, u64)> = rows().map(|row| (activity(row), row.id)).collect();
         busiest.sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
         let named: FxHashSet<u64> = busiest.iter().take(self.named_max).map(|(_, id)| *id).collect();
-        let shown_before = |group: &Group| {
+        let published_before = |group: &Group| {
             let known = groups.iter().find(|sum| sum.group == *group).filter(|_| before.is_some());
-            known.map_or([Counts::ZERO; COLUMNS], |sum| *sum.shown)
+            known.map_or([Counts::ZERO; COLUMNS], |sum| *sum.published)
         };
         for row in rows() {
-            let then = then(row, before_of(row));
+            let counts_before = counts_before(row, before_of(row));
             let place = match (named.contains(&row.id), members.get(&row.id)) {
                 (true, Some(Place::Named { base, began })) if *began == row.began && before.is_some() => {
                     Place::Named { base: base.clone(), began: row.began }
                 }
-                (true, _) => Place::Named { base: Box::new(then), began: row.began },
+                (true, _) => Place::Named { base: Box::new(counts_before), began: row.began },
                 (false, _) => {
-                    let index = self.join(row, shown_before);
-                    each(&mut self.groups[index].beside, &then, |sum, counts| *sum = sum.since(counts));
-                    Place::In(index)
+                    let index = self.join(row, published_before);
+                    change_each(&mut self.groups[index].base, &counts_before, |sum, counts| {
+                        *sum = sum.since(counts)
+                    });
+                    Place::Summed(index)
                 }
             };
             self.members.insert(row.id, place);
@@ -93,18 +96,18 @@ impl Brief {
         for row in indexes.iter().filter_map(|index| now.get(*index)) {
             if !self.members.contains_key(&row.id) {
                 let index = self.join(row, |_| [Counts::ZERO; COLUMNS]);
-                self.members.insert(row.id, Place::In(index));
+                self.members.insert(row.id, Place::Summed(index));
             }
         }
     }
 
-    /// The index of a row's group. A group that is new has what `shown` says.
-    fn join(&mut self, row: &Row, shown: impl Fn(&Group) -> Columns) -> usize {
+    /// The index of a row's group. A new one begins with what `published` returns.
+    fn join(&mut self, row: &Row, published: impl Fn(&Group) -> Columns) -> usize {
         let group = row.group();
         let known = self.groups.iter().position(|sum| sum.group == group);
         known.unwrap_or_else(|| {
-            let shown = Box::new(shown(&group));
-            self.groups.push(Sum { group, beside: shown.clone(), shown });
+            let published = Box::new(published(&group));
+            self.groups.push(GroupSum { group, base: published.clone(), published });
             self.groups.len() - 1
         })
     }
@@ -113,16 +116,16 @@ impl Brief {
     pub fn samples(&mut self, now: &Rows, indexes: &[usize], run: &str, missing: &Missing) -> Vec<Sample> {
         let mut samples = Vec::with_capacity(self.named_max + self.groups.len());
         let mut sizes: Vec<(Option<u64>, bool)> = vec![(Some(0), false); self.groups.len()];
-        self.groups.iter_mut().for_each(|sum| *sum.shown = *sum.beside);
+        self.groups.iter_mut().for_each(|sum| *sum.published = *sum.base);
         for row in indexes.iter().filter_map(|index| now.get(*index)) {
             match self.members.get(&row.id) {
                 Some(Place::Named { base, .. }) => {
-                    let mut counts = row.all_counts();
-                    each(&mut counts, base, |counts, base| *counts = counts.since(base));
+                    let mut counts = row.expanded_counts();
+                    change_each(&mut counts, base, |counts, base| *counts = counts.since(base));
                     samples.push(row.sample_of(counts.each_ref(), run, missing));
                 }
-                Some(Place::In(index)) => {
-                    let shown = &mut self.groups[*index].shown;
+                Some(Place::Summed(index)) => {
+                    let shown = &mut self.groups[*index].published;
                     for (sum, counts) in shown.iter_mut().zip(&row.counts) {
                         counts.iter().for_each(|counts| counts.add_to(sum));
                     }
@@ -134,28 +137,26 @@ impl Brief {
             }
         }
         for (sum, (bytes, lost)) in self.groups.iter().zip(sizes) {
-            samples.push(sum.group.sample(sum.shown.each_ref(), bytes, run, lost));
+            samples.push(sum.group.sample(sum.published.each_ref(), bytes, run, lost));
         }
-        if self.forgotten > 0 {
-            samples
-                .iter_mut()
-                .for_each(|sample| sample.epoch.reset.push_str(&format!(".{}", self.forgotten)));
+        if self.resets > 0 {
+            samples.iter_mut().for_each(|sample| sample.epoch.reset.push_str(&format!(".{}", self.resets)));
         }
         samples
     }
 }
 
-/// The counts of a row in the last snapshot. Of a row that began again meanwhile, nothing is known of the time between: its
-/// counts of now.
-fn then(now: &Row, before: Option<&Row>) -> Columns {
+/// The counts of a row in the last snapshot. A row that began again lost counters since: then its present counts, so that the
+/// interval is left out.
+fn counts_before(now: &Row, before: Option<&Row>) -> Columns {
     match before {
         None => [Counts::ZERO; COLUMNS],
-        Some(before) if before.began == now.began => before.all_counts(),
-        Some(_) => now.all_counts(),
+        Some(before) if before.began == now.began => before.expanded_counts(),
+        Some(_) => now.expanded_counts(),
     }
 }
 
-fn each(columns: &mut Columns, others: &Columns, change: impl Fn(&mut Counts, &Counts)) {
+fn change_each(columns: &mut Columns, others: &Columns, change: impl Fn(&mut Counts, &Counts)) {
     columns.iter_mut().zip(others).for_each(|(counts, others)| change(counts, others));
 }
 
@@ -174,9 +175,9 @@ mod tests {
         counts
     }
 
-    fn snapshot(brief: &mut Brief, rows: &Rows, second: u64) -> Snapshot {
+    fn snapshot(busiest: &mut Busiest, rows: &Rows, second: u64) -> Snapshot {
         let indexes: Vec<usize> = (0..rows.iter().count()).collect();
-        let samples = brief.samples(rows, &indexes, RUN, &Missing::default());
+        let samples = busiest.samples(rows, &indexes, RUN, &Missing::default());
         let complete = Some(Epoch::for_run(RUN));
         Snapshot { clock_ns: second * 1_000_000_000, complete, samples, ..Snapshot::default() }
     }
@@ -194,20 +195,20 @@ mod tests {
     }
 
     fn rows(counted: &[u64]) -> Rows {
-        Rows::of_files(counted.iter().enumerate().map(|(at, count)| (format!("/{at}"), 0, counts(*count))))
+        Rows::from_files(counted.iter().enumerate().map(|(at, count)| (format!("/{at}"), 0, counts(*count))))
     }
 
-    fn choose(brief: &mut Brief, before: Option<&Rows>, now: &Rows) {
+    fn choose(busiest: &mut Busiest, before: Option<&Rows>, now: &Rows) {
         let indexes: Vec<usize> = (0..now.iter().count()).collect();
-        brief.choose(before, now, &indexes);
+        busiest.choose(before, now, &indexes);
     }
 
     #[test]
     fn the_busiest_files_are_named_and_the_others_are_one_sum() {
-        let mut brief = Brief::new(2);
+        let mut busiest = Busiest::new(2);
         let mut first = rows(&[5, 900, 7, 800, 1]);
-        choose(&mut brief, None, &first);
-        let begin = snapshot(&mut brief, &first, 1);
+        choose(&mut busiest, None, &first);
+        let begin = snapshot(&mut busiest, &first, 1);
         let paths = |of: &Snapshot| {
             let mut paths: Vec<String> = of.samples.iter().map(|one| one.file.path.clone()).collect();
             paths.sort();
@@ -218,40 +219,40 @@ mod tests {
         assert_eq!(sizes, [Figure::Known(1), Figure::Known(1), Figure::Known(3)]);
         // In between, another file becomes busy.
         first.recount([5, 905, 90, 800, 2].map(counts));
-        let busy = snapshot(&mut brief, &first, 2);
+        let busy = snapshot(&mut busiest, &first, 2);
         let told = |pairs: &[(&str, u64)]| {
             pairs.iter().map(|(path, count)| ((*path).to_owned(), *count)).collect::<BTreeMap<_, _>>()
         };
         assert_eq!(reads(&begin, &busy), told(&[("(other data files on /)", 84), ("/1", 5), ("/3", 0)]));
         // It is named at the next choice, from then on; one that is not named any more has its last I/Os in the sum.
         let now = rows(&[6, 910, 100, 803, 2]);
-        choose(&mut brief, Some(&first), &now);
-        let named = snapshot(&mut brief, &now, 3);
+        choose(&mut busiest, Some(&first), &now);
+        let named = snapshot(&mut busiest, &now, 3);
         assert_eq!(paths(&named), ["(other data files on /)", "/1", "/2"]);
         assert_eq!(reads(&busy, &named), told(&[("(other data files on /)", 4), ("/1", 5), ("/2", 10)]));
     }
 
     #[test]
     fn a_file_that_began_again_takes_nothing_into_the_sum() {
-        let mut brief = Brief::new(0);
+        let mut busiest = Busiest::new(0);
         let first = rows(&[10, 20]);
-        choose(&mut brief, None, &first);
-        let begin = snapshot(&mut brief, &first, 1);
+        choose(&mut busiest, None, &first);
+        let begin = snapshot(&mut busiest, &first, 1);
         let again = [("/0".to_owned(), 1, counts(3)), ("/1".to_owned(), 0, counts(25))];
-        let now = Rows::of_files(again);
-        choose(&mut brief, Some(&first), &now);
-        let reads = reads(&begin, &snapshot(&mut brief, &now, 2));
+        let now = Rows::from_files(again);
+        choose(&mut busiest, Some(&first), &now);
+        let reads = reads(&begin, &snapshot(&mut busiest, &now, 2));
         assert_eq!(reads.into_values().collect::<Vec<_>>(), [5]);
     }
 
     #[test]
     fn after_rows_were_lost_nothing_is_subtracted() {
-        let mut brief = Brief::new(1);
+        let mut busiest = Busiest::new(1);
         let first = rows(&[10, 20]);
-        choose(&mut brief, None, &first);
-        let begin = snapshot(&mut brief, &first, 1);
-        choose(&mut brief, None, &first);
-        assert!(reads(&begin, &snapshot(&mut brief, &first, 2)).is_empty());
+        choose(&mut busiest, None, &first);
+        let begin = snapshot(&mut busiest, &first, 1);
+        choose(&mut busiest, None, &first);
+        assert!(reads(&begin, &snapshot(&mut busiest, &first, 2)).is_empty());
     }
 
     proptest! {
@@ -260,7 +261,7 @@ mod tests {
             steps in prop::collection::vec((any::<bool>(), prop::collection::vec(0_u64..9, 12), 1_usize..12), 2..12),
             named_max in 0_usize..6,
         ) {
-            let mut brief = Brief::new(named_max);
+            let mut busiest = Busiest::new(named_max);
             let mut totals = [0_u64; 12];
             let mut before: Option<Rows> = None;
             let mut last: Option<Snapshot> = None;
@@ -274,16 +275,16 @@ mod tests {
                         rows.recount(totals[..known].iter().map(|count| counts(*count)));
                         (known..there).for_each(|at| rows.push_file(format!("/{at}"), 0, counts(totals[at])));
                         let indexes: Vec<usize> = (0..there).collect();
-                        brief.add_new(&rows, &indexes);
+                        busiest.add_new(&rows, &indexes);
                         rows
                     }
                     earlier => {
                         let rows = rows(&totals[..there]);
-                        choose(&mut brief, earlier.as_ref(), &rows);
+                        choose(&mut busiest, earlier.as_ref(), &rows);
                         rows
                     }
                 };
-                let now = snapshot(&mut brief, &rows, second as u64);
+                let now = snapshot(&mut busiest, &rows, second as u64);
                 if let Some(last) = &last {
                     let did: u64 = reads(last, &now).into_values().sum();
                     prop_assert_eq!(did, more[..there].iter().sum::<u64>());
