@@ -9,8 +9,9 @@
 //! counters of a group       the group's counters before + for each of its rows: its counts - its counts before
 //! ```
 
+use super::layer::COLUMNS;
 use super::losses::Missing;
-use super::rows::{COLUMNS, Group, Row, Rows};
+use super::rows::{Group, Row, Rows};
 use super::tables::Counts;
 use filestats::Sample;
 use rustc_hash::{FxHashMap, FxHashSet};

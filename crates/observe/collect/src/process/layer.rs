@@ -1,7 +1,6 @@
 //! The layers at which I/Os are counted, and what the counters of each stand for. The instance of a file names its layer.
 
 use super::losses::Missing;
-use super::rows::COLUMNS;
 use super::tables::{Counts, kind};
 use filestats::{Cache, Counters, Epoch, Figure, FileIdentity, Latencies, Meaning, Ops, Reason, Sample};
 
@@ -17,6 +16,9 @@ pub enum Layer {
     /// Requests to block devices.
     Block,
 }
+
+/// Counters of a layer: reads, writes, syncs.
+pub(super) const COLUMNS: usize = 3;
 
 const ALL: &str = "all processes of the source";
 const MISSES: &str = " page-cache misses";

@@ -1,7 +1,7 @@
 //! The rows of a count, a sample each: a file at one layer of one process, with the counters of all keys that it shows.
 
 use super::classify::{Class, classify};
-use super::layer::Layer;
+use super::layer::{COLUMNS, Layer};
 use super::losses::Missing;
 use super::names::KnownFile;
 use super::tables::{CompactCounts, Counts, FileId, Key, kind};
@@ -132,9 +132,6 @@ impl File {
         }
     }
 }
-
-/// Reads, writes, syncs.
-pub(super) const COLUMNS: usize = 3;
 
 /// The sums of one sample.
 pub(super) struct Row {
