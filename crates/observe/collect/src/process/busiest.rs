@@ -83,7 +83,7 @@ impl Busiest {
                 (false, _) => {
                     let index = self.join(row, published_before);
                     change_each(&mut self.groups[index].base, &counts_before, |sum, counts| {
-                        *sum = sum.since(counts)
+                        *sum = sum.since(counts);
                     });
                     Place::Summed(index)
                 }
