@@ -27,7 +27,7 @@ const DEPTH_MAX: u32 = 8;
 ///
 /// # Errors
 /// If the process is gone.
-pub fn groups_of(pid: u32) -> io::Result<Vec<u8>> {
+pub fn control_groups(pid: u32) -> io::Result<Vec<u8>> {
     read_kernel_file(format!("/proc/{pid}/cgroup"))
 }
 
@@ -35,7 +35,7 @@ pub fn groups_of(pid: u32) -> io::Result<Vec<u8>> {
 /// if the process is gone.
 pub fn caps_for(devices: &[DeviceFacts], pid: u32) -> Vec<Cap> {
     let Ok(mounts) = Mounts::read() else { return Vec::new() };
-    let Ok(groups) = groups_of(pid) else { return Vec::new() };
+    let Ok(groups) = control_groups(pid) else { return Vec::new() };
     caps_of(devices, &mounts, &groups)
 }
 
@@ -135,7 +135,7 @@ fn parse_counted_v2(text: &str, device: &str, key: &str) -> Option<u64> {
 /// # Errors
 /// If there is no hierarchy of version 2, the process is gone, or in the root group.
 pub(crate) fn own_group_v2(pid: u32) -> io::Result<PathBuf> {
-    let groups = groups_of(pid)?;
+    let groups = control_groups(pid)?;
     own_group_v2_of(&Mounts::read()?, &groups)
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no control group of its own"))
 }

@@ -66,8 +66,8 @@ impl Known {
 }
 
 impl Mounts {
-    /// The mounts that this process sees. They are read again after a change only: on a host with many mounts that takes longer
-    /// than all else that a sample of counters reads.
+    /// The mounts that this process sees. They are read again only after a change: samples of counters need them several times a
+    /// second.
     ///
     /// # Errors
     /// If /proc is not readable.

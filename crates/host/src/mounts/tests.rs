@@ -151,3 +151,24 @@ proptest! {
         Mounts::parse(&text).mount_of(Path::new("/srv/my data/x"));
     }
 }
+
+#[test]
+fn a_change_of_the_mounts_is_seen_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let point = dir.path().canonicalize().unwrap();
+    let is_mounted = || Mounts::read().unwrap().is_mount_point(&point);
+    assert!(!is_mounted());
+    let command = |program: &str, arguments: &[&str]| {
+        let status = std::process::Command::new(program).args(arguments).arg(&point).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if !command("mount", &["-t", "tmpfs", "none"]) {
+        return eprintln!("skipped: this user may not mount");
+    }
+    let seen = is_mounted();
+    assert!(command("umount", &[]));
+    assert!(seen && !is_mounted());
+    // Unchanged mounts are not read again. Other tests mount too.
+    let is_kept = |_| Arc::ptr_eq(&Mounts::read().unwrap().0, &Mounts::read().unwrap().0);
+    assert!((0..1000).any(is_kept));
+}

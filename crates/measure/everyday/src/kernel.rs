@@ -38,7 +38,7 @@ impl Kernel {
         // A server's processes share a control group. The first one is the one that started the others.
         let pid = processes.first().copied().unwrap_or_else(std::process::id);
         let devices = self.devices.iter().map(|device| device.number.clone()).collect();
-        LAST.get((devices, host::groups_of(pid).unwrap_or_default()), age, || self.read_now(pid))
+        LAST.get((devices, host::control_groups(pid).unwrap_or_default()), age, || self.read_now(pid))
     }
 
     fn read_now(&self, pid: u32) -> KernelCounters {
