@@ -86,8 +86,11 @@ fn follow(mut source: Process, run: &mut dyn FnMut(&str)) {
         assert_eq!((count, bytes), (expected, expected * BLOCK_BYTES), "round {round}: {now:#?}");
         last = now;
         // So that names are read once in a while.
-        std::thread::sleep(Duration::from_millis(600));
+        std::thread::sleep(Duration::from_millis(450));
     }
+    // What was done until here chooses no names any more.
+    std::thread::sleep(Duration::from_secs(5));
+    source.snapshot().unwrap();
     // Of one process, as the others are of one each.
     let own = |count: u32| format!("i=0; while [ $i -lt {count} ]; do echo x >&9; i=$((i+1)); done");
     run(&format!("exec 9>fileown; {}", own(3000)));

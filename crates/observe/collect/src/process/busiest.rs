@@ -60,14 +60,17 @@ impl Busiest {
         let groups = std::mem::take(&mut self.groups);
         self.resets += u64::from(before.is_none() && !members.is_empty());
         let before_of = |row: &Row| before.and_then(|before| before.by_id(row.id));
+        // Rows that are named come first where nothing is done.
         let activity = |row: &Row| {
             let ns = before_of(row).map_or(row.ns(), Row::new_ns) as f64;
             let is_named = matches!(members.get(&row.id), Some(Place::Named { .. }));
-            if is_named { ns * KEEPS_NAME } else { ns }
+            (if is_named { ns * KEEPS_NAME } else { ns }, is_named)
         };
         let rows = || indexes.iter().filter_map(|index| now.get(*index));
-        let mut busiest: Vec<(f64, u64)> = rows().map(|row| (activity(row), row.id)).collect();
-        busiest.sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+        let mut busiest: Vec<((f64, bool), u64)> = rows().map(|row| (activity(row), row.id)).collect();
+        busiest.sort_unstable_by(|((ns, is_named), id), ((other_ns, other_is_named), other_id)| {
+            other_ns.total_cmp(ns).then(other_is_named.cmp(is_named)).then(id.cmp(other_id))
+        });
         let named: FxHashSet<u64> = busiest.iter().take(self.named_max).map(|(_, id)| *id).collect();
         let published_before = |group: &Group| {
             let known = groups.iter().find(|sum| sum.group == *group).filter(|_| before.is_some());
@@ -221,16 +224,32 @@ mod tests {
         // In between, another file becomes busy.
         first.recount([5, 905, 90, 800, 2].map(counts));
         let busy = snapshot(&mut busiest, &first, 2);
-        let told = |pairs: &[(&str, u64)]| {
+        let expected = |pairs: &[(&str, u64)]| {
             pairs.iter().map(|(path, count)| ((*path).to_owned(), *count)).collect::<BTreeMap<_, _>>()
         };
-        assert_eq!(reads(&begin, &busy), told(&[("(other data files on /)", 84), ("/1", 5), ("/3", 0)]));
+        assert_eq!(reads(&begin, &busy), expected(&[("(other data files on /)", 84), ("/1", 5), ("/3", 0)]));
         // It is named at the next choice, from then on; one that is not named any more has its last I/Os in the sum.
         let now = rows(&[6, 910, 100, 803, 2]);
         choose(&mut busiest, Some(&first), &now);
         let named = snapshot(&mut busiest, &now, 3);
         assert_eq!(paths(&named), ["(other data files on /)", "/1", "/2"]);
-        assert_eq!(reads(&busy, &named), told(&[("(other data files on /)", 4), ("/1", 5), ("/2", 10)]));
+        assert_eq!(reads(&busy, &named), expected(&[("(other data files on /)", 4), ("/1", 5), ("/2", 10)]));
+    }
+
+    #[test]
+    fn where_nothing_is_done_the_names_stay() {
+        for busy in 0..5 {
+            let mut counted = [5; 5];
+            counted[busy] = 900;
+            let mut busiest = Busiest::new(1);
+            let first = rows(&counted);
+            choose(&mut busiest, None, &first);
+            let begin = snapshot(&mut busiest, &first, 1);
+            let idle = rows(&counted);
+            choose(&mut busiest, Some(&first), &idle);
+            let reads = reads(&begin, &snapshot(&mut busiest, &idle, 2));
+            assert!(reads.contains_key(&format!("/{busy}")), "{reads:?}");
+        }
     }
 
     #[test]
