@@ -12,8 +12,9 @@ import { startHost } from "./simulated-host.mjs";
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "../../..");
 const AXE = readFileSync(join(here, "node_modules/axe-core/axe.min.js"), "utf8");
-/// The agent that is away must be seen within three seconds; a loaded machine may take as long again.
-const GONE_MS = 6_000;
+/// The agent that is away must be seen within three seconds. A loaded machine gets a second try.
+const GONE_MS = 3_000;
+const TRIES = 2;
 
 let [passed, failed] = [0, 0];
 function check(name, wrong) {
@@ -92,6 +93,7 @@ async function states(browser) {
     check(`${name}: asks for nothing elsewhere`, elsewhere);
     if (scene === "well" || scene === "wrong") check(`${name}: has the parts that it had`, await outline(page, `${scene}-${width}`));
     check(`${name}: one heading`, same(await page.locator("h1").count(), 1));
+    if (scene === "well") check(`${name}: what was only seen of a storage has its bounds`, /seen since .*at least 2,315/s.test(await text(page, "#capability-body")));
     if (scene === "wrong") {
       const said = await text(page, "main");
       check(`${name}: says what to do`, [/GRANT pg_monitor TO headroom;/, /headroom measure \/srv\/postgres/, /password authentication failed/].filter((wanted) => !wanted.test(said)).map(String));
@@ -323,16 +325,27 @@ async function hostile(browser) {
   await host.stop();
 }
 
+/// Whether the page shows within three seconds that the agent is away.
+const gone = (page) => page.waitForSelector("body.is-gone", { timeout: GONE_MS }).then(() => true, () => false);
+
 /// The agent ends, hangs, and comes back.
 async function away(browser) {
   const host = await startHost("well");
   const { page, close } = await visit(browser, host, { hash: "#volume=a1c4" });
   await page.evaluate(() => { globalThis.neverReloaded = true; });
   for (const [how, leave, back] of [["that was ended", () => host.stop(), () => host.start()], ["that hangs", () => { host.silent = true; }, () => { host.silent = false; }]]) {
-    const begin = Date.now();
-    await leave();
-    await page.waitForSelector("body.is-gone", { timeout: GONE_MS }).catch(() => {});
-    console.log(`an agent ${how} is seen after ${Date.now() - begin} ms`);
+    let isGone = false;
+    for (let left = TRIES; left > 0 && !isGone; left -= 1) {
+      const begin = Date.now();
+      await leave();
+      isGone = await gone(page);
+      console.log(`an agent ${how} is ${isGone ? "seen" : "not seen"} after ${Date.now() - begin} ms`);
+      if (!isGone && left > 1) {
+        await back();
+        await page.waitForFunction(() => !document.body.classList.contains("is-gone"), null, { timeout: 20_000 });
+      }
+    }
+    check(`an agent ${how} is seen to be away within 3 s`, isGone);
     check(`an agent ${how} is shown as away, with the reason`, /The agent is away: .* What is shown is of/.test(await text(page, "#gone")) ? [] : [await text(page, "#gone")]);
     await back();
     const isBack = () => globalThis.neverReloaded && !document.body.classList.contains("is-gone") && document.querySelector("#gone").hidden && /^live/.test(document.querySelector("#link").textContent);
@@ -354,7 +367,7 @@ async function agent(browser, program, place) {
       if (url) resolve({ child, url });
     });
   });
-  const end = (child) => new Promise((resolve) => child.once("exit", resolve).kill());
+  const end = (child, signal) => new Promise((resolve) => child.once("exit", resolve).kill(signal));
   const first = await start("127.0.0.1:0");
   const state = async () => (await fetch(`${first.url}api/v1/state`)).json();
   const isJudged = async () => (await state()).volumes.some(({ judged_unix_ns }) => judged_unix_ns);
@@ -367,9 +380,8 @@ async function agent(browser, program, place) {
   check("storage that was never measured has the command", (await text(page, "#curve-body")).includes(volumes[0].measure_command));
   check("axe finds nothing on an agent's page", await axe(page));
   check("no error on an agent's page", [...errors, ...elsewhere]);
-  await end(first.child);
-  await page.waitForSelector("body.is-gone", { timeout: GONE_MS }).catch(() => {});
-  check("an agent that was killed is shown as away", await page.locator("#gone").isVisible());
+  await end(first.child, "SIGKILL");
+  check("an agent that was killed is shown as away", await gone(page) || await gone(page));
   const second = await start(new URL(first.url).host);
   check("the next agent goes on with the same page", await page.waitForFunction(() => !document.body.classList.contains("is-gone"), null, { timeout: 20_000 }).then(() => true, () => false));
   await close();

@@ -67,7 +67,7 @@ function route(host, url) {
   const [, , , name, number] = url.pathname.split("/");
   const now = Date.now() / 1000;
   if (name === "state") return [200, host.state(now)];
-  if (name === "capabilities") return [200, { capabilities: host.capabilities(now) }];
+  if (name === "capabilities") return [200, { capabilities: host.capabilities(now), seen: host.seen(now) }];
   if (name === "incidents") {
     const incidents = host.incidents(now);
     if (!number) return [200, { incidents }];

@@ -252,9 +252,16 @@ function host(started, volumes, { databases, incidents = () => [], name = "db-07
       volumes: volumes.map((volume) => volume.state(now)), databases, incidents_open: incidents(now).filter(({ ended_unix_ns }) => ended_unix_ns === null).length,
     }),
     capabilities: (now) => volumes.filter(({ measured }) => measured).map((volume) => ({
-      directory: volume.mount, mount: volume.mount, measured_unix_ns: (started - volume.measured * DAY) * NS, age_ns: (now - started + volume.measured * DAY) * NS,
+      directory: volume.mount, mount: volume.mount, from: "measured", measured_unix_ns: (started - volume.measured * DAY) * NS, age_ns: (now - started + volume.measured * DAY) * NS,
       reads_per_second: volume.storage.limit, writes_per_second: volume.storage.limit * 0.6, read_bandwidth: 3.2e9, write_bandwidth: 1.4e9,
       latency_ns: volume.storage.floor_ns, refresh_command: `headroom measure ${volume.mount}`,
+    })),
+    seen: (now) => volumes.filter(({ seen }) => seen).map((volume) => ({
+      target_path: volume.mount, seen: { since: (started - volume.seen * DAY) * NS, until: now * NS, observed_s: volume.seen * 86_400, forgotten: null }, credits: [], contradictions: [],
+      resources: [
+        { name: "read-operations", value: 2314.6, unit: "1/s", bound: "at-least", from: "seen" }, { name: "write-operations", value: 1480, unit: "1/s", bound: "exact", from: "seen" },
+        { name: "read-latency", value: 412_000, unit: "ns", bound: "exact", from: "seen" },
+      ],
     })),
   };
 }
@@ -302,7 +309,7 @@ function well(started, names) {
     new Volume(started, {
       id: "c3e6", database: "archive", source: "sqlite:/var/lib/archive.db", engine: "SQLite 3.46", mount: "/", device: "nvme0n1p2", load: 0.01, swing: 0.01, confidence: "low",
       verdict: "cannot-say", sentence: "Nothing was measured to compare with: latency is 91 us at 0.06 outstanding I/Os.", next: "Measure the storage at a quiet hour.",
-      doubts: ["no capability of /"], program: "archived",
+      doubts: ["no capability of /"], program: "archived", seen: 2,
     }),
   ];
   return host(started, volumes, {

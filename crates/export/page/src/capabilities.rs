@@ -1,10 +1,11 @@
-//! `/api/v1/capabilities`: what was measured of each storage, and how old it is.
+//! `/api/v1/capabilities`: what is known of each storage, where it comes from and how old it is.
 
 use crate::about::measure_command;
 use crate::answer::Refused;
 
 use capability::{Capability, Curve};
 use history::History;
+use report::KnownStorage;
 use serde_json::{Value, json};
 use workload::{Durability, Shape};
 
@@ -15,7 +16,15 @@ const LISTED_MAX: usize = 200;
 pub(crate) fn capabilities(history: Option<&History>, now_ns: u64) -> Result<Value, Refused> {
     let found =
         history.map(|history| history.newest_capabilities(LISTED_MAX)).transpose()?.unwrap_or_default();
-    Ok(json!({ "capabilities": found.iter().map(|one| capability(one, now_ns)).collect::<Vec<_>>() }))
+    let seen = history.map(|history| history.newest_seen(LISTED_MAX)).transpose()?.unwrap_or_default();
+    let seen = seen.into_iter().filter(|(_, seen)| !seen.is_empty()).map(|(target, seen)| {
+        let known = KnownStorage { target, now_unix_ns: now_ns, capabilities: Vec::new(), seen: Some(seen) };
+        report::json::known_storage(&known)
+    });
+    Ok(json!({
+        "capabilities": found.iter().map(|one| capability(one, now_ns)).collect::<Vec<_>>(),
+        "seen": seen.collect::<Vec<_>>(),
+    }))
 }
 
 fn capability(capability: &Capability, now_ns: u64) -> Value {
@@ -32,6 +41,7 @@ fn capability(capability: &Capability, now_ns: u64) -> Value {
     json!({
         "directory": capability.target.path,
         "mount": capability.target.mount,
+        "from": capability.origin,
         "measured_unix_ns": capability.measured_unix_ns,
         "age_ns": now_ns.saturating_sub(capability.measured_unix_ns),
         "reads_per_second": rate(0),

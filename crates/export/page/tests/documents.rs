@@ -338,6 +338,26 @@ fn a_history_without_an_agent_shows_what_was_kept_and_where_no_agent_ran() {
 }
 
 #[test]
+fn what_a_storage_was_seen_to_give_has_its_bounds() {
+    let mut page = Page::new(None);
+    assert_eq!(page.ask("capabilities", "").1["seen"], serde_json::json!([]));
+    let mut learner = seen::Learner::default();
+    let side = |ios: f64| seen::Side { ios, bytes: ios * 8192.0, served_s: ios / 1e4, waited_s: 0.0 };
+    for second in 1..=60 {
+        let (reads, writes) = (side(9_000.0), side(500.0));
+        let ended_unix_ns = second * SECOND;
+        learner.observe(&seen::Second { ended_unix_ns, elapsed_s: 1.0, reads, writes, busy_s: None });
+    }
+    page.history.save_seen(&facts(), learner.seen()).unwrap();
+    let (_, answer) = page.ask("capabilities", "");
+    let seen = &answer["seen"][0];
+    assert_eq!((&seen["target_path"], answer["seen"].as_array().unwrap().len()), (&"/data".into(), 1));
+    let reads =
+        seen["resources"].as_array().unwrap().iter().find(|one| one["name"] == "read-operations").unwrap();
+    assert_eq!((&reads["value"], &reads["bound"]), (&9_000.0.into(), &"at-least".into()), "{seen:#}");
+}
+
+#[test]
 fn what_is_asked_wrongly_is_refused_with_what_to_do() {
     let page = Page::new(None);
     for (path, query, status) in [

@@ -1,4 +1,4 @@
-// The databases of the host with what each lacks, and the measured capabilities with the command that measures again.
+// The databases of the host with what each lacks; what is known of each storage, with the command that measures again.
 import { get } from "./api.js";
 import { h, refill, s, table, trouble } from "./dom.js";
 import { databaseName, day, rate, span, throughput, time } from "./units.js";
@@ -42,11 +42,11 @@ function databaseItem({ name, engine, pid, source, watched, lacks }) {
   );
 }
 
-/** @param {any[]} capabilities */
-function capabilityTable(capabilities) {
+/** @param {any[]} capabilities @param {any[]} seen */
+function capabilityTable(capabilities, seen) {
   const heads = [
     ["directory", ""],
-    ["measured", "n"],
+    ["known", "n"],
     ["reads/s", "n"],
     ["writes/s", "n"],
     ["read", "n wide"],
@@ -58,7 +58,7 @@ function capabilityTable(capabilities) {
       "tr",
       {},
       h("th", { scope: "row" }, one.directory),
-      h("td", { class: "n" }, `${span(one.age_ns / 1e9)} ago`, h("small", {}, day(one.measured_unix_ns / 1e9))),
+      h("td", { class: "n" }, `${one.from} ${span(one.age_ns / 1e9)} ago`, h("small", {}, day(one.measured_unix_ns / 1e9))),
       h("td", { class: "n" }, rate(one.reads_per_second)),
       h("td", { class: "n" }, rate(one.writes_per_second)),
       h("td", { class: "n wide" }, throughput(one.read_bandwidth)),
@@ -77,7 +77,28 @@ function capabilityTable(capabilities) {
       ),
     ),
   ]);
-  return table(heads, rows);
+  return table(heads, [...rows, ...seen.map(seenRow)]);
+}
+
+/** What a storage was seen to give. @param {any} one */
+function seenRow(one) {
+  /** @param {string} name @param {(value: number) => string} write @param {string} kind */
+  const cell = (name, write, kind) => {
+    const found = one.resources.find((/** @type {any} */ resource) => resource.name === name);
+    const words = found ? `${found.bound === "at-least" ? "at least " : ""}${write(found.value)}` : write(NaN);
+    return h("td", { class: kind }, words);
+  };
+  return h(
+    "tr",
+    { class: "seen" },
+    h("th", { scope: "row" }, one.target_path),
+    h("td", { class: "n" }, `seen since ${day(one.seen.since / 1e9)}`),
+    cell("read-operations", rate, "n"),
+    cell("write-operations", rate, "n"),
+    cell("read-bandwidth", throughput, "n wide"),
+    cell("write-bandwidth", throughput, "n wide"),
+    cell("read-latency", time, "n wide"),
+  );
 }
 
 /** @param {{databases: HTMLElement, capabilities: HTMLElement}} roots */
@@ -104,16 +125,19 @@ export function sourcesPanel(roots) {
     /** @param {any} state */
     async load(state) {
       try {
-        const { capabilities } = await get("capabilities");
+        const { capabilities, seen } = await get("capabilities");
         const never = state.volumes.filter((/** @type {any} */ volume) => !volume.capability && volume.measure_command);
         refill(
           roots.capabilities,
+          capabilities.length || seen.length ? capabilityTable(capabilities, seen) : null,
           capabilities.length
-            ? capabilityTable(capabilities)
+            ? null
             : h(
                 "p",
                 {},
-                "No storage of this host was measured. Until then no utilisation and no headroom can be given.",
+                seen.length
+                  ? "No storage of this host was measured: only what was seen is known, and no utilisation."
+                  : "No storage of this host was measured. Until then no utilisation and no headroom can be given.",
               ),
           never.length
             ? h(

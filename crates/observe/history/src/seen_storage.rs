@@ -26,6 +26,19 @@ impl History {
             row.get(0).map(|Json(seen)| seen)
         })
     }
+
+    /// What was seen of each storage, with the mount point or path that it is known by; those that were seen last come first.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn newest_seen(&self, limit: usize) -> Result<Vec<(String, Seen)>, Error> {
+        let query = "SELECT coalesce(json_extract(storage, '$[0]'), json_extract(storage, '$[2]'), ''), json FROM seen \
+                     ORDER BY updated_unix_ns DESC LIMIT ?";
+        self.rows("list what storages were seen to give", query, [limit as i64], |row| {
+            let Json(seen) = row.get(1)?;
+            Ok((row.get(0)?, seen))
+        })
+    }
 }
 
 /// Storages that are kept, those that were seen last: about 10 MB at most.
@@ -81,5 +94,13 @@ mod tests {
         history.save_seen(&facts("/b"), &seen(9)).unwrap();
         assert_eq!(history.seen(&facts("/a")).unwrap(), Some(seen(2)));
         assert_eq!(history.seen(&facts("/b")).unwrap(), Some(seen(9)));
+        let mut found: Vec<(String, u64)> = history
+            .newest_seen(9)
+            .unwrap()
+            .into_iter()
+            .map(|(place, seen)| (place, seen.until_unix_ns))
+            .collect();
+        found.sort();
+        assert_eq!(found, [("/a".to_owned(), 2), ("/b".to_owned(), 9)]);
     }
 }

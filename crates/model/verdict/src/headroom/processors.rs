@@ -27,8 +27,9 @@ use capability::Side;
 const WAKE_OF_DATABASE: f64 = 3.0;
 /// Long waits of each transaction that waits for I/O, at most: for its request, for its I/O, and for what follows.
 const LONG_WAITS_MAX: f64 = 3.0;
-/// Part of a transaction's processor time that is left at least, however much waking up seems to take of it. Measured: 0.2 to 0.3
-/// for single-row commits of PostgreSQL and MariaDB, 0.1 for those of the page store. A lower floor would depend too much on one measured figure.
+/// Part of a transaction's processor time that is left at least, however much its log and waking up seem to take of it. Measured:
+/// 0.1 to 0.4 for single-row commits of PostgreSQL, MariaDB and the page store. A lower floor would depend too much on one
+/// measured figure.
 const WORK_MIN: f64 = 0.3;
 /// Processors need up to this many times less for each transaction when there are many. Measured for single-row commits: of
 /// PostgreSQL 4, of the page store 13 and 17.
@@ -104,14 +105,14 @@ impl Case<'_> {
         // Processors that work for others do not sleep either.
         let wake_ns = wake_ns * idle_share(used);
         let long_waits_max = self.waiting_transactions_per_s(growth) * LONG_WAITS_MAX;
-        let awake = |share: f64, waits_per_s: f64| {
+        let awake = |share: f64, log: f64, waits_per_s: f64| {
             let long_per_s = waits_per_s.min(long_waits_max);
             let wakes_per_s = long_per_s * WAKE_OF_DATABASE + (waits_per_s - long_per_s);
             let waking = wakes_per_s * wake_ns / 1e9 * seconds_to_share;
-            (share - waking).max(share * WORK_MIN)
+            (share - log - waking).max(share * WORK_MIN)
         };
-        let own = awake(used.own - log, used.own_waits_per_s);
-        let clients = awake(used.clients, used.clients_waits_per_s);
+        let own = awake(used.own, log, used.own_waits_per_s);
+        let clients = awake(used.clients, 0.0, used.clients_waits_per_s);
         Work { transactions: own + clients, log, kernel: used.kernel }
     }
 
