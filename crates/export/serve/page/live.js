@@ -4,7 +4,8 @@ import { saved } from "./api.js";
 /** Without an event for so long, the agent is asked whether it is there. */
 const SILENCE_MS = 1_600;
 /** So long may it take to say so. */
-const ANSWER_MS = 900;
+const ANSWER_MS = 700;
+const WATCH_MS = 200;
 const RETRY_MS = 1_000;
 
 export class Live {
@@ -30,7 +31,7 @@ export class Live {
     document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.resume()));
     addEventListener("pagehide", () => this.close());
     addEventListener("pageshow", (event) => event.persisted && this.resume());
-    setInterval(() => this.watch(), 400);
+    setInterval(() => this.watch(), WATCH_MS);
   }
 
   /** @param {string} volume @param {boolean} changes a stored history has no stream */
