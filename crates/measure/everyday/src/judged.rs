@@ -1,5 +1,5 @@
 use crate::Observer;
-use capability::Capability;
+use capability::{Capability, Origin};
 use filestats::ServiceLevel;
 use history::History;
 use seen::Seen;
@@ -33,6 +33,8 @@ impl JudgedVolume {
 pub struct Known {
     /// What it can give: measured, else borrowed, else declared.
     pub capability: Option<Capability>,
+    /// What its owner or provider states, where `capability` is something better.
+    pub declared: Option<Capability>,
     /// What it was seen to give.
     pub seen: Option<Seen>,
 }
@@ -44,22 +46,26 @@ impl Known {
     /// The history cannot be read.
     pub fn read(history: &History, target: &TargetFacts, caching: Caching) -> Result<Known, history::Error> {
         let stored = history.known_capabilities(target)?.into_iter().map(|(_, capability)| capability);
-        let capability = stored.into_iter().find(|stored| stored.conditions.caching == caching);
+        let mut stored = stored.filter(|stored| stored.conditions.caching == caching);
+        // What is known best comes first.
+        let capability = stored.next();
+        let declared = stored.find(|stored| stored.origin == Origin::Declared);
         let seen = history.seen(target)?.filter(|seen| !seen.is_empty());
-        Ok(Known { capability, seen })
+        Ok(Known { capability, declared, seen })
     }
 
     /// The same as it is now: a declared volume gives more while it has burst credits.
     #[must_use]
     pub fn with_credits(self) -> Known {
         let credits = self.seen.as_ref().map_or(&[][..], |seen| &seen.credits);
-        let capability = self.capability.map(|capability| capability.with_credits(credits));
-        Known { capability, seen: self.seen }
+        let [capability, declared] =
+            [self.capability, self.declared].map(|known| known.map(|known| known.with_credits(credits)));
+        Known { capability, declared, seen: self.seen }
     }
 
     /// Only what was just measured.
     pub fn measured(capability: Capability) -> Known {
-        Known { capability: Some(capability), seen: None }
+        Known { capability: Some(capability), ..Known::default() }
     }
 }
 
@@ -73,8 +79,8 @@ pub fn judge_volumes<E>(
     mut known: impl FnMut(&Target) -> Result<Known, E>,
 ) -> Result<Vec<JudgedVolume>, E> {
     let volumes = observer.observations().into_iter().map(|(target, observation)| {
-        let Known { capability, seen } = known(&target)?;
-        let observation = Observation { seen, ..observation };
+        let Known { capability, declared, seen } = known(&target)?;
+        let observation = Observation { seen, declared, ..observation };
         let verdict = judge(&observation, capability.as_ref(), service_level);
         Ok(JudgedVolume { target, observation, capability, verdict })
     });

@@ -1,7 +1,7 @@
 //! The numbers that prove a verdict, each with its source and time.
 
 use crate::case::{Case, Wait};
-use crate::figures::{IOS_TO_COMPARE, expected_commit_ns};
+use crate::figures::{IOS_TO_COMPARE, expected_commit_ns, utilisation};
 use crate::{Evidence, Expected, LogTiming};
 use capability::{Knee, Origin};
 use workload::{Cap, CapKind, DeviceTrouble, Unit};
@@ -22,6 +22,7 @@ pub const ARRAY: &str = "what md says of the array (sysfs)";
 pub const POOL: &str = "device mapper's state of the pool";
 /// What was learned without a measurement.
 pub const SEEN: &str = "what this storage was seen to do";
+const DECLARED: &str = "device rates over declared limits";
 pub const BOTH: &str = "the database or the device, the larger of both";
 
 /// What a row of the table finds: the sentence, the numbers and the advice of a verdict. The volume of I/O is added to
@@ -85,7 +86,7 @@ impl Case<'_> {
         match self.origin() {
             Origin::Measured | Origin::Seen => "device rates x measured cost model",
             Origin::Gentle => "device rates over the gently measured curves of reads",
-            Origin::Declared => "device rates over declared limits",
+            Origin::Declared => DECLARED,
             Origin::Borrowed => "device rates x borrowed cost model",
         }
     }
@@ -94,6 +95,14 @@ impl Case<'_> {
         let cap = self.figures.storage_caps.iter().find(|used| used.share() == value);
         let source = cap.map_or(self.model_source(), |_| COUNTED_BY_CAP);
         self.observed("utilisation", value, Unit::Share, source)
+    }
+
+    /// The utilisation of what is stated of a storage that was measured too.
+    pub fn declared_utilisation(&self) -> Option<Evidence> {
+        let declared = self.observation.declared.as_ref()?;
+        let used = utilisation(declared, &self.figures.flows()?)?;
+        let fact = self.observed("utilisation of what is declared", used.value, Unit::Share, DECLARED);
+        Some(Evidence { at: declared.measured_unix_ns, ..fact })
     }
 
     /// The curve of the reads, its knee, and where both come from.

@@ -1,7 +1,7 @@
 use crate::demand::is_of_database;
 use crate::thresholds::{LATE_SPANS, NEIGHBOUR_SHARE};
 use crate::{CapUse, Pressure, SharedFiles};
-use capability::Binding;
+use capability::{Binding, Capability};
 use filestats::{Counters, Delta, Figure, FileInterval, FileKind, Interval, Ops, Reason};
 use seen::Seen;
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,9 @@ pub struct Observation {
     /// What the storage was seen to give before; `None` where it was never watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Seen>,
+    /// What the owner or the provider of the storage states, where it was measured too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<Capability>,
 }
 
 /// I/Os that ended with an error of storage, such as EIO.
@@ -326,6 +329,7 @@ impl Observation {
             troubles: self.troubles.clone(),
             failures: self.failures.clone(),
             seen: self.seen.clone(),
+            declared: self.declared.clone(),
             ..*self
         }
     }

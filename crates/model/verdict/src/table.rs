@@ -55,7 +55,7 @@ pub fn judge(
     let (kind, mut grounds) = found.expect("the last row of the table always holds");
     // What a limit counted belongs beside the first number: how much of it is used.
     let second = grounds.evidence.len().min(1);
-    grounds.evidence.splice(second..second, case.cap_facts());
+    grounds.evidence.splice(second..second, case.cap_facts().into_iter().chain(case.declared_utilisation()));
     grounds.evidence.extend(case.trouble_facts());
     grounds.evidence.extend(case.stall_facts());
     grounds.evidence.extend(case.volume());

@@ -1,6 +1,7 @@
 //! The decision table from plain numbers: row by row, and by what the counters of a database mean.
 
 mod builder;
+mod declared;
 mod gentle;
 mod headroom;
 mod meaning;

@@ -135,6 +135,15 @@ fn check_and_agent_use_what_is_declared_and_doubt_it() {
     assert!(answer["doubts"].to_string().contains("declared, not measured"), "{}", answer["doubts"]);
     assert_ne!(answer["confidence"], "high");
     assert!(answer["cost_model"]["limits"].as_array().unwrap().len() == 3, "{}", answer["cost_model"]);
+    // Once it was measured, what is paid for stands beside what is there.
+    measured(&headroom, dir.path(), 50_000.0);
+    let answer = headroom.json(&["check", "--source", &source, "--duration", "2s"]);
+    assert_eq!(answer["capability_from"], "measured", "{answer:#}");
+    let evidence = answer["evidence"].as_array().unwrap();
+    let used =
+        |what: &str| evidence.iter().find(|fact| fact["what"] == what).unwrap()["value"].as_f64().unwrap();
+    let (there, paid) = (used("utilisation"), used("utilisation of what is declared"));
+    assert!(paid > there && there > 0.0, "{paid} {there}");
 }
 
 #[test]
