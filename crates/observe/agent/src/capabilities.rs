@@ -1,6 +1,6 @@
 use capability::Capability;
 use everyday::Known;
-use history::History;
+use history::{History, is_same_storage};
 use seen::{Learner, Seen};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -61,6 +61,11 @@ impl Capabilities {
         match self.volumes.get_mut(&place) {
             Some(volume) => {
                 volume.read = now;
+                // Another storage at the same place is learned from the beginning.
+                if !is_same_storage(&volume.facts, target.facts()) {
+                    let seen = found.as_ref().and_then(|known| known.seen.clone());
+                    volume.learner = Learner::new(seen.unwrap_or_default());
+                }
                 volume.facts = target.facts().clone();
                 if let Some(known) = found {
                     volume.capability = known.capability.clone().map(Arc::new);

@@ -67,6 +67,7 @@ pub use matrices::{MatrixId, MatrixInfo};
 pub use results::ResultId;
 pub use retention::{Retention, RetentionStep, Thinned};
 pub use runs::SessionId;
+pub use seen_storage::is_same_storage;
 pub use series::{Series, SourceInfo};
 pub use test_files::TestFile;
 

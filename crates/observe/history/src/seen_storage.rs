@@ -54,6 +54,11 @@ pub(crate) fn save_seen(connection: &Connection, target: &TargetFacts, seen: &Se
     Ok(())
 }
 
+/// Whether two targets are on the same storage, as far as what was seen of it is kept.
+pub fn is_same_storage(one: &TargetFacts, other: &TargetFacts) -> bool {
+    identity(one) == identity(other)
+}
+
 /// What tells a storage apart, as for a capability.
 pub(crate) fn identity(target: &TargetFacts) -> String {
     let device = target.devices.first();

@@ -4,7 +4,8 @@
 //! a thread a source: tick ─> open, or again after a failure ─> snapshot ─┐  a queue bounded in number and bytes: a snapshot
 //! a thread a source: tick ─> …                                          ─┤  that does not fit is dropped, reported, and a gap
 //!                                                                        └─> the recorder's thread: History::save_snapshot,
-//!                                                                            gaps, retention, events for the log
+//!                                                                            gaps, retention, events for the log; what
+//!                                                                            storages were seen to give
 //! ```
 //!
 //! Main path: [`Recorder::run`] until its flag is set. Every source has one thread and one
@@ -16,6 +17,7 @@
 //! It never subtracts, averages or fills a gap.
 
 mod backoff;
+mod learning;
 mod notify;
 mod queue_memory;
 mod recorder;

@@ -1,4 +1,5 @@
 use crate::RecordedSource;
+use crate::learning::Learning;
 use crate::notify::Supervisor;
 use crate::queue_memory::QueueMemory;
 use crate::sampler::{Late, Message, Sampler};
@@ -141,8 +142,12 @@ impl Recorder {
         drop(to);
         let (history, settings) = (self.history, self.settings);
         supervisor.ready();
-        let mut writer = Writer { history, settings, states, supervisor, not_kept: None, memory };
+        let learning = Learning::default();
+        let mut writer = Writer { history, settings, states, supervisor, not_kept: None, memory, learning };
         writer.run(&messages, began, stop, log);
+        if let Err(error) = writer.learning.save(&mut writer.history) {
+            not_kept(&mut writer.not_kept, error.to_string(), log);
+        }
         writer.supervisor.stopping();
     }
 }
@@ -157,6 +162,8 @@ struct Writer {
     memory: Arc<QueueMemory>,
     /// Since when and why the history cannot be written.
     not_kept: Option<(Instant, String)>,
+    /// What the storages were seen to give.
+    learning: Learning,
 }
 
 impl Writer {
@@ -253,7 +260,7 @@ impl Writer {
             Some(free) if free < self.settings.reserve_bytes => {
                 Err(format!("only {} MiB are free on its file system", free >> 20))
             }
-            _ => self.history.save_snapshot(snapshot, None).map(drop).map_err(|error| error.to_string()),
+            _ => self.save(snapshot).map_err(|error| error.to_string()),
         };
         match saved {
             Ok(()) => {
@@ -263,6 +270,12 @@ impl Writer {
             }
             Err(why) => not_kept(&mut self.not_kept, why, log),
         }
+    }
+
+    /// Saves a snapshot, and learns from the time that it ends.
+    fn save(&mut self, snapshot: &Snapshot) -> Result<(), history::Error> {
+        self.history.save_snapshot(snapshot, None)?;
+        self.learning.observe(&mut self.history, snapshot)
     }
 
     /// Keeps a gap for the snapshots that were dropped.

@@ -147,22 +147,27 @@ fn check_and_agent_use_what_is_declared_and_doubt_it() {
 }
 
 #[test]
-fn the_agent_sees_what_a_storage_gives_and_check_answers_from_it() {
-    let (headroom, dir) = (Headroom::new(), directory());
+fn agent_and_recorder_see_what_a_storage_gives_and_check_answers_from_it() {
+    let (headroom, recorder, dir) = (Headroom::new(), Headroom::new(), directory());
     let database = dir.path().join("shop.db");
     let scenario = Scenario::prepare("commits", &database);
     let running = scenario.start("commits", 120);
     let source = format!("sqlite:{}", database.display());
+    let record = ["record", "--source", &source, "--every", "1s", "--duration", "27s"];
+    let mut recording = recorder.command(&record).spawn().unwrap();
     let agent = headroom.run(&["agent", "--source", &source, "--duration", "27s", "--window", "20s"]);
     assert!(agent.status.success(), "{}", String::from_utf8_lossy(&agent.stderr));
-    let known = headroom.json(&["capability", text(dir.path())]);
-    if known["seen"].is_null() && Target::open(dir.path()).unwrap().facts().devices.is_empty() {
+    assert!(recording.wait().unwrap().success());
+    if Target::open(dir.path()).unwrap().facts().devices.is_empty() {
         return eprintln!("skipped: the device below is not visible");
     }
-    let writes = resource(&known, "write-operations", "seen");
-    assert_eq!(writes["bound"], "at-least", "one client fills no storage: {known:#}");
-    assert!(writes["value"].as_f64().unwrap() > 1.0, "{known:#}");
-    assert!(known["seen"]["observed_s"].as_f64().unwrap() >= 15.0, "{known:#}");
+    for learned in [&headroom, &recorder] {
+        let known = learned.json(&["capability", text(dir.path())]);
+        let writes = resource(&known, "write-operations", "seen");
+        assert_eq!(writes["bound"], "at-least", "one client fills no storage: {known:#}");
+        assert!(writes["value"].as_f64().unwrap() > 1.0, "{known:#}");
+        assert!(known["seen"]["observed_s"].as_f64().unwrap() >= 15.0, "{known:#}");
+    }
     let answer = headroom.json(&["check", "--source", &source, "--duration", "4s"]);
     drop(running);
     // The same demand as before: no more than that was carried, and that is what it says.
