@@ -29,28 +29,24 @@ impl Instant {
         let figures = Figures::from_moments(std::slice::from_ref(moment), capability);
         let to_ns = moment.ended_unix_ns;
         let span = |elapsed_ns: u64| Span { from_ns: to_ns.saturating_sub(elapsed_ns), to_ns };
-        let Some(database) = figures.database.as_ref().filter(|database| database.elapsed_ns > 0) else {
+        let Some((database, rates)) = figures.database.as_ref().zip(figures.rates()) else {
             let reason = moment.files.iter().find_map(|file| file.interval.reason());
             return Err((span(MOMENT_NS), reason.unwrap_or(Reason::NotCounted)));
         };
-        let seconds = database.elapsed_s();
-        let writes = database.counters.write;
-        let reads = figures.storage_reads;
         let (latency_ns, expected_latency_ns) = longest_wait(&figures);
-        let per_second = |count: u64| Some(count as f64 / seconds);
         let reading = Reading {
             utilisation: figures.utilisation.map(|utilisation| utilisation.value),
             outstanding: Some(figures.outstanding),
             latency_ns,
             expected_latency_ns,
-            iops: per_second(reads.count.saturating_add(writes.count)),
-            read_bytes_per_second: per_second(reads.bytes),
-            written_bytes_per_second: per_second(writes.bytes),
+            iops: Some(rates.iops()),
+            read_bytes_per_second: Some(rates.read_bytes),
+            written_bytes_per_second: Some(rates.written_bytes),
         };
         Ok(Instant {
             sample: Sample { span: span(database.elapsed_ns), reading },
-            reads_per_second: per_second(reads.count),
-            writes_per_second: per_second(writes.count),
+            reads_per_second: Some(rates.reads),
+            writes_per_second: Some(rates.writes),
             place: figures.reads_place.clone().or_else(|| place(&figures, capability?)),
         })
     }

@@ -68,7 +68,9 @@ fn minutes(history: &History, subject: &Subject, span: Span) -> Result<Vec<Sampl
             outstanding: readings.outstanding,
             latency_ns: readings.latency_ns,
             expected_latency_ns: readings.expected_ns,
-            ..Reading::default()
+            iops: readings.iops,
+            read_bytes_per_second: readings.read_bytes_per_second,
+            written_bytes_per_second: readings.written_bytes_per_second,
         };
         // The newest seconds are those of memory, exactly.
         Some(Sample { span: all.within(Span { from_ns: 0, to_ns: span.to_ns })?, reading })

@@ -124,7 +124,8 @@ impl Page {
 }
 
 fn minutes(from: u64, count: u64, outstanding: f64) -> Vec<(Subject, u64, Readings)> {
-    let readings = Readings { outstanding: Some(outstanding), ..Readings::default() };
+    let iops = Some(outstanding * 100.0);
+    let readings = Readings { outstanding: Some(outstanding), iops, ..Readings::default() };
     (from..from + count).map(|minute| (subject(), minute, readings)).collect()
 }
 
@@ -151,6 +152,7 @@ fn the_newest_minutes_are_those_of_memory_and_older_ones_those_of_the_history() 
         let highest = numbers(&outstanding["max"]).into_iter().flatten().fold(0.0, f64::max);
         assert_eq!(highest, 40.0, "one second of {points} points");
         assert_eq!(numbers(&outstanding["mean"])[0], Some(3.0));
+        assert_eq!(numbers(&series["series"]["iops"]["mean"])[0], Some(300.0));
         assert_eq!(
             outstanding["min"].as_array().unwrap().len(),
             series["times_unix_s"].as_array().unwrap().len()

@@ -21,8 +21,6 @@ const SPANS = [
   [86_400, "1 day"],
   [604_800, "7 days"],
 ];
-/** Of these the history keeps nothing. */
-const SECONDS_ONLY = new Set(["iops", "read_bytes_per_second", "written_bytes_per_second"]);
 const SHORTEST_S = 20;
 const LONGEST_S = 400 * 86_400;
 
@@ -236,13 +234,7 @@ export function timePanel(root) {
   /** @param {import("./charts.js").Chart} chart @param {import("./charts.js").Line} line @param {number} at */
   function written(chart, line, at) {
     const { min, mean, max } = shown.data.series[line.key];
-    if ((mean[at] ?? null) === null) {
-      const why =
-        SECONDS_ONLY.has(line.key) && (shown.data.series.outstanding.mean[at] ?? null) !== null
-          ? "kept for 15 minutes only"
-          : "unknown";
-      return line.words ? `${line.words}: ${why}` : why;
-    }
+    if ((mean[at] ?? null) === null) return line.words ? `${line.words}: unknown` : "unknown";
     const between =
       chart.write(min[at]) === chart.write(max[at]) ? "" : ` (${chart.write(min[at])} to ${chart.write(max[at])})`;
     return `${line.words ? `${line.words} ` : ""}${chart.write(mean[at])}${between}`;

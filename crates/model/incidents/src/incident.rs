@@ -73,6 +73,12 @@ pub struct Readings {
     pub latency_ns: Option<f64>,
     /// What the curves expect there, nanoseconds.
     pub expected_ns: Option<f64>,
+    /// The database's reads from storage and its writes, a second.
+    pub iops: Option<f64>,
+    /// Bytes of these reads, a second.
+    pub read_bytes_per_second: Option<f64>,
+    /// Bytes of these writes, a second.
+    pub written_bytes_per_second: Option<f64>,
 }
 
 impl Readings {

@@ -142,9 +142,9 @@ fn the_worst_moment_is_that_of_the_kind_that_it_is_called_by() {
 fn latency_far_above_the_expected_is_worse_than_a_high_utilisation() {
     let readings = |utilisation, times: f64| Readings {
         utilisation: Some(utilisation),
-        outstanding: None,
         latency_ns: Some(times * 100.0),
         expected_ns: Some(100.0),
+        ..Readings::default()
     };
     assert_eq!(readings(0.2, 40.0).severity(), 40.0);
     assert_eq!(readings(0.2, f64::NAN).severity(), 0.2);

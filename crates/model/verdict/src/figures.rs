@@ -77,6 +77,26 @@ pub struct Figures {
 /// Latencies of fewer I/Os than this are not compared with anything.
 pub(crate) const IOS_TO_COMPARE: u64 = 30;
 
+/// What a database does at its storage, a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StorageRates {
+    /// Reads that came from the storage.
+    pub reads: f64,
+    /// Writes.
+    pub writes: f64,
+    /// Bytes of the reads.
+    pub read_bytes: f64,
+    /// Bytes of the writes.
+    pub written_bytes: f64,
+}
+
+impl StorageRates {
+    /// Reads and writes.
+    pub fn iops(&self) -> f64 {
+        self.reads + self.writes
+    }
+}
+
 impl Figures {
     /// The figures of a stretch of moments.
     pub fn from_moments(moments: &[Moment], capability: Option<&Capability>) -> Figures {
@@ -202,6 +222,19 @@ impl Figures {
         };
         let both = reads.saturating_add(writes);
         if both == 0 { 0 } else { (writes as f64 / both as f64 * 100.0).round() as u8 }
+    }
+
+    /// The rates of the database's reads from storage and of its writes; `None` where the database is unknown.
+    pub fn rates(&self) -> Option<StorageRates> {
+        let database = self.database.as_ref().filter(|database| database.elapsed_ns > 0)?;
+        let per_second = |count: u64| count as f64 / database.elapsed_s();
+        let (reads, writes) = (self.storage_reads, database.counters.write);
+        Some(StorageRates {
+            reads: per_second(reads.count),
+            writes: per_second(writes.count),
+            read_bytes: per_second(reads.bytes),
+            written_bytes: per_second(writes.bytes),
+        })
     }
 
     /// Share of the time in which a write or a sync was waited for (more than 1: several at once).

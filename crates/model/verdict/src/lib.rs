@@ -34,7 +34,7 @@ mod thresholds;
 mod volumes;
 
 pub use demand::is_log;
-pub use figures::{Figures, Place};
+pub use figures::{Figures, Place, StorageRates};
 pub use file_sums::sum_files;
 pub use observation::{FailedIos, LogTiming, Moment, Neighbour, Observation, ProcessorUse};
 pub use pressure::{CapUse, Pressure, caps_used};

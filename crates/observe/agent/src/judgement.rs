@@ -136,11 +136,15 @@ impl Measured {
         };
         let longest = if times(&commit) > times(&read) { commit } else { read };
         let known = figures.database.is_some();
+        let rates = figures.rates();
         let readings = Readings {
             utilisation: figures.utilisation.map(|utilisation| utilisation.value),
             outstanding: known.then_some(figures.outstanding),
             latency_ns: longest.latency_ns,
             expected_ns: longest.expected_ns,
+            iops: rates.map(|rates| rates.iops()),
+            read_bytes_per_second: rates.map(|rates| rates.read_bytes),
+            written_bytes_per_second: rates.map(|rates| rates.written_bytes),
         };
         Measured { readings, read, commit }
     }

@@ -250,12 +250,16 @@ fn save_minute(
         whole(readings.outstanding, MILLIONTHS),
         whole(readings.latency_ns, 1.0),
         whole(readings.expected_ns, 1.0),
+        whole(readings.iops, THOUSANDTHS),
+        whole(readings.read_bytes_per_second, 1.0),
+        whole(readings.written_bytes_per_second, 1.0),
     );
-    let save = "INSERT OR REPLACE INTO judged_minutes VALUES (?, ?, ?, ?, ?, ?)";
+    let save = "INSERT OR REPLACE INTO judged_minutes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
     connection.prepare_cached(save)?.execute(values).map(drop)
 }
 
 const MILLIONTHS: f64 = 1e6;
+const THOUSANDTHS: f64 = 1e3;
 
 fn readings(row: &Row<'_>) -> rusqlite::Result<Readings> {
     let value = |column: &str, unit: f64| -> rusqlite::Result<Option<f64>> {
@@ -266,6 +270,9 @@ fn readings(row: &Row<'_>) -> rusqlite::Result<Readings> {
         outstanding: value("outstanding_millionths", MILLIONTHS)?,
         latency_ns: value("latency_ns", 1.0)?,
         expected_ns: value("expected_ns", 1.0)?,
+        iops: value("iops_thousandths", THOUSANDTHS)?,
+        read_bytes_per_second: value("read_bytes_per_second", 1.0)?,
+        written_bytes_per_second: value("written_bytes_per_second", 1.0)?,
     })
 }
 

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema_9.sql"),
     include_str!("schema_10.sql"),
     include_str!("schema_11.sql"),
+    include_str!("schema_12.sql"),
 ];
 
 /// Longest wait for another Headroom that is writing. A write takes milliseconds; a minute means a hung disk.

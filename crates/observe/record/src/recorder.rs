@@ -467,6 +467,7 @@ mod tests {
             supervisor: Supervisor::at(socket.to_str().unwrap()),
             memory: Arc::default(),
             not_kept: None,
+            learning: Learning::default(),
         };
         writer.thin(&mut |_| ());
         assert_eq!(next_notification(&listener).as_deref(), Some("WATCHDOG=1"), "before thinning");

@@ -81,6 +81,9 @@ fn minutes_and_changes_come_back_and_what_is_unknown_stays_so() {
         outstanding: Some(f64::INFINITY),
         latency_ns: Some(1_500_000.0),
         expected_ns: None,
+        iops: Some(1_234.5),
+        read_bytes_per_second: Some(1e9),
+        written_bytes_per_second: Some(0.0),
     };
     let data = subject("/data");
     let judged = Judged {
@@ -108,6 +111,9 @@ fn a_month_of_minutes_is_kept_and_takes_little_space() {
         outstanding: Some((minute % 89) as f64 / 7.0),
         latency_ns: Some(350_000.0 + (minute % 1_009) as f64 * 977.0),
         expected_ns: Some(280_000.0),
+        iops: Some(9_000.0 + (minute % 1_013) as f64 * 7.3),
+        read_bytes_per_second: Some(7e7 + (minute % 1_019) as f64 * 8_192.0),
+        written_bytes_per_second: Some(1e7 + (minute % 1_021) as f64 * 8_192.0),
     };
     let month = 31 * 24 * 60;
     let before = bytes();
