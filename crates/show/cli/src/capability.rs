@@ -205,11 +205,16 @@ fn export(args: &ExportArgs, history: Option<&Path>) -> Done {
         matches!(capability.origin, Origin::Measured | Origin::Gentle)
             && capability.conditions.caching == Caching::Direct
     });
-    let capability = measured.ok_or_else(|| {
+    let mut capability = measured.ok_or_else(|| {
         let dir = dir.display();
         Failure::new(format_args!("cannot export the capability of {dir}: it was never measured here"))
             .with_remedy(format_args!("headroom measure {dir}"))
     })?;
+    capability.conditions.remarks.push(format!(
+        "measured at {} of {}",
+        target.facts().path,
+        host::hostname()
+    ));
     let text = serde_json::to_string_pretty(&capability).map_err(Failure::new)? + "\n";
     let written = match is_standard(&args.file) {
         true => std::io::stdout().write_all(text.as_bytes()),
@@ -244,10 +249,8 @@ fn import(args: &ImportArgs, history: Option<&Path>, out: &mut Output) -> Done {
         let failure = differences.iter().fold(failure, Failure::with_fact);
         return Err(failure.with_remedy("a file from a host with the same storage, or headroom measure here"));
     }
-    let remark = format!("measured at {} of another host", lent.target.path);
-    let mut conditions = lent.conditions.clone();
-    conditions.remarks.push(remark);
-    let borrowed = Capability { target: facts.clone(), conditions, origin: Origin::Borrowed, ..lent };
+    // Its remarks name the host that lent it.
+    let borrowed = Capability { target: facts.clone(), origin: Origin::Borrowed, ..lent };
     let mut history = kept::open_to_write(history)?;
     history.save_capability(&borrowed)?;
     answer(&known_storage(&history, facts)?, out);

@@ -103,6 +103,10 @@ fn a_measurement_is_lent_to_the_same_storage_and_refused_by_another_with_each_di
     assert!(lender.run(&export).status.success());
     let known = borrower.json(&["capability", "import", text(&file), text(dir.path())]);
     assert_eq!(resource(&known, "read-operations", "borrowed")["value"], 700.0);
+    let kept = History::open(&borrower.history()).unwrap();
+    let kept = kept.latest_capability(Target::open(dir.path()).unwrap().facts()).unwrap().unwrap().1;
+    let lender_host = format!("measured at {} of {}", dir.path().display(), host::hostname());
+    assert!(kept.conditions.remarks.contains(&lender_host), "{:?}", kept.conditions.remarks);
     assert_eq!(borrower.run(&export).status.code(), Some(3), "what is borrowed is not lent");
 
     let mut other: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
