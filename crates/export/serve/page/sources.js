@@ -136,7 +136,7 @@ export function sourcesPanel(roots) {
                 "p",
                 {},
                 seen.length
-                  ? "No storage of this host was measured: only what was seen is known, and no utilisation."
+                  ? "No storage of this host was measured: only what was seen is known."
                   : "No storage of this host was measured. Until then no utilisation and no headroom can be given.",
               ),
           never.length
