@@ -1,6 +1,6 @@
 //! From the answers to the fleet.
 
-use crate::labels::{Place, host, place};
+use crate::labels::{Place, host, is_of_host, place};
 use crate::rank::order;
 use crate::{
     Fleet, Headroom, HeadroomOrigin, Host, Latency, NeverMeasured, Part, SilentSource, Stale, Trend, Volume,
@@ -55,38 +55,33 @@ const DAY_S: f64 = 86_400.0;
 
 /// The fleet at a time in seconds since 1970. What was judged longer ago than `stale_after_s` is stale.
 pub fn fleet(answers: &Answers, at_unix_s: f64, stale_after_s: f64) -> Fleet {
-    let mut judged: HashMap<Place, Volume> = HashMap::new();
-    for sample in &answers.seen {
-        let Some((place, value)) = place(&sample.labels).zip(sample.value()) else { continue };
-        let volume = unknown_volume(&place, value);
-        let entry = judged.entry(place).or_insert(volume);
-        entry.judged_unix_s = entry.judged_unix_s.max(value);
-    }
+    let mut judged = Judged::from_seen(&answers.seen);
     fill_figures(&mut judged, &answers.figures);
     fill_latencies(&mut judged, &answers.latencies);
-    fill_measured(&mut judged, &answers.measured);
-    let with_database: BTreeSet<Host> = judged.keys().map(|place| place.host.clone()).collect();
+    fill_measured(&mut judged.volumes, &answers.measured);
+    fill_trends(&mut judged, &answers.trend, at_unix_s);
+    let with_database: BTreeSet<&Host> = judged.volumes.iter().map(|volume| &volume.host).collect();
     let agents: BTreeSet<Host> = answers.agents.iter().map(|sample| host(&sample.labels)).collect();
+    let agents: BTreeSet<&Host> = agents.iter().collect();
     let mut fleet = Fleet {
         at_unix_s,
         hosts: agents.union(&with_database).count(),
-        without_database: agents.difference(&with_database).cloned().collect(),
+        without_database: agents.difference(&with_database).copied().cloned().collect(),
         silent_sources: silent_sources(&answers.silent_sources),
         has_trends: !answers.trend.is_empty(),
         ..Fleet::default()
     };
-    for (place, volume) in judged {
-        let Place { host, mount, source: database } = place;
+    for volume in judged.volumes {
         if at_unix_s - volume.judged_unix_s > stale_after_s {
-            fleet.stale.push(Stale { host, mount, database, judged_unix_s: volume.judged_unix_s });
+            let Volume { host, mount, database, judged_unix_s, .. } = volume;
+            fleet.stale.push(Stale { host, mount, database, judged_unix_s });
         } else if volume.measured_unix_s.is_none() {
-            let Volume { verdict, incident_open, .. } = volume;
+            let Volume { host, mount, database, verdict, incident_open, .. } = volume;
             fleet.never_measured.push(NeverMeasured { host, mount, database, verdict, incident_open });
         } else {
             fleet.volumes.push(volume);
         }
     }
-    fill_trends(&mut fleet.volumes, &answers.trend, at_unix_s);
     fleet.volumes.sort_by(order);
     fleet.stale.sort_by(|a, b| {
         a.judged_unix_s
@@ -99,36 +94,90 @@ pub fn fleet(answers: &Answers, at_unix_s: f64, stale_after_s: f64) -> Fleet {
     fleet
 }
 
-/// The volumes of the fleet where an incident is open or was, each with the share of the time; the longest first. `found` is
-/// the answer to [`incidents_within`](crate::incidents_within).
-pub fn with_incidents(fleet: &Fleet, found: &[Sample]) -> Vec<(Volume, f64)> {
+/// What is judged, found by the labels of a series. Answers have tens of thousands of them: none is copied to be compared.
+struct Judged<'a> {
+    volumes: Vec<Volume>,
+    /// By instance, mount and database; hosts with the same name differ in other labels.
+    by_name: HashMap<[&'a str; 3], Vec<usize>>,
+}
+
+impl<'a> Judged<'a> {
+    fn from_seen(seen: &'a [Sample]) -> Judged<'a> {
+        let mut judged = Judged { volumes: Vec::new(), by_name: HashMap::new() };
+        for sample in seen {
+            let Some((place, value)) = place(&sample.labels).zip(sample.value()) else { continue };
+            if let Some(volume) = judged.find(&sample.labels).map(|at| &mut judged.volumes[at]) {
+                volume.judged_unix_s = volume.judged_unix_s.max(value);
+                continue;
+            }
+            judged.by_name.entry(names(&sample.labels)).or_default().push(judged.volumes.len());
+            judged.volumes.push(unknown_volume(&place, value));
+        }
+        judged
+    }
+
+    /// The place of the series' volume in the list.
+    fn find(&self, labels: &BTreeMap<String, String>) -> Option<usize> {
+        let named = self.by_name.get(&names(labels))?;
+        named.iter().copied().find(|at| is_of_host(labels, &self.volumes[*at].host))
+    }
+}
+
+/// Instance, mount and database.
+fn names(labels: &BTreeMap<String, String>) -> [&str; 3] {
+    ["instance", "mount", "source"].map(|name| labels.get(name).map_or("", String::as_str))
+}
+
+/// A volume where an incident is open or was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VolumeIncidents {
+    /// The volume.
+    pub volume: Volume,
+    /// Whether one is open now; `None` where the volume is not judged any more.
+    pub is_open: Option<bool>,
+    /// For how long one was open, seconds.
+    pub open_s: f64,
+}
+
+/// The volumes of the fleet where an incident is open or was: first those where one is open, then those where that is not known,
+/// each the longest first. `found` is the answer to [`incidents_within`](crate::incidents_within).
+pub fn with_incidents(fleet: &Fleet, found: &[Sample]) -> Vec<VolumeIncidents> {
     let known = fleet.volumes.iter();
     let known: HashMap<(&Host, &str, &str), &Volume> =
         known.map(|one| ((&one.host, one.mount.as_str(), one.database.as_str()), one)).collect();
     let rows = found.iter().filter_map(|sample| {
-        let (place, share) = place(&sample.labels).zip(sample.value())?;
+        let (place, open_s) = place(&sample.labels).zip(sample.value())?;
         let key = (&place.host, place.mount.as_str(), place.source.as_str());
-        let ranked = known.get(&key).map(|volume| (*volume).clone());
-        Some((ranked.unwrap_or_else(|| unranked(fleet, &place)), share))
+        let (volume, is_open) = match known.get(&key) {
+            Some(volume) => ((*volume).clone(), Some(volume.incident_open)),
+            None => unranked(fleet, &place),
+        };
+        Some(VolumeIncidents { volume, is_open, open_s })
     });
-    let mut rows: Vec<(Volume, f64)> = rows.collect();
-    rows.sort_by(|(a, share_of_a), (b, share_of_b)| {
-        let open = b.incident_open.cmp(&a.incident_open);
-        open.then_with(|| share_of_b.total_cmp(share_of_a)).then_with(|| order(a, b))
+    let mut rows: Vec<VolumeIncidents> = rows.collect();
+    let rank = |row: &VolumeIncidents| match row.is_open {
+        Some(true) => 0,
+        None => 1,
+        Some(false) => 2,
+    };
+    rows.sort_by(|a, b| {
+        let by_time = || b.open_s.total_cmp(&a.open_s);
+        rank(a).cmp(&rank(b)).then_with(by_time).then_with(|| order(&a.volume, &b.volume))
     });
     rows
 }
 
 /// One that is stale or was never measured has incidents too.
-fn unranked(fleet: &Fleet, place: &Place) -> Volume {
+fn unranked(fleet: &Fleet, place: &Place) -> (Volume, Option<bool>) {
     let is_it = |one: &&NeverMeasured| {
         one.host == place.host && one.mount == place.mount && one.database == place.source
     };
     let mut volume = unknown_volume(place, 0.0);
-    if let Some(found) = fleet.never_measured.iter().find(is_it) {
+    let found = fleet.never_measured.iter().find(is_it);
+    if let Some(found) = found {
         (volume.verdict, volume.incident_open) = (found.verdict, found.incident_open);
     }
-    volume
+    (volume, found.map(|found| found.incident_open))
 }
 
 impl Sample {
@@ -170,23 +219,23 @@ fn set_verdict(volume: &mut Volume, word: Option<&String>, since_unix_s: f64) {
 }
 
 /// What the agent says of headroom.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Range {
     plan: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
 }
 
-fn fill_figures(judged: &mut HashMap<Place, Volume>, figures: &[Sample]) {
-    let mut ranges: HashMap<Place, Range> = HashMap::new();
+fn fill_figures(judged: &mut Judged<'_>, figures: &[Sample]) {
+    let mut ranges = vec![Range::default(); judged.volumes.len()];
     for sample in figures {
         let (Some(name), Some(value)) = (sample.labels.get("__name__"), sample.value()) else { continue };
-        let Some(place) = place(&sample.labels) else { continue };
-        let Some(volume) = judged.get_mut(&place) else { continue };
+        let Some(at) = judged.find(&sample.labels) else { continue };
+        let (volume, range) = (&mut judged.volumes[at], &mut ranges[at]);
         match name.as_str() {
-            "headroom_headroom_ratio" => ranges.entry(place).or_default().plan = Some(value),
-            "headroom_headroom_low_ratio" => ranges.entry(place).or_default().low = Some(value),
-            "headroom_headroom_high_ratio" => ranges.entry(place).or_default().high = Some(value),
+            "headroom_headroom_ratio" => range.plan = Some(value),
+            "headroom_headroom_low_ratio" => range.low = Some(value),
+            "headroom_headroom_high_ratio" => range.high = Some(value),
             "headroom_utilisation_ratio" => volume.utilisation = Some(value),
             "headroom_demand_outstanding" => volume.outstanding = Some(value),
             "headroom_verdict_confidence" => volume.confidence = Some(value as u8),
@@ -199,8 +248,7 @@ fn fill_figures(judged: &mut HashMap<Place, Volume>, figures: &[Sample]) {
             _ => {}
         }
     }
-    for (place, volume) in judged {
-        let Range { plan, low, high } = ranges.remove(place).unwrap_or_default();
+    for (volume, Range { plan, low, high }) in judged.volumes.iter_mut().zip(ranges) {
         let by_agent = plan.map(|plan| Headroom { plan, low, high, origin: HeadroomOrigin::Agent });
         volume.headroom = by_agent.or_else(|| by_utilisation(volume));
     }
@@ -213,9 +261,9 @@ fn by_utilisation(volume: &Volume) -> Option<Headroom> {
     is_said.then_some(Headroom { plan: 1.0 / utilisation, low: None, high: None, origin })
 }
 
-fn fill_latencies(judged: &mut HashMap<Place, Volume>, latencies: &[Sample]) {
+fn fill_latencies(judged: &mut Judged<'_>, latencies: &[Sample]) {
     for sample in latencies {
-        let Some(volume) = place(&sample.labels).and_then(|place| judged.get_mut(&place)) else { continue };
+        let Some(volume) = judged.find(&sample.labels).map(|at| &mut judged.volumes[at]) else { continue };
         let latency = match sample.labels.get("op").map(String::as_str) {
             Some("read") => &mut volume.read,
             Some("commit") => &mut volume.commit,
@@ -229,28 +277,28 @@ fn fill_latencies(judged: &mut HashMap<Place, Volume>, latencies: &[Sample]) {
     }
 }
 
-fn fill_measured(judged: &mut HashMap<Place, Volume>, measured: &[Sample]) {
-    let known = measured.iter().filter_map(|sample| {
-        let from = sample.labels.get("from").cloned();
-        Some(((host(&sample.labels), sample.labels.get("mount")?.clone()), (sample.value()?, from)))
-    });
-    let known: HashMap<(Host, String), (f64, Option<String>)> = known.collect();
-    for (place, volume) in judged {
-        let known = known.get(&(place.host.clone(), place.mount.clone()));
-        volume.measured_unix_s = known.map(|(at, _)| *at);
-        volume.known_from = known.and_then(|(_, from)| from.clone());
+fn fill_measured(volumes: &mut [Volume], measured: &[Sample]) {
+    let mut known: HashMap<[&str; 2], Vec<&Sample>> = HashMap::new();
+    for sample in measured.iter().filter(|sample| sample.value().is_some()) {
+        let [instance, mount, _] = names(&sample.labels);
+        known.entry([instance, mount]).or_default().push(sample);
+    }
+    for volume in volumes {
+        let named = known.get(&[volume.host.instance(), volume.mount.as_str()]);
+        let found = named.and_then(|all| all.iter().rev().find(|one| is_of_host(&one.labels, &volume.host)));
+        volume.measured_unix_s = found.and_then(|sample| sample.value());
+        volume.known_from = found.and_then(|sample| sample.labels.get("from").cloned());
     }
 }
 
 /// A server of rules may add labels of its own to what it records, so that only the host's must be there.
-fn fill_trends(volumes: &mut [Volume], trend: &[Sample], at_unix_s: f64) {
-    let mut daily: HashMap<(&str, &str, &str), Vec<&Sample>> = HashMap::new();
+fn fill_trends(judged: &mut Judged<'_>, trend: &[Sample], at_unix_s: f64) {
+    let mut daily: HashMap<[&str; 3], Vec<&Sample>> = HashMap::new();
     for sample in trend {
-        let label = |name: &str| sample.labels.get(name).map_or("", String::as_str);
-        daily.entry((label("instance"), label("mount"), label("source"))).or_default().push(sample);
+        daily.entry(names(&sample.labels)).or_default().push(sample);
     }
-    for volume in volumes {
-        let key = (volume.host.instance(), volume.mount.as_str(), volume.database.as_str());
+    for volume in &mut judged.volumes {
+        let key = [volume.host.instance(), volume.mount.as_str(), volume.database.as_str()];
         let is_of_it = |sample: &&&Sample| {
             volume.host.labels.iter().all(|(name, value)| sample.labels.get(name) == Some(value))
         };

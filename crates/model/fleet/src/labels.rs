@@ -17,10 +17,19 @@ pub struct Place {
     pub source: String,
 }
 
+fn labels_of_host(labels: &BTreeMap<String, String>) -> impl Iterator<Item = (&String, &String)> {
+    labels.iter().filter(|(name, _)| !OF_FAMILIES.contains(&name.as_str()))
+}
+
 /// The host of a series.
 pub fn host(labels: &BTreeMap<String, String>) -> Host {
-    let own = labels.iter().filter(|(name, _)| !OF_FAMILIES.contains(&name.as_str()));
+    let own = labels_of_host(labels);
     Host { labels: own.map(|(name, value)| (name.clone(), value.clone())).collect() }
+}
+
+/// Whether a series is of that host.
+pub fn is_of_host(labels: &BTreeMap<String, String>, host: &Host) -> bool {
+    labels_of_host(labels).eq(&host.labels)
 }
 
 /// The place of a series; `None` where it is of no database on a volume.

@@ -21,10 +21,10 @@ mod trend;
 mod volume;
 
 pub use filter::{Filter, WrongFilter};
-pub use gather::{Answers, Sample, fleet, with_incidents};
+pub use gather::{Answers, Sample, VolumeIncidents, fleet, with_incidents};
 pub use query::{Expression, Part, Scope, incidents_within};
 pub use rank::is_worse;
 pub use trend::{DAYS_MIN, Reach, Trend};
 pub use volume::{
-    Fleet, Headroom, HeadroomOrigin, Host, Latency, NeverMeasured, SilentSource, Stale, Volume,
+    Fleet, Headroom, HeadroomOrigin, Host, Latency, NeverMeasured, SilentSource, Stale, Unknown, Volume,
 };

@@ -115,10 +115,27 @@ impl Scope {
     }
 }
 
-/// The part of the last seconds in which an incident was open, of each database and volume with one.
+/// A period has so many parts at most: a server holds one value for each of them and each volume at one time, and Prometheus
+/// refuses more than 50 million.
+const PARTS_MAX: u64 = 720;
+/// A shorter part might have no sample: agents are scraped every 15 s, at most every minute or two.
+const PART_MIN_S: u64 = 120;
+
+/// For how many of the last seconds an incident was open, of each database and volume with one.
+///
+/// ```text
+/// the period   |    |    |    |####|#   |    |    |    sum of (the mean of each part that has samples) x (its length)
+/// samples        none          ^ from here on
+/// ```
+///
+/// The mean over all samples of the period would say nothing about the time before the first and after the last of them. One
+/// that was opened after the last part began counts as 1 s.
 pub fn incidents_within(scope: &Scope, seconds: u64) -> Expression {
+    let part_s = (seconds / PARTS_MAX).max(PART_MIN_S);
     let open = scope.selector("headroom_incident_open");
-    Expression { text: format!("avg_over_time({open}[{seconds}s]) > 0"), range: None }
+    let parts = format!("(avg_over_time({open}[{part_s}s]) > 0)[{seconds}s:{part_s}s]");
+    let text = format!("clamp_max({part_s} * sum_over_time({parts}), {seconds}) or {open} > 0");
+    Expression { text, range: None }
 }
 
 #[cfg(test)]
@@ -144,6 +161,15 @@ mod tests {
         for part in Part::ALL {
             let text = part.expression(&scope(&[])).text;
             assert!(!text.contains("{}") && !text.contains(",}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_period_has_a_bounded_number_of_parts() {
+        let text = |seconds: u64| incidents_within(&scope(&[]), seconds).text;
+        for (seconds, parts) in [(600, "[600s:120s]"), (86_400, "[86400s:120s]"), (604_800, "[604800s:840s]")]
+        {
+            assert!(text(seconds).contains(parts), "{}", text(seconds));
         }
     }
 }

@@ -174,6 +174,11 @@ impl Volume {
         self.verdict.is_some_and(VerdictKind::is_bad_news)
     }
 
+    /// Whether its verdict says something.
+    pub fn is_judged(&self) -> bool {
+        self.verdict.is_some_and(|kind| kind != VerdictKind::CannotSay)
+    }
+
     /// The latency furthest above the expected one, and what it is of.
     pub fn worst_latency(&self) -> Option<(&'static str, Latency)> {
         let both = [("read", self.read), ("commit", self.commit)];
@@ -183,15 +188,59 @@ impl Volume {
     }
 }
 
-impl Fleet {
-    /// Whether a verdict is bad news.
+impl NeverMeasured {
+    /// Whether somebody has to act on its verdict.
     pub fn is_bad_news(&self) -> bool {
-        self.volumes.iter().any(Volume::is_bad_news)
-            || self.never_measured.iter().any(|one| one.verdict.is_some_and(VerdictKind::is_bad_news))
+        self.verdict.is_some_and(VerdictKind::is_bad_news)
+    }
+}
+
+/// Of how many nothing can be said, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// Volumes on which the verdict is `cannot say`, or none that this version knows.
+    pub cannot_say: usize,
+    /// Volumes that were never measured, and no verdict says that somebody has to act.
+    pub never_measured: usize,
+    /// Volumes that are not judged any more.
+    pub stale: usize,
+    /// Sources that give nothing.
+    pub silent_sources: usize,
+    /// Hosts whose agent judges nothing.
+    pub without_database: usize,
+}
+
+impl Fleet {
+    /// Volumes with a verdict that says something.
+    pub fn judged(&self) -> usize {
+        let never_measured = self.never_measured.iter().filter(|one| one.is_bad_news()).count();
+        self.volumes.iter().filter(|volume| volume.is_judged()).count() + never_measured
+    }
+
+    /// Verdicts that are bad news.
+    pub fn bad_news(&self) -> usize {
+        let never_measured = self.never_measured.iter().filter(|one| one.is_bad_news()).count();
+        self.volumes.iter().filter(|volume| volume.is_bad_news()).count() + never_measured
+    }
+
+    /// What nothing can be said of.
+    pub fn unknown(&self) -> Unknown {
+        Unknown {
+            cannot_say: self.volumes.iter().filter(|volume| !volume.is_judged()).count(),
+            never_measured: self.never_measured.iter().filter(|one| !one.is_bad_news()).count(),
+            stale: self.stale.len(),
+            silent_sources: self.silent_sources.len(),
+            without_database: self.without_database.len(),
+        }
     }
 
     /// Whether all that there is was asked and judged. Without that nothing says that the fleet is fine.
     pub fn is_whole(&self) -> bool {
-        !self.incomplete && self.stale.is_empty() && !self.volumes.is_empty()
+        !self.incomplete && self.judged() > 0 && self.unknown() == Unknown::default()
+    }
+
+    /// Whether an incident may be open that the answer does not have.
+    pub fn hides_incidents(&self) -> bool {
+        self.incomplete || !self.stale.is_empty() || !self.silent_sources.is_empty()
     }
 }

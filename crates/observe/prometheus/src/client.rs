@@ -3,7 +3,6 @@ use crate::{Error, QueryError, Response};
 use http_client::{Call, Endpoint, Tls, exchange};
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use std::fmt::Write;
-use std::io;
 use std::time::Duration;
 
 /// A server, and how it is asked.
@@ -33,7 +32,8 @@ pub const QUERIES_MAX: usize = 10;
 /// The most bytes of an answer: 100,000 series of 500 bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Sends all queries at once, for the same time in seconds since 1970, and returns their answers in the same order.
+/// Sends all queries at once, for the same time in seconds since 1970, and returns their answers in the same order. Each has a
+/// thread: while one reads an answer of tens of thousands of series, the server goes on writing the others.
 ///
 /// # Errors
 /// The first query without an answer.
@@ -42,33 +42,22 @@ pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// More than [`QUERIES_MAX`] queries.
 pub fn ask(client: &Client, queries: &[Query], at_unix_s: f64) -> Result<Vec<Response>, QueryError> {
     assert!(queries.len() <= QUERIES_MAX, "{} queries", queries.len());
-    let failed = |error: &io::Error| QueryError {
-        expression: String::new(),
-        error: Error::NotAnswered(http_client::Failed::Connection(error.to_string())),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| failed(&error))?;
-    runtime.block_on(async {
-        let local = tokio::task::LocalSet::new();
-        let sent = queries.iter().map(|query| {
-            let (client, query) = (client.clone(), query.clone());
-            local.spawn_local(async move {
-                let answered = ask_one(&client, &query, at_unix_s).await;
-                answered.map_err(|error| QueryError { expression: query.expression, error })
-            })
-        });
-        let sent: Vec<_> = sent.collect();
-        local
-            .run_until(async {
-                let mut answers = Vec::new();
-                for one in sent {
-                    // A task that panics ends the program: there is no unwinding to catch here.
-                    answers.push(one.await.expect("a query ends with an answer or an error")?);
-                }
-                Ok(answers)
-            })
-            .await
+    std::thread::scope(|scope| {
+        let sent: Vec<_> = queries
+            .iter()
+            .map(|query| scope.spawn(move || ask_in_thread(client, query, at_unix_s)))
+            .collect();
+        // A thread that panics ends the program: there is no unwinding to catch here.
+        sent.into_iter().map(|one| one.join().expect("a query ends with an answer or an error")).collect()
     })
+}
+
+fn ask_in_thread(client: &Client, query: &Query, at_unix_s: f64) -> Result<Response, QueryError> {
+    let failed = |error: Error| QueryError { expression: query.expression.clone(), error };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime
+        .map_err(|error| failed(Error::NotAnswered(http_client::Failed::Connection(error.to_string()))))?;
+    runtime.block_on(ask_one(client, query, at_unix_s)).map_err(failed)
 }
 
 async fn ask_one(client: &Client, query: &Query, at_unix_s: f64) -> Result<Response, Error> {

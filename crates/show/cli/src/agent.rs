@@ -72,7 +72,7 @@ pub struct AgentArgs {
     /// Between two pushes [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     push_every: Option<Duration>,
-    /// The label instance of what is pushed, as in db1:9187 [default: the name of this host]
+    /// The label instance of what is pushed, as in db1 [default: the name of this host]
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
     /// Add this label to all metrics, as in cluster=east

@@ -1,7 +1,7 @@
 mod connection;
 mod written;
 
-use ::fleet::{Answers, Filter, Fleet, Part, Sample, Scope, Volume, incidents_within};
+use ::fleet::{Answers, Filter, Fleet, Part, Sample, Scope, incidents_within};
 use connection::ConnectionArgs;
 use prometheus::{Client, Query, QueryError, Response};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ Examples:
 
 It asks at most 10 queries, whatever the number of hosts, of Prometheus, VictoriaMetrics, Mimir or Thanos. A prefix of
 the URL stays. HEADROOM_PROMETHEUS_AUTH: bearer TOKEN or basic USER:PASSWORD. docs/reference/fleet.md
-Exit codes: 0 no volume needs action, 1 one does, 2 wrong usage, 3 not answered, or not by all hosts.")]
+Exit codes: 0 no volume needs action, 1 one does, 2 wrong usage, 3 no answer, or none for a part of the fleet.")]
 pub struct FleetArgs {
     #[command(subcommand)]
     command: Option<FleetCommand>,
@@ -89,7 +89,7 @@ enum FleetCommand {
         /// Where to
         #[arg(value_name = "DIR")]
         dir: PathBuf,
-        /// The page with the runbooks, a heading for each alert
+        /// Where docs/reference/fleet.md is published: alerts link to its runbooks
         #[arg(long, value_name = "URL", default_value = mixin::RUNBOOKS)]
         runbooks: String,
     },
@@ -156,7 +156,7 @@ impl QuestionArgs {
     }
 }
 
-/// 1 where a verdict is bad news; 3 where nothing is known, or not of all: nothing says that the fleet is fine.
+/// 1 where a verdict is bad news; 3 where of a part nothing can be said, as `check` does: nothing says that the fleet is fine.
 fn exit_code(fleet: &Fleet) -> ExitCode {
     match () {
         () if fleet.is_bad_news() => bad_news(),
@@ -265,10 +265,9 @@ fn incidents(within: Duration, args: &FleetArgs, client: &Client, out: &mut Outp
         |style| report::text::fleet_incidents(&rows, within_s, &fleet, style),
         || report::json::fleet_incidents(&rows, within_s, &fleet),
     );
-    let is_open = |(volume, _): &(Volume, f64)| volume.incident_open;
     Ok(match () {
-        () if rows.iter().any(is_open) => bad_news(),
-        () if fleet.incomplete => no_answer(),
+        () if rows.iter().any(|row| row.is_open == Some(true)) => bad_news(),
+        () if fleet.hides_incidents() => no_answer(),
         () => FINE,
     })
 }

@@ -49,7 +49,8 @@ fn the_least_headroom_comes_first_and_the_unknown_last() {
     ];
     let fleet = fleet(&answers(&hosts), NOW, 300.0);
     assert_eq!(instances(&fleet), ["c", "d", "a", "b", "e"]);
-    assert!(fleet.is_bad_news() && fleet.is_whole());
+    assert!(fleet.is_bad_news() && !fleet.is_whole());
+    assert_eq!((fleet.judged(), fleet.bad_news(), fleet.unknown().cannot_say), (4, 2, 1));
     assert_eq!(fleet.volumes[0].headroom.unwrap().origin, HeadroomOrigin::Agent);
 }
 
@@ -96,6 +97,41 @@ fn what_is_stale_or_was_never_measured_is_listed_apart_and_never_ranked() {
     assert_eq!(fleet.stale[0].host.instance(), "b");
     assert_eq!(fleet.never_measured[0].host.instance(), "c");
     assert!(!fleet.is_whole() && !fleet.is_bad_news());
+}
+
+#[test]
+fn a_fleet_is_whole_only_where_something_can_be_said_of_each_part() {
+    let whole = || fleet(&answers(&[("a", "healthy", Some(3.0)), ("b", "burst", Some(2.0))]), NOW, 300.0);
+    assert!(whole().is_whole());
+    let changes: [fn(&mut Fleet); 6] = [
+        |fleet| fleet.incomplete = true,
+        |fleet| fleet.volumes[1].verdict = Some(VerdictKind::CannotSay),
+        |fleet| fleet.volumes[1].verdict = None,
+        |fleet| fleet.silent_sources.push(SilentSource { host: Host::default(), source: "pg:".into() }),
+        |fleet| fleet.without_database.push(Host::default()),
+        |fleet| fleet.volumes.clear(),
+    ];
+    for change in changes {
+        let mut fleet = whole();
+        change(&mut fleet);
+        assert!(!fleet.is_whole(), "{fleet:#?}");
+    }
+    let mut unmeasured = answers(&[("a", "healthy", Some(3.0)), ("b", "cannot-say", None)]);
+    unmeasured.measured.pop();
+    let unmeasured = fleet(&unmeasured, NOW, 300.0);
+    assert!(!unmeasured.is_whole() && unmeasured.unknown().never_measured == 1);
+}
+
+#[test]
+fn whether_an_incident_is_open_on_a_host_that_is_gone_is_unknown() {
+    let mut answers = answers(&[("a", "healthy", Some(3.0)), ("b", "healthy", Some(9.0))]);
+    answers.seen[1].points[0].1 = NOW - 301.0;
+    let fleet = fleet(&answers, NOW, 300.0);
+    let found = [sample(&labels_of("a", &[]), 700.0), sample(&labels_of("b", &[]), 60.0)];
+    let rows = with_incidents(&fleet, &found);
+    let open: Vec<_> = rows.iter().map(|row| (row.volume.host.instance(), row.is_open, row.open_s)).collect();
+    assert_eq!(open, [("b", None, 60.0), ("a", Some(false), 700.0)]);
+    assert!(fleet.hides_incidents());
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub fn new(
     let instance = args.instance.clone().or(instance).unwrap_or_else(host::hostname);
     if instance.is_empty() || instance.len() > INSTANCE_BYTES_MAX {
         return Err(Failure::usage(format_args!(
-            "--instance has {} bytes: give 1 to {INSTANCE_BYTES_MAX}, as in db1:9187",
+            "--instance has {} bytes: give 1 to {INSTANCE_BYTES_MAX}, as in db1",
             instance.len()
         )));
     }

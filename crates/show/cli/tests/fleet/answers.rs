@@ -7,6 +7,14 @@ use std::time::Duration;
 
 /// A server that gives each request the same answer, after a time.
 fn server(answer: &'static str, after: Duration) -> String {
+    server_by_headers(move |_| answer, after)
+}
+
+/// A server whose answer depends on the headers of a request, in lower case.
+fn server_by_headers(
+    answer: impl Fn(&str) -> &'static str + Copy + Send + 'static,
+    after: Duration,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
     std::thread::spawn(move || {
@@ -17,19 +25,24 @@ fn server(answer: &'static str, after: Duration) -> String {
     url
 }
 
-fn give(mut stream: &TcpStream, answer: &str, after: Duration) {
+fn give(mut stream: &TcpStream, answer: impl Fn(&str) -> &'static str, after: Duration) {
     let mut reader = BufReader::new(stream);
-    let (mut line, mut bytes) = (String::new(), 0);
-    while reader.read_line(&mut line).unwrap_or(0) > 2 {
-        if let Some(length) = line.to_lowercase().strip_prefix("content-length:") {
+    let (mut headers, mut bytes) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) <= 2 {
+            break;
+        }
+        let line = line.to_lowercase();
+        if let Some(length) = line.strip_prefix("content-length:") {
             bytes = length.trim().parse().unwrap();
         }
-        line.clear();
+        headers.push_str(&line);
     }
     let mut body = vec![0; bytes];
     let _ = reader.read_exact(&mut body);
     std::thread::sleep(after);
-    let (status, body) = answer.split_once('\n').unwrap();
+    let (status, body) = answer(&headers).split_once('\n').unwrap();
     let _ = write!(
         stream,
         "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -72,6 +85,27 @@ fn an_answer_of_a_part_of_a_cluster_is_incomplete_and_not_fine() {
     let output = Headroom::new().run(&["fleet", "--prometheus", &url, "--json"]);
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&answer["incomplete"], output.status.code()), (&true.into(), Some(3)));
+}
+
+#[test]
+fn the_headers_of_the_arguments_are_in_each_request() {
+    const EMPTY: &str = "200 OK\n{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}";
+    let of_the_tenant = |headers: &str| {
+        let is_there = |line: &str| headers.lines().any(|one| one == line);
+        match is_there("x-scope-orgid: team") && is_there("x-more: b") {
+            true => EMPTY,
+            false => "401 Unauthorized\nno org id",
+        }
+    };
+    let url = server_by_headers(of_the_tenant, Duration::ZERO);
+    says(&url, &["--header", "X-Scope-OrgID: others", "--header", "X-More: b"], &["401", "--header"]);
+    for command in [&["fleet"][..], &["fleet", "incidents"]] {
+        let headers = ["--header", "X-Scope-OrgID: team", "--header", "X-More: b"];
+        let arguments = [command, &["--prometheus", &url, "--json"], &headers].concat();
+        let output = Headroom::new().run(&arguments);
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["incomplete"], false, "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Three agents on three disks, a Prometheus that scrapes them, vmalert and Alertmanager: one disk is throttled and freed again.
+//! Three agents on three disks, a Prometheus that scrapes two of them and is written to by the vmagent that scrapes the third,
+//! vmalert and Alertmanager: the third's disk is throttled and freed again.
 
 use crate::nodes::{Ended, Node, wait_for};
 use crate::programs::Headroom;
@@ -10,6 +11,29 @@ use workload::CapKind;
 
 /// Writes a second of the throttled disk: the paced commits of a small database need several times that.
 const CAP: u64 = 12;
+
+/// What Prometheus and vmagent scrape.
+fn scrape_config(targets: &[String]) -> String {
+    let targets: Vec<String> = targets.iter().map(|target| format!("'{target}'")).collect();
+    format!(
+        "global: {{scrape_interval: 2s}}\nscrape_configs:\n  - job_name: headroom\n    static_configs:\n      \
+         - targets: [{}]\n",
+        targets.join(", ")
+    )
+}
+
+/// Scrapes that agent, and writes to the server.
+fn start_vmagent(server: &Server, instance: String) -> Option<Ended> {
+    let dir = server.dir.path();
+    std::fs::write(dir.join("vmagent.yml"), scrape_config(&[instance])).unwrap();
+    let mut command = Command::new("vmagent");
+    command.args(["-promscrape.config=vmagent.yml", "-remoteWrite.flushInterval=1s"]);
+    command.arg(format!("-remoteWrite.url={}/api/v1/write", server.url())).current_dir(dir);
+    command.arg("-remoteWrite.tmpDataPath=vmagent").arg(format!("-httpListenAddr=127.0.0.1:{}", free_port()));
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    child.inspect_err(|error| println!("skipped: no vmagent: {error}")).ok().map(Ended)
+}
+
 fn start_alertmanager(server: &Server) -> Option<(Ended, u16)> {
     let (port, dir) = (free_port(), server.dir.path());
     std::fs::write(
@@ -65,13 +89,9 @@ fn a_throttled_disk_becomes_rank_1_its_alert_arrives_and_clears() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     let Some(mut nodes) = made.into_iter().collect::<Option<Vec<Node>>>() else { return };
-    let targets: Vec<String> = nodes.iter().map(|node| format!("'{}'", node.instance())).collect();
-    let config = format!(
-        "global: {{scrape_interval: 2s}}\nscrape_configs:\n  - job_name: headroom\n    static_configs:\n      \
-         - targets: [{}]\n",
-        targets.join(", ")
-    );
-    let server = Server::prometheus(tempfile::tempdir().unwrap(), &config).unwrap();
+    let scraped: Vec<String> = [&nodes[0], &nodes[2]].map(Node::instance).into();
+    let server = Server::prometheus(tempfile::tempdir().unwrap(), &scrape_config(&scraped)).unwrap();
+    let Some(_vmagent) = start_vmagent(&server, nodes[1].instance()) else { return };
     let Some((_alertmanager, alertmanager)) = start_alertmanager(&server) else { return };
     let Some(_vmalert) = start_vmalert(&server, alertmanager) else { return };
     let headroom = Headroom::new();

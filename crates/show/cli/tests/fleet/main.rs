@@ -8,6 +8,7 @@ mod checks;
 mod dashboards;
 mod end_to_end;
 mod identity;
+mod incidents;
 mod nodes;
 mod packaged;
 #[expect(dead_code, reason = "programs of the other tests; some of them are used here")]

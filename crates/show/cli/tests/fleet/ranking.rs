@@ -20,16 +20,19 @@ fn hosts() -> Vec<SyntheticHost> {
         }
         volume
     };
-    let host = |at: usize| SyntheticHost {
-        instance: format!("db{at}:9187"),
-        cluster: if at.is_multiple_of(2) { "east" } else { "west" },
-        volumes: (0..3).map(|number| volume(at, number)).collect(),
+    let host = |at: usize| {
+        let volumes = (0..3).map(|number| volume(at, number)).collect();
+        SyntheticHost::new(
+            &format!("db{at}:9187"),
+            if at.is_multiple_of(2) { "east" } else { "west" },
+            volumes,
+        )
     };
     (0..24).map(host).collect()
 }
 
-/// What must be listed apart: a host that was judged long ago, and one that was never measured.
-fn apart() -> [SyntheticHost; 2] {
+/// What must be listed apart: a host that was judged long ago, one that was never measured, and one whose database is silent.
+fn apart() -> [SyntheticHost; 3] {
     let stale = SyntheticVolume { judged_ago_s: 1200, ..SyntheticVolume::healthy("/data", 50.0) };
     let unmeasured = SyntheticVolume {
         verdict: VerdictKind::CannotSay,
@@ -38,13 +41,53 @@ fn apart() -> [SyntheticHost; 2] {
         measured: false,
         ..SyntheticVolume::healthy("/data", 1.0)
     };
-    let host =
-        |name: &str, volume| SyntheticHost { instance: name.into(), cluster: "east", volumes: vec![volume] };
-    [host("gone:9187", stale), host("new:9187", unmeasured)]
+    let host = |name: &str, volume| SyntheticHost::new(name, "east", vec![volume]);
+    let silent = SyntheticHost { source_up: false, ..SyntheticHost::new("silent:9187", "east", Vec::new()) };
+    [host("gone:9187", stale), host("new:9187", unmeasured), silent]
+}
+
+fn everything() -> Vec<SyntheticHost> {
+    [hosts(), apart().to_vec()].concat()
+}
+
+/// Hosts of one array have a label for it.
+fn of_an_array(samples: &str) -> String {
+    samples.replace("cluster=\"east\"", "cluster=\"east\",storage=\"array1\"")
+}
+
+/// Three servers with a third of the hosts each, and one that reads from them.
+pub fn three_shards(now_unix_s: u64) -> (Vec<Server>, Server) {
+    let all = everything();
+    let shards: Vec<Server> = (0..3)
+        .map(|shard| {
+            let dir = tempfile::tempdir().unwrap();
+            let own: Vec<_> = all.iter().skip(shard).step_by(3).cloned().collect();
+            fill(dir.path(), &of_an_array(&openmetrics(&own, &times(now_unix_s))));
+            Server::prometheus(dir, NO_SCRAPE).unwrap()
+        })
+        .collect();
+    let reads =
+        shards.iter().map(|one| format!("  - url: {}/api/v1/read\n    read_recent: true\n", one.url()));
+    let config = format!("{NO_SCRAPE}remote_read:\n{}", reads.collect::<String>());
+    let joined = Server::prometheus(tempfile::tempdir().unwrap(), &config).unwrap();
+    (shards, joined)
+}
+
+/// The same hosts in a VictoriaMetrics whose API is below a prefix.
+pub fn victoria_with_all(prefix: &str, now_unix_s: u64) -> Option<Server> {
+    let victoria = Server::victoria_metrics(prefix)?;
+    for chunk in everything().chunks(4) {
+        let import = format!("POST {prefix}/api/v1/import/prometheus");
+        let samples = of_an_array(&prometheus_text(chunk, &times(now_unix_s)));
+        request(victoria.port, &import, &samples).unwrap();
+    }
+    // What was imported is visible after a flush.
+    request(victoria.port, &format!("GET {prefix}/internal/force_flush"), "").unwrap();
+    Some(victoria)
 }
 
 /// (instance, mount) by headroom.
-fn truth(hosts: &[SyntheticHost]) -> Vec<(String, String)> {
+pub fn truth(hosts: &[SyntheticHost]) -> Vec<(String, String)> {
     let mut all: Vec<(f64, String, String)> = Vec::new();
     for host in hosts {
         all.extend(
@@ -57,7 +100,7 @@ fn truth(hosts: &[SyntheticHost]) -> Vec<(String, String)> {
     all.into_iter().map(|(_, instance, mount)| (instance, mount)).collect()
 }
 
-fn order(answer: &Value) -> Vec<(String, String)> {
+pub fn order(answer: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let volumes = answer["volumes"].as_array().unwrap();
     volumes.iter().map(|volume| (text(&volume["instance"]), text(&volume["mount"]))).collect()
@@ -76,24 +119,12 @@ fn three_shards_give_one_ranking_and_a_stopped_one_makes_it_incomplete() {
     if !has_prometheus() {
         return;
     }
-    let (all, now) = ([hosts(), apart().to_vec()].concat(), now_unix_s());
-    let mut shards: Vec<Server> = (0..3)
-        .map(|shard| {
-            let dir = tempfile::tempdir().unwrap();
-            let own: Vec<_> = all.iter().skip(shard).step_by(3).cloned().collect();
-            fill(dir.path(), &openmetrics(&own, &times(now)));
-            Server::prometheus(dir, NO_SCRAPE).unwrap()
-        })
-        .collect();
-    let reads =
-        shards.iter().map(|one| format!("  - url: {}/api/v1/read\n    read_recent: true\n", one.url()));
-    let config = format!("{NO_SCRAPE}remote_read:\n{}", reads.collect::<String>());
-    let joined = Server::prometheus(tempfile::tempdir().unwrap(), &config).unwrap();
+    let (mut shards, joined) = three_shards(now_unix_s());
     let headroom = Headroom::new();
 
     let (code, answer) = ask(&headroom, &joined.url(), &[]);
     assert_eq!(order(&answer), truth(&hosts()));
-    assert_eq!((code, &answer["incomplete"], &answer["hosts"]), (1, &Value::Bool(false), &26.into()));
+    assert_eq!((code, &answer["incomplete"], &answer["hosts"]), (1, &Value::Bool(false), &27.into()));
     assert_eq!(
         (&answer["stale"][0]["instance"], answer["stale"].as_array().unwrap().len()),
         (&"gone:9187".into(), 1)
@@ -131,14 +162,7 @@ fn three_shards_give_one_ranking_and_a_stopped_one_makes_it_incomplete() {
 #[test]
 fn victoriametrics_answers_the_same_behind_vmauth_with_a_prefix_and_a_credential() {
     let prefix = "/select/0/prometheus";
-    let Some(victoria) = Server::victoria_metrics(prefix) else { return };
-    let (all, now) = ([hosts(), apart().to_vec()].concat(), now_unix_s());
-    for chunk in all.chunks(4) {
-        let import = format!("POST {prefix}/api/v1/import/prometheus");
-        request(victoria.port, &import, &prometheus_text(chunk, &times(now))).unwrap();
-    }
-    // What was imported is visible after a flush.
-    request(victoria.port, &format!("GET {prefix}/internal/force_flush"), "").unwrap();
+    let Some(victoria) = victoria_with_all(prefix, now_unix_s()) else { return };
     let users = format!(
         "users:\n  - username: reader\n    password: sesame\n    url_prefix: {0}\n  - bearer_token: open\n    url_prefix: {0}\n",
         victoria.url()
@@ -167,18 +191,48 @@ fn a_fleet_without_bad_news_is_fine_only_where_all_of_it_is_judged() {
         return;
     }
     let now = now_unix_s();
-    let host =
-        |name: &str, volume| SyntheticHost { instance: name.into(), cluster: "east", volumes: vec![volume] };
-    let [gone, _] = apart();
-    let all = [host("db1:9187", SyntheticVolume::healthy("/data", 3.0)), gone];
+    let [gone, unmeasured, silent] = apart();
+    let host = |name: &str, volume| SyntheticHost::new(name, "east", vec![volume]);
+    let cannot_say = SyntheticVolume {
+        verdict: VerdictKind::CannotSay,
+        headroom: None,
+        ..SyntheticVolume::healthy("/data", 3.0)
+    };
+    let all = [
+        host("db1:9187", SyntheticVolume::healthy("/data", 3.0)),
+        host("idle:9187", cannot_say),
+        gone,
+        unmeasured,
+        silent,
+    ];
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), &openmetrics(&all, &times(now)));
     let server = Server::prometheus(dir, NO_SCRAPE).unwrap();
     let headroom = Headroom::new();
     let (code, answer) = ask(&headroom, &server.url(), &["--label", "instance=db1:9187"]);
     assert_eq!((code, answer["volumes"].as_array().unwrap().len()), (0, 1));
-    let (code, _) = ask(&headroom, &server.url(), &[]);
-    assert_eq!(code, 3, "a host that is not judged any more is not healthy");
+    // Each of the others makes the answer one that says nothing about a part, and is named.
+    for (other, word) in [
+        ("gone", "1 volume not judged any more"),
+        ("new", "1 volume never measured"),
+        ("idle", "1 volume with the verdict cannot say"),
+        ("silent", "1 source without an answer, 1 host without a database"),
+    ] {
+        let filter = format!("instance=~\"(db1|{other}):9187\"");
+        let output = headroom.run(&["fleet", "--prometheus", &server.url(), "--label", &filter]);
+        let text = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        let headline = format!("none of 1 judged volume of 2 hosts needs action; unknown: {word}");
+        assert!(text.starts_with(&headline) && output.status.code() == Some(3), "{text}");
+    }
+    let incidents = |filter: &str| {
+        let output = headroom.run(&["fleet", "incidents", "--prometheus", &server.url(), "--label", filter]);
+        (output.status.code().unwrap(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    assert_eq!(incidents("instance=db1:9187"), (0, "no incident was open within 24 h\n".into()));
+    for (other, title) in [("gone", "Not judged any more (1)"), ("silent", "Sources that give nothing (1)")] {
+        let (code, text) = incidents(&format!("instance=~\"(db1|{other}):9187\""));
+        assert!(code == 3 && text.contains("no incident is known") && text.contains(title), "{text}");
+    }
     let (code, answer) = ask(&headroom, &server.url(), &["--label", "cluster=nowhere"]);
     assert_eq!((code, answer["volumes"].as_array().unwrap().len()), (3, 0));
     let shown = headroom.run(&["fleet", "show", "db1", "--prometheus", &server.url()]);
@@ -201,11 +255,8 @@ fn a_trend_says_when_with_its_uncertainty() {
         return;
     }
     let now = now_unix_s();
-    let host = SyntheticHost {
-        instance: "db1:9187".into(),
-        cluster: "east",
-        volumes: vec![SyntheticVolume::healthy("/data", 1.2), SyntheticVolume::healthy("/flat", 1.2)],
-    };
+    let volumes = vec![SyntheticVolume::healthy("/data", 1.2), SyntheticVolume::healthy("/flat", 1.2)];
+    let host = SyntheticHost::new("db1:9187", "east", volumes);
     let dir = tempfile::tempdir().unwrap();
     let mut samples = openmetrics(&[host], &times(now));
     // The oldest first: samples of a series are appended.

@@ -220,12 +220,8 @@ fn the_trend_fires_for_what_grows_to_its_limit_within_a_month() {
     run_tests(&tests, "8h", "headroom-alerts.yml");
 }
 
-#[test]
-fn utilisation_by_the_counters_is_that_of_the_cost_model() {
-    if !has_prometheus() {
-        return;
-    }
-    // 400 random reads of 8 KiB and 100 writes of 16 KiB a second: synthetic.rs.
+/// U of 400 random reads of 8 KiB and 100 writes of 16 KiB a second, the load of all synthetic devices, by the cost model.
+fn synthetic_utilisation() -> f64 {
     let model = checks::capability().cost_model.unwrap();
     let flow = |side, per_second, bytes| capability::Flow {
         side,
@@ -234,13 +230,74 @@ fn utilisation_by_the_counters_is_that_of_the_cost_model() {
         bytes,
     };
     let flows = [flow(capability::Side::Read, 400.0, 8192.0), flow(capability::Side::Write, 100.0, 16_384.0)];
-    let expected = model.utilisation(&flows).value;
-    let now = now_unix_s();
-    let host = SyntheticHost {
-        instance: "db1:9187".into(),
-        cluster: "east",
-        volumes: vec![SyntheticVolume::healthy("/data", 3.0)],
-    };
+    model.utilisation(&flows).value
+}
+
+/// Series that go on each minute as they did in the first one.
+fn growing_input(hosts: &[SyntheticHost], added: &str) -> String {
+    let mut input = String::new();
+    for host in hosts {
+        let [first, second] = [0, 60]
+            .map(|later| with_labels(&host.exposition(1_800_000_000 + later), &labels_of(host, added)));
+        for ((name, value), (_, next)) in first.iter().zip(&second) {
+            let [from, to]: [f64; 2] = [value, next].map(|text| text.parse().unwrap());
+            let name = name.replace('\'', "''");
+            // Writing into a String cannot fail.
+            let _ = writeln!(input, "      - series: '{name}'\n        values: '{from}+{}x120'", to - from);
+        }
+    }
+    input
+}
+
+fn labels_of(host: &SyntheticHost, added: &str) -> String {
+    format!("instance=\"{}\",job=\"headroom\",cluster=\"{}\"{added}", host.instance, host.cluster)
+}
+
+#[test]
+fn promtool_records_by_the_written_rules_what_the_cost_model_says_and_the_sum_of_an_array() {
+    if !has_prometheus() {
+        return;
+    }
+    let headrooms = [2.5, 4.0];
+    let hosts = headrooms.map(|headroom| {
+        let instance = format!("db{headroom}:9187");
+        SyntheticHost::new(&instance, "east", vec![SyntheticVolume::healthy("/data", headroom)])
+    });
+    let sum: f64 = headrooms.iter().map(|headroom| 1.0 / headroom).sum();
+    // What is recorded, how many series of it there are, and the value of each.
+    let expected = [
+        ("instance_mount_op:headroom_device_operations:rate5m{op=\"read\"}", 2, 400.0),
+        ("instance_mount_op:headroom_device_bytes:rate5m{op=\"write\"}", 2, 100.0 * 16_384.0),
+        ("instance_mount:headroom_utilisation_ratio:rate5m", 2, synthetic_utilisation()),
+        ("instance_device:headroom_read_latency_seconds:rate5m", 2, 1.2e-3),
+        ("instance_device:headroom_write_latency_seconds:rate5m", 2, 1.2e-3),
+        ("instance_device:headroom_outstanding:rate5m", 2, 500.0 * 1.2e-3),
+        ("instance_mount:headroom_utilisation_ratio:agent{instance=\"db2.5:9187\"}", 1, 1.0 / headrooms[0]),
+        ("instance_mount:headroom_utilisation_ratio:agent{instance=\"db4:9187\"}", 1, 1.0 / headrooms[1]),
+        ("storage:headroom_utilisation_ratio:sum{cluster=\"east\",storage=\"array1\"}", 1, sum),
+    ];
+    let mut test = format!(
+        "  - interval: 1m\n    input_series:\n{}    promql_expr_test:\n",
+        growing_input(&hosts, ",storage=\"array1\"")
+    );
+    for (series, count, value) in expected {
+        // promtool compares floating-point numbers bit by bit.
+        let _ = write!(
+            test,
+            "      - expr: 'count(abs({series} / {value} - 1) < 0.001)'\n        eval_time: 100m\n        \
+             exp_samples:\n          - labels: '{{}}'\n            value: {count}\n"
+        );
+    }
+    run_tests(&test, "1m", "headroom-rules.yml");
+}
+
+#[test]
+fn utilisation_by_the_counters_is_that_of_the_cost_model() {
+    if !has_prometheus() {
+        return;
+    }
+    let (expected, now) = (synthetic_utilisation(), now_unix_s());
+    let host = SyntheticHost::new("db1:9187", "east", vec![SyntheticVolume::healthy("/data", 3.0)]);
     let dir = tempfile::tempdir().unwrap();
     let times: Vec<u64> = (now - 1800..now + 300).step_by(30).collect();
     fill(dir.path(), &openmetrics(&[host], &times));

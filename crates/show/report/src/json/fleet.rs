@@ -2,7 +2,7 @@
 
 use super::plain::plain;
 use crate::number;
-use fleet::{Fleet, HeadroomOrigin, Host, Latency, Trend, Volume};
+use fleet::{Fleet, HeadroomOrigin, Host, Latency, Trend, Volume, VolumeIncidents};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,6 +52,10 @@ pub(super) struct IncidentsOutput<'a> {
     warnings: &'a [String],
     /// Volumes with incidents; open ones come first.
     incidents: Vec<IncidentOutput<'a>>,
+    /// Volumes whose verdict is old: what is open there is not known.
+    stale: Vec<StaleOutput<'a>>,
+    /// Sources that give nothing, likewise.
+    silent_sources: Vec<SilentSourceOutput<'a>>,
 }
 
 /// A host.
@@ -194,9 +198,9 @@ struct SilentSourceOutput<'a> {
 struct IncidentOutput<'a> {
     #[serde(flatten)]
     place: PlaceOutput<'a>,
-    /// Whether one is open now.
-    open: bool,
-    /// The part of the time in which one was open, 0 to 1.
+    /// Whether one is open now; null where the volume is not judged any more.
+    open: Option<bool>,
+    /// The part of the period in which one was open, 0 to 1; time without samples is not counted.
     open_share: f64,
     /// That time, nanoseconds.
     open_ns: u64,
@@ -206,21 +210,10 @@ struct IncidentOutput<'a> {
 
 /// All of it.
 pub fn fleet(fleet: &Fleet) -> Value {
-    let stale = fleet.stale.iter().map(|one| {
-        let judged = ns(one.judged_unix_s);
-        StaleOutput {
-            place: place(&one.host, &one.mount, &one.database),
-            judged_unix_ns: judged,
-            judged_time: number::rfc3339(judged),
-            age_ns: ((fleet.at_unix_s - one.judged_unix_s).max(0.0) * 1e9) as u64,
-        }
-    });
     let never = fleet.never_measured.iter().map(|one| NeverMeasuredOutput {
         place: place(&one.host, &one.mount, &one.database),
         verdict: one.verdict,
     });
-    let silent = fleet.silent_sources.iter();
-    let silent = silent.map(|one| SilentSourceOutput { host: host(&one.host), source: &one.source });
     let at = ns(fleet.at_unix_s);
     plain(&FleetOutput {
         at_unix_ns: at,
@@ -230,21 +223,21 @@ pub fn fleet(fleet: &Fleet) -> Value {
         warnings: &fleet.warnings,
         hosts: fleet.hosts,
         volumes: fleet.volumes.iter().map(volume).collect(),
-        stale: stale.collect(),
+        stale: stale(fleet),
         never_measured: never.collect(),
-        silent_sources: silent.collect(),
+        silent_sources: silent_sources(fleet),
         without_database: fleet.without_database.iter().map(host).collect(),
     })
 }
 
 /// Where incidents were open.
-pub fn fleet_incidents(rows: &[(Volume, f64)], within_s: u64, fleet: &Fleet) -> Value {
-    let incidents = rows.iter().map(|(one, share)| IncidentOutput {
-        place: place(&one.host, &one.mount, &one.database),
-        open: one.incident_open,
-        open_share: *share,
-        open_ns: (share * within_s as f64 * 1e9) as u64,
-        verdict: one.verdict,
+pub fn fleet_incidents(rows: &[VolumeIncidents], within_s: u64, fleet: &Fleet) -> Value {
+    let incidents = rows.iter().map(|VolumeIncidents { volume, is_open, open_s }| IncidentOutput {
+        place: place(&volume.host, &volume.mount, &volume.database),
+        open: *is_open,
+        open_share: open_s / within_s as f64,
+        open_ns: (open_s * 1e9) as u64,
+        verdict: volume.verdict,
     });
     plain(&IncidentsOutput {
         at_unix_ns: ns(fleet.at_unix_s),
@@ -253,7 +246,27 @@ pub fn fleet_incidents(rows: &[(Volume, f64)], within_s: u64, fleet: &Fleet) -> 
         incomplete: fleet.incomplete,
         warnings: &fleet.warnings,
         incidents: incidents.collect(),
+        stale: stale(fleet),
+        silent_sources: silent_sources(fleet),
     })
+}
+
+fn stale(fleet: &Fleet) -> Vec<StaleOutput<'_>> {
+    let stale = fleet.stale.iter().map(|one| {
+        let judged = ns(one.judged_unix_s);
+        StaleOutput {
+            place: place(&one.host, &one.mount, &one.database),
+            judged_unix_ns: judged,
+            judged_time: number::rfc3339(judged),
+            age_ns: ((fleet.at_unix_s - one.judged_unix_s).max(0.0) * 1e9) as u64,
+        }
+    });
+    stale.collect()
+}
+
+fn silent_sources(fleet: &Fleet) -> Vec<SilentSourceOutput<'_>> {
+    let silent = fleet.silent_sources.iter();
+    silent.map(|one| SilentSourceOutput { host: host(&one.host), source: &one.source }).collect()
 }
 
 fn volume(one: &Volume) -> VolumeOutput<'_> {

@@ -5,7 +5,7 @@ use super::table::{Cell, Table};
 use super::wrap::clean;
 use crate::wording::fleet as wording;
 use crate::{Tone, number};
-use fleet::{Fleet, Host, Latency, Volume};
+use fleet::{Fleet, Host, Latency, Volume, VolumeIncidents};
 
 /// So many of the lists beside the ranking are named.
 const NAMED_MAX: usize = 10;
@@ -47,31 +47,41 @@ pub fn fleet_host(fleet: &Fleet, style: &Style) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Where incidents were open, by the share of the time.
-pub fn fleet_incidents(rows: &[(Volume, f64)], within_s: u64, fleet: &Fleet, style: &Style) -> String {
+/// Where incidents were open, and for how long.
+pub fn fleet_incidents(rows: &[VolumeIncidents], within_s: u64, fleet: &Fleet, style: &Style) -> String {
     let mut lines = incomplete(fleet, style);
     let within = number::duration(within_s as f64);
     if rows.is_empty() {
-        lines.push(format!("no incident was open within {within}"));
-        return lines.join("\n") + "\n";
+        let known = if fleet.hides_incidents() {
+            "no incident is known to have been open"
+        } else {
+            "no incident was open"
+        };
+        lines.push(format!("{known} within {within}"));
+    } else {
+        let table = Table::from_items(rows)
+            .left("now", |row| match row.is_open {
+                Some(true) => Cell::inked("open", Ink::Tone(Tone::Bad)),
+                Some(false) => "closed".into(),
+                None => "unknown".into(),
+            })
+            .right("open for", |row| number::duration(row.open_s))
+            .left("verdict now", |row| {
+                Cell::inked(wording::verdict(&row.volume), Ink::Tone(wording::tone(&row.volume)))
+            })
+            .left("volume", |row| wording::place(&row.volume))
+            .left("database", |row| row.volume.database.clone());
+        lines.push(style.heading(&format!("Incidents within {within}")));
+        lines.extend(table.lines(style));
+        lines.extend(style.note("headroom incidents on the host shows one with its evidence"));
     }
-    let table = Table::from_items(rows)
-        .left("now", |row| {
-            if row.0.incident_open { Cell::inked("open", Ink::Tone(Tone::Bad)) } else { "closed".into() }
-        })
-        .right("open for", |row| number::duration(row.1 * within_s as f64))
-        .left("verdict now", |row| Cell::inked(wording::verdict(&row.0), Ink::Tone(wording::tone(&row.0))))
-        .left("volume", |row| wording::place(&row.0))
-        .left("database", |row| row.0.database.clone());
-    lines.push(style.heading(&format!("Incidents within {within}")));
-    lines.extend(table.lines(style));
-    lines.extend(style.note("headroom incidents on the host shows one with its evidence"));
+    lines.extend(lists(&[stale(fleet), silent_sources(fleet)], style));
     lines.join("\n") + "\n"
 }
 
 fn headline(fleet: &Fleet, style: &Style) -> Vec<String> {
     let (text, tone) = wording::headline(fleet);
-    let mut lines = vec![style.paint(Ink::Tone(tone), &text)];
+    let mut lines = style.paragraph(Ink::Tone(tone), &text, 0, 6);
     lines.extend(incomplete(fleet, style));
     lines
 }
@@ -134,36 +144,48 @@ fn growing(fleet: &Fleet, style: &Style) -> Vec<String> {
     lines
 }
 
+/// A heading, and what stands below it.
+type List = (&'static str, Vec<String>);
+
 fn beside(fleet: &Fleet, style: &Style) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut list = |title: &str, all: Vec<String>| {
-        if all.is_empty() {
-            return;
-        }
-        lines.push(String::new());
-        lines.push(style.heading(&format!("{title} ({})", number::count(all.len() as u64))));
-        lines.extend(all.iter().take(NAMED_MAX).map(|one| format!("  {}", clean(one))));
-        if all.len() > NAMED_MAX {
-            lines.push(format!(
-                "  and {} more; --json lists all",
-                number::count((all.len() - NAMED_MAX) as u64)
-            ));
-        }
-    };
+    let never = fleet.never_measured.iter();
+    let never = never.map(|one| format!("{} {} ({})", one.host.instance(), one.mount, one.database));
+    let without = fleet.without_database.iter().map(Host::instance).map(str::to_owned);
+    let all = [
+        stale(fleet),
+        ("Never measured: headroom measure DIRECTORY on the host", never.collect()),
+        silent_sources(fleet),
+        ("Agents that judge no database", without.collect()),
+    ];
+    lists(&all, style)
+}
+
+fn stale(fleet: &Fleet) -> List {
     let stale = fleet.stale.iter().map(|one| {
         let age = wording::age(fleet.at_unix_s, Some(one.judged_unix_s));
         format!("{} {} ({}), judged {age} ago", one.host.instance(), one.mount, one.database)
     });
-    list("Not judged any more", stale.collect());
-    let never = fleet.never_measured.iter();
-    let never = never.map(|one| format!("{} {} ({})", one.host.instance(), one.mount, one.database));
-    list("Never measured: headroom measure DIRECTORY on the host", never.collect());
+    ("Not judged any more", stale.collect())
+}
+
+fn silent_sources(fleet: &Fleet) -> List {
     let silent = fleet.silent_sources.iter();
-    list(
+    (
         "Sources that give nothing",
         silent.map(|one| format!("{} ({})", one.host.instance(), one.source)).collect(),
-    );
-    let without = fleet.without_database.iter().map(Host::instance).map(str::to_owned);
-    list("Agents that judge no database", without.collect());
+    )
+}
+
+fn lists(lists: &[List], style: &Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (title, all) in lists.iter().filter(|(_, all)| !all.is_empty()) {
+        let count = |number: usize| number::count(number as u64);
+        lines.push(String::new());
+        lines.push(style.heading(&format!("{title} ({})", count(all.len()))));
+        lines.extend(all.iter().take(NAMED_MAX).map(|one| format!("  {}", clean(one))));
+        if all.len() > NAMED_MAX {
+            lines.push(format!("  and {} more; --json lists all", count(all.len() - NAMED_MAX)));
+        }
+    }
     lines
 }

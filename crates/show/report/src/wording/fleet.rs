@@ -1,26 +1,46 @@
 //! Words about a fleet.
 
 use crate::{Tone, number};
-use fleet::{Fleet, HeadroomOrigin, Latency, Trend, Volume};
+use fleet::{Fleet, HeadroomOrigin, Latency, Trend, Unknown, Volume};
 
 /// What runs out later is not listed.
 const SOON_DAYS: u32 = 90;
 
-/// "3 of 15 volumes of 3 hosts need action", and how bad that is.
+/// "3 of 15 judged volumes of 3 hosts need action; unknown: 2 volumes never measured", and how bad that is.
 pub(crate) fn headline(fleet: &Fleet) -> (String, Tone) {
-    let bad = fleet.volumes.iter().filter(|volume| volume.is_bad_news()).count();
-    let count = |value: usize| number::count(value as u64);
-    let (volumes, hosts) = (count(fleet.volumes.len()), count(fleet.hosts));
-    let plural = |value: usize| if value == 1 { "" } else { "s" };
-    let of =
-        format!("{volumes} volume{} of {hosts} host{}", plural(fleet.volumes.len()), plural(fleet.hosts));
-    match bad {
-        _ if fleet.volumes.is_empty() => ("no volume is judged".into(), Tone::Neutral),
+    let (judged, bad) = (fleet.judged(), fleet.bad_news());
+    let unknown = unknown(fleet);
+    let volume = if unknown.is_empty() { "volume" } else { "judged volume" };
+    let of = format!("{} of {}", number_of(judged, volume), number_of(fleet.hosts, "host"));
+    let (text, tone) = match bad {
+        _ if judged == 0 => ("no volume is judged".into(), Tone::Neutral),
         0 if fleet.is_whole() => (format!("none of {of} needs action"), Tone::Good),
-        0 => (format!("none of {of} that are judged needs action; others are not judged"), Tone::Neutral),
+        0 => (format!("none of {of} needs action"), Tone::Neutral),
         1 => (format!("1 of {of} needs action"), Tone::Bad),
-        _ => (format!("{} of {of} need action", count(bad)), Tone::Bad),
-    }
+        _ => (format!("{} of {of} need action", number::count(bad as u64)), Tone::Bad),
+    };
+    (text + &unknown, tone)
+}
+
+/// "; unknown: 999 volumes never measured, 1 volume not judged any more".
+fn unknown(fleet: &Fleet) -> String {
+    let Unknown { cannot_say, never_measured, stale, silent_sources, without_database } = fleet.unknown();
+    let all = [
+        (never_measured, "volume", "never measured"),
+        (stale, "volume", "not judged any more"),
+        (cannot_say, "volume", "with the verdict cannot say"),
+        (silent_sources, "source", "without an answer"),
+        (without_database, "host", "without a database"),
+    ];
+    let all = all.into_iter().filter(|(number, ..)| *number > 0);
+    let all: Vec<String> =
+        all.map(|(number, what, why)| format!("{} {why}", number_of(number, what))).collect();
+    if all.is_empty() { String::new() } else { format!("; unknown: {}", all.join(", ")) }
+}
+
+/// "1 volume", "3 volumes".
+fn number_of(number: usize, what: &str) -> String {
+    format!("{} {what}{}", number::count(number as u64), if number == 1 { "" } else { "s" })
 }
 
 /// Why the answer is incomplete.

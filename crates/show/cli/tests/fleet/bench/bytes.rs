@@ -11,11 +11,8 @@ use std::time::Duration;
 #[ignore = "a benchmark: scripts/bench fleet"]
 fn bytes_of_a_sample() {
     let now = now_unix_s();
-    let host = SyntheticHost {
-        instance: "db1:9187".into(),
-        cluster: "east",
-        volumes: vec![SyntheticVolume::healthy("/data", 3.0), SyntheticVolume::healthy("/wal", 5.0)],
-    };
+    let volumes = vec![SyntheticVolume::healthy("/data", 3.0), SyntheticVolume::healthy("/wal", 5.0)];
+    let host = SyntheticHost::new("db1:9187", "east", volumes);
     let end = now - now % DAY_S;
     let times: Vec<u64> = (end - DAY_S..end).step_by(SCRAPE_S as usize).collect();
     let text = noisy(&openmetrics(std::slice::from_ref(&host), &times));
