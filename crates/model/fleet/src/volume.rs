@@ -206,8 +206,6 @@ pub struct Unknown {
     pub stale: usize,
     /// Sources that give nothing.
     pub silent_sources: usize,
-    /// Hosts whose agent judges nothing.
-    pub without_database: usize,
 }
 
 impl Fleet {
@@ -230,11 +228,11 @@ impl Fleet {
             never_measured: self.never_measured.iter().filter(|one| !one.is_bad_news()).count(),
             stale: self.stale.len(),
             silent_sources: self.silent_sources.len(),
-            without_database: self.without_database.len(),
         }
     }
 
-    /// Whether all that there is was asked and judged. Without that nothing says that the fleet is fine.
+    /// Whether all that there is was asked and judged. Without that nothing says that the fleet is fine. A host without a database
+    /// has nothing to judge.
     pub fn is_whole(&self) -> bool {
         !self.incomplete && self.judged() > 0 && self.unknown() == Unknown::default()
     }

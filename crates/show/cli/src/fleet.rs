@@ -159,7 +159,7 @@ impl QuestionArgs {
 /// 1 where a verdict is bad news; 3 where of a part nothing can be said, as `check` does: nothing says that the fleet is fine.
 fn exit_code(fleet: &Fleet) -> ExitCode {
     match () {
-        () if fleet.is_bad_news() => bad_news(),
+        () if fleet.bad_news() > 0 => bad_news(),
         () if fleet.is_whole() => FINE,
         () => no_answer(),
     }

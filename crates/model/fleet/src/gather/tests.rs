@@ -49,7 +49,7 @@ fn the_least_headroom_comes_first_and_the_unknown_last() {
     ];
     let fleet = fleet(&answers(&hosts), NOW, 300.0);
     assert_eq!(instances(&fleet), ["c", "d", "a", "b", "e"]);
-    assert!(fleet.is_bad_news() && !fleet.is_whole());
+    assert!(fleet.bad_news() > 0 && !fleet.is_whole());
     assert_eq!((fleet.judged(), fleet.bad_news(), fleet.unknown().cannot_say), (4, 2, 1));
     assert_eq!(fleet.volumes[0].headroom.unwrap().origin, HeadroomOrigin::Agent);
 }
@@ -96,19 +96,20 @@ fn what_is_stale_or_was_never_measured_is_listed_apart_and_never_ranked() {
     assert_eq!(instances(&fleet), ["a"]);
     assert_eq!(fleet.stale[0].host.instance(), "b");
     assert_eq!(fleet.never_measured[0].host.instance(), "c");
-    assert!(!fleet.is_whole() && !fleet.is_bad_news());
+    assert!(!fleet.is_whole() && fleet.bad_news() == 0);
 }
 
 #[test]
 fn a_fleet_is_whole_only_where_something_can_be_said_of_each_part() {
     let whole = || fleet(&answers(&[("a", "healthy", Some(3.0)), ("b", "burst", Some(2.0))]), NOW, 300.0);
     assert!(whole().is_whole());
-    let changes: [fn(&mut Fleet); 6] = [
+    let with_another_host = Fleet { without_database: vec![Host::default()], ..whole() };
+    assert!(with_another_host.is_whole());
+    let changes: [fn(&mut Fleet); 5] = [
         |fleet| fleet.incomplete = true,
         |fleet| fleet.volumes[1].verdict = Some(VerdictKind::CannotSay),
         |fleet| fleet.volumes[1].verdict = None,
         |fleet| fleet.silent_sources.push(SilentSource { host: Host::default(), source: "pg:".into() }),
-        |fleet| fleet.without_database.push(Host::default()),
         |fleet| fleet.volumes.clear(),
     ];
     for change in changes {

@@ -24,13 +24,12 @@ pub(crate) fn headline(fleet: &Fleet) -> (String, Tone) {
 
 /// "; unknown: 999 volumes never measured, 1 volume not judged any more".
 fn unknown(fleet: &Fleet) -> String {
-    let Unknown { cannot_say, never_measured, stale, silent_sources, without_database } = fleet.unknown();
+    let Unknown { cannot_say, never_measured, stale, silent_sources } = fleet.unknown();
     let all = [
         (never_measured, "volume", "never measured"),
         (stale, "volume", "not judged any more"),
         (cannot_say, "volume", "with the verdict cannot say"),
         (silent_sources, "source", "without an answer"),
-        (without_database, "host", "without a database"),
     ];
     let all = all.into_iter().filter(|(number, ..)| *number > 0);
     let all: Vec<String> =
