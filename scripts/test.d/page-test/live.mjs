@@ -5,13 +5,13 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { axe } from "./axe.mjs";
 import { open } from "./browser.mjs";
 import { darkGrounds, look } from "./look.mjs";
 import { startHost } from "./simulated-host.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "../../..");
-const AXE = readFileSync(join(here, "node_modules/axe-core/axe.min.js"), "utf8");
 /// The agent that is away must be seen within three seconds. A loaded machine gets a second try.
 const GONE_MS = 3_000;
 const TRIES = 2;
@@ -40,13 +40,6 @@ async function visit(browser, host, { width = 1280, colorScheme = "light", hash 
   await page.waitForFunction(() => document.querySelector("#databases-body")?.childElementCount && document.querySelector("#incidents-body")?.childElementCount && document.querySelector("#capability-body")?.childElementCount);
   await page.waitForFunction(() => document.querySelector("#about").hidden || (document.querySelector("#curve-body").childElementCount && document.querySelector("#time-body canvas") && document.querySelector("#devices-body").childElementCount && document.querySelector("#files-body .files tbody").childElementCount));
   return { page, errors, elsewhere, close: () => context.close() };
-}
-
-/// What axe finds. The content security policy lets no script of another origin in: it is run by the browser's own evaluation.
-async function axe(page) {
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-  return violations.flatMap(({ id, nodes }) => nodes.slice(0, 2).map((node) => `${id}: ${node.target.join(" ")} ${node.failureSummary?.split("\n")[1] ?? ""}`));
 }
 
 /// What is seen of the page, without its figures: headings, columns, buttons, pictures and their labels, with the parts that

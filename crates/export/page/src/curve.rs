@@ -52,7 +52,7 @@ fn one(curve: &Curve) -> Value {
         "name": curve.workload.to_string(),
         "points": points.collect::<Vec<_>>(),
         "knee_outstanding": curve.knee.as_ref().map(|knee| knee.outstanding),
-        "limit_iops": curve.knee.as_ref().map(|knee| knee.iops).or(curve.iops_max()),
+        "limit_iops": curve.highest_rate(),
     })
 }
 

@@ -7,23 +7,28 @@ const LINES_SEARCHED: usize = 200;
 
 /// The reason why a text of no known format is refused.
 pub(crate) fn explain(text: &str) -> ImportError {
-    let lines = || text.lines().map(str::trim).take(LINES_SEARCHED);
-    if lines().any(is_fio_report_line) {
-        return ImportError::new(
-            "this is fio's report for people, which rounds its figures, and not its JSON",
+    other_output_of_fio(text).unwrap_or_else(|| {
+        ImportError::new("this is no output of diskspd or fio, and no history of counters that is known").remedy(
+            "give diskspd's text or XML, fio's JSON, or CSV of a table that headroom import --help names; --as FORMAT names \
+             the format",
         )
-        .remedy("run fio with --output-format=json+ --output=FILE and import that file");
+    })
+}
+
+/// fio's outputs that are not JSON, and what to give instead.
+pub(crate) fn other_output_of_fio(text: &str) -> Option<ImportError> {
+    let lines = || text.lines().map(str::trim).take(LINES_SEARCHED);
+    let again = |reason: &str| {
+        let error = ImportError::new(reason);
+        Some(error.remedy("run fio with --output-format=json+ --output=FILE and import that file"))
+    };
+    if lines().any(is_fio_report_line) {
+        return again("this is fio's report for people, which rounds its figures, and not its JSON");
     }
     if lines().any(is_fio_terse_line) {
-        return ImportError::new(
-            "this is fio's terse output, which has no names for its figures, and not its JSON",
-        )
-        .remedy("run fio with --output-format=json+ --output=FILE and import that file");
+        return again("this is fio's terse output, which has no names for its figures, and not its JSON");
     }
-    ImportError::new("this is no output of diskspd or fio, and no history of counters that is known").remedy(
-        "give diskspd's text or XML, fio's JSON, or CSV of a table that headroom import --help names; --as FORMAT names \
-         the format",
-    )
+    None
 }
 
 /// "mix: (g=0): rw=randrw, bs=(R) 8192B-8192B, ..., ioengine=libaio, iodepth=8"; "mix: (groupid=0, jobs=1): err= 0: ...".

@@ -17,7 +17,7 @@ pub enum LabCommand {
     Commit(commit::CommitArgs),
     /// Kill engines in the middle of writing, and time what it takes to serve again, one way and another
     Recover(recover::RecoverArgs),
-    /// Tell what one query moves: values, rows, pages, from the storage, to the client
+    /// Show what one query moves: values, rows, pages, from the storage, to the client
     Footprint(footprint::FootprintArgs),
     /// Crash the page store at every write and sync of drawn workloads, and see whether all comes back
     Crash(crash::CrashArgs),

@@ -77,8 +77,8 @@ pub struct AnatomyArgs {
     #[arg(
         long,
         value_name = "NUMBER",
-        help = "What the commit of this number is made of [default: where the time of all goes; of a store that nobody \
-                has open, the last one]"
+        help = "What the commit of this number is made of [default: where the time of all goes; of a store that \
+                no process has open, the last one]"
     )]
     commit: Option<u64>,
 }

@@ -79,7 +79,7 @@ pub(crate) fn ended_epochs(case: &SourceCase) -> Vec<Finding> {
             match reason {
                 Reason::Restart if is_counted_by_us(case) => finding
                     .next("which of the two it was: the process, or Headroom, with which this source counts from zero"),
-                Reason::Restart => finding.next("why it restarted, if nobody meant it to"),
+                Reason::Restart => finding.next("why it restarted, unless that was intended"),
                 Reason::TimingOff => finding.next("headroom doctor, which says how to switch timing on"),
                 Reason::Lost => finding.next("fewer sources or files, where events are lost"),
                 _ => finding,

@@ -118,6 +118,11 @@ impl Curve {
         self.points.iter().map(|point| point.iops).max_by(f64::total_cmp)
     }
 
+    /// Xmax, I/Os a second: the mean of the plateau, or the highest throughput of any point where no knee is known.
+    pub fn highest_rate(&self) -> Option<f64> {
+        self.knee.as_ref().map(|knee| knee.iops).or_else(|| self.iops_max())
+    }
+
     /// The lowest mean latency of any point, nanoseconds: what one I/O takes when nothing is in its way.
     pub fn latency_ns_min(&self) -> Option<f64> {
         self.points.iter().map(|point| point.latency_ns).min_by(f64::total_cmp)

@@ -34,6 +34,12 @@ pub(crate) fn runs(a: &[RunResult], b: &[RunResult]) -> Vec<Mismatch> {
 
 fn run_conditions(run: &RunResult) -> Vec<(&'static str, String)> {
     let mut conditions = workload_conditions(&run.workload);
+    if run.settings_unreported {
+        // Both follow from the counts.
+        let is_counted = |what: &str| matches!(what, "block size" | "share of writes");
+        let unknown = conditions.iter_mut().filter(|(what, _)| !is_counted(what));
+        unknown.for_each(|(_, value)| *value = "not reported".into());
+    }
     conditions.extend([
         ("target", run.target.clone()),
         ("size of the target", size(run.target_bytes)),

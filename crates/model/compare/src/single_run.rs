@@ -51,7 +51,7 @@ impl<'a> SliceSeries<'a> {
         }
         if slices.len() < VALUES_MIN {
             return Err(format!(
-                "one run of {} rows tells nothing of its own noise: {VALUES_MIN} are needed",
+                "one run's noise follows from the rows of its series: it has {}, and {VALUES_MIN} are needed",
                 slices.len()
             ));
         }
@@ -99,7 +99,7 @@ impl<'a> SliceSeries<'a> {
             Operations::All => Ok(slice.total()),
             Operations::Reads => Ok(slice.read),
             Operations::Writes => Ok(slice.write),
-            _ => Err(format!("one run keeps no course of its {operations}")),
+            _ => Err(format!("one run keeps no series over time of its {operations}")),
         };
         self.0.iter().map(|(slice, seconds)| Ok(part(&tally(slice)?, *seconds))).collect()
     }
@@ -114,7 +114,7 @@ impl<'a> SliceSeries<'a> {
             }
             Operations::Reads => Ok(Cow::Borrowed(&slice.read_latencies)),
             Operations::Writes => Ok(Cow::Borrowed(&slice.write_latencies)),
-            operations => Err(format!("one run keeps no course of its {operations}")),
+            operations => Err(format!("one run keeps no series over time of its {operations}")),
         };
         let slices: Vec<Cow<'_, Latencies>> =
             self.0.iter().map(|(slice, _)| latencies(slice)).collect::<Result<_, String>>()?;

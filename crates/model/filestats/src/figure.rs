@@ -47,6 +47,9 @@ pub enum Reason {
     Gone,
     /// The source's clock did not advance between the captures.
     NoTimePassed,
+    /// Operations were counted and their summed time is 0: they took less than the source's clock resolves. A latency only,
+    /// which is computed and never kept.
+    BelowResolution,
 }
 
 impl<T> Figure<T> {
@@ -134,6 +137,7 @@ impl fmt::Display for Reason {
             Reason::NotCounted => "not counted by this source",
             Reason::Gone => "gone in this capture",
             Reason::NoTimePassed => "no time passed between the captures",
+            Reason::BelowResolution => "shorter than the source's clock resolves",
         })
     }
 }

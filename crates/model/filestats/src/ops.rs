@@ -65,11 +65,13 @@ impl Ops {
         }
     }
 
-    /// Mean time of one operation in nanoseconds.
+    /// Mean time of one operation in nanoseconds. No operation takes no time: where a clock of milliseconds counted none, it is
+    /// unknown.
     pub fn latency_ns(&self) -> Figure<f64> {
-        match self.count {
-            0 => Figure::unknown(Reason::NoOperations),
-            count => self.stall_ns.map(|stall| stall as f64 / count as f64),
+        match (self.count, self.stall_ns) {
+            (0, _) => Figure::unknown(Reason::NoOperations),
+            (_, Figure::Known(0)) => Figure::unknown(Reason::BelowResolution),
+            (count, stall_ns) => stall_ns.map(|stall| stall as f64 / count as f64),
         }
     }
 
@@ -164,6 +166,13 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operations_that_took_less_than_the_clock_resolves_have_no_latency_of_zero() {
+        assert_eq!(Ops::timed(40, 163_840, 0).latency_ns(), Figure::unknown(Reason::BelowResolution));
+        assert_eq!(Ops::timed(40, 163_840, 1_000_000).latency_ns(), Figure::Known(25_000.0));
+        assert_eq!(Ops::ZERO.latency_ns(), Figure::unknown(Reason::NoOperations));
+    }
 
     #[test]
     fn what_did_not_happen_takes_no_known_time_away() {

@@ -77,7 +77,11 @@ pub fn late_generator(case: &Case) -> Option<Finding> {
     let new = |weight, text: String| {
         Finding::new(FindingKind::GeneratorLate, weight, text)
             .fact("longest delay of the generator", late_ns, Unit::Ns)
-            .fact("lowest percentile in doubt", suspect.map_or(f64::NAN, |rung| rung.percent), Unit::Percent)
+            .fact(
+                "lowest percentile that may be the generator's own",
+                suspect.map_or(f64::NAN, |rung| rung.percent),
+                Unit::Percent,
+            )
     };
     let late = words::time(late_ns);
     let remedy = "use more threads, keep their cores free of other work, or ask for a lower rate";

@@ -40,10 +40,10 @@ pub fn capped(case: &Case) -> Option<Finding> {
         return None;
     }
     let flat = format!(
-        "{} IOPS ({} MiB/s), flat within {}",
+        "{} IOPS ({} MiB/s), flat {}",
         words::rate(mean),
         words::rate(case.result.mib_per_s()),
-        words::share(range)
+        words::within(range)
     );
     let remedy = "look for io.max of a cgroup, the volume's provisioned limit, or the machine's own; compare it with this rate";
     let (weight, text) = match humps {

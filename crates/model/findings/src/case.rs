@@ -42,10 +42,12 @@ impl<'a> Case<'a> {
         self.is_paced() || workload.burst.is_some() || workload.sync.is_some()
     }
 
-    /// A trace gave the kind, size and offset of each I/O, not the workload.
-    pub fn is_replayed(&self) -> bool {
-        // Older results do not say so, but have the times of a trace at least.
-        self.result.replayed || matches!(self.result.workload.arrival, Arrival::Recorded { .. })
+    /// The workload says what each I/O was like: no trace did, and the settings were reported.
+    pub fn has_known_shape(&self) -> bool {
+        // Older results of a trace do not say so, but have its times at least.
+        let replayed =
+            self.result.replayed || matches!(self.result.workload.arrival, Arrival::Recorded { .. });
+        !replayed && !self.result.settings_unreported
     }
 
     /// The page cache may answer.

@@ -190,10 +190,9 @@ pub fn threads(case: &Case) -> Option<Finding> {
     };
     if agree {
         let latencies = latency.map_or(String::new(), |(_, _, spread)| {
-            format!(" and their mean latencies within {}", words::share(spread))
+            format!(" and their mean latencies {}", words::within(spread))
         });
-        let text =
-            format!("The {count} threads agree: their I/Os within {}{latencies}.", words::share(ios_spread));
+        let text = format!("The {count} threads agree: their I/Os {}{latencies}.", words::within(ios_spread));
         return Some(with_facts(Finding::new(FindingKind::Threads, Weight::Good, text)));
     }
     let latencies = latency.map_or(String::new(), |(low, high, _)| {

@@ -77,7 +77,9 @@ fn outstanding_of_closed_loop(case: &Case, law: &str, share: f64, requested: f64
             (workload.sync.is_some(), "syncs"),
         ];
         let why: Vec<String> = why.iter().filter(|(held, _)| *held).map(|(_, why)| (*why).into()).collect();
-        let text = format!("{law} of {requested} requested: {} keep I/Os back.", words::list(&why));
+        // Rests and syncs are many.
+        let keep = if case.is_paced() && why.len() == 1 { "keeps" } else { "keep" };
+        let text = format!("{law} of {requested} requested: {} {keep} I/Os back.", words::list(&why));
         (Weight::Good, text, None)
     } else {
         let text = format!(
@@ -92,7 +94,7 @@ fn outstanding_of_closed_loop(case: &Case, law: &str, share: f64, requested: f64
 /// Bytes = I/Os x size.
 pub fn transfer_size(case: &Case) -> Option<Finding> {
     let (result, workload) = (case.result, &case.result.workload);
-    if result.ios() == 0 || case.is_replayed() {
+    if result.ios() == 0 || !case.has_known_shape() {
         return None;
     }
     let requested = workload.mean_block_bytes();
@@ -130,7 +132,7 @@ pub fn knee(case: &Case) -> Option<Finding> {
     let knee = case.conditions.knee.as_ref()?;
     let (iops, reached) = (case.result.iops(), case.result.outstanding());
     let sound = knee.iops > 0.0 && knee.outstanding > 0.0 && iops > 0.0 && case.has_latencies();
-    if !sound || case.is_replayed() {
+    if !sound || !case.has_known_shape() {
         return None;
     }
     let new = |weight, text: String| {
@@ -165,12 +167,15 @@ pub fn knee(case: &Case) -> Option<Finding> {
     let full_at = f64::from(knee.outstanding_full);
     if reached > KNEE_BEYOND * knee.high.max(knee.outstanding) && reached > full_at {
         let text = format!(
-            "{} outstanding, where {} gave 95 % of the highest measured rate (knee at {}): more of them mostly wait longer.",
+            "{} outstanding, where {} gave 95 % of the highest measured rate (knee at {}).",
             words::rate(reached),
             words::rate(full_at),
             words::rate(knee.outstanding)
         );
-        let remedy = "fewer outstanding I/Os give nearly the same rate at less latency";
+        let remedy = format!(
+            "with {} outstanding, expect 95 % of that rate or more at less latency",
+            words::rate(full_at)
+        );
         return Some(new(Weight::Note, text).remedy(remedy));
     }
     let text = format!(

@@ -8,7 +8,7 @@ use workload::{Unit, format_count};
 pub fn write_share(case: &Case) -> Option<Finding> {
     let workload = &case.result.workload;
     // A trace brings its own writes.
-    if case.result.ios() == 0 || case.is_replayed() {
+    if case.result.ios() == 0 || !case.has_known_shape() {
         return None;
     }
     let asked = f64::from(workload.shape.write_percent) / 100.0;
@@ -49,11 +49,15 @@ pub fn syncs(case: &Case) -> Option<Finding> {
     }
     let writes = result.write.count as f64 / sync.count.max(1) as f64;
     let text = format!(
-        "Syncs took {} of the threads' time: {} of {} each, one for {} writes.",
+        "Syncs took {} of the threads' time: {} of {} each, {}.",
         words::share(share.min(1.0)),
         format_count(sync.count),
         words::time(mean_ns),
-        words::rate(writes)
+        if (writes - 1.0).abs() < 0.005 {
+            "one after each write".to_owned()
+        } else {
+            format!("one for every {} writes", words::rate(writes))
+        }
     );
     let weight = if share >= SYNC_SHARE { Weight::Note } else { Weight::Good };
     let finding = Finding::new(FindingKind::Syncs, weight, text)

@@ -50,6 +50,11 @@ pub fn share(value: f64) -> String {
     }
 }
 
+/// A spread: "within 3.1 %", "within 0.1 %" where it is less.
+pub fn within(value: f64) -> String {
+    format!("within {}", share(if value.abs() < 0.001 { 0.001 } else { value }))
+}
+
 /// A change as percent with its sign: "-3.1 %", "+12 %".
 pub fn change(value: f64) -> String {
     if value.abs() < 0.0005 {

@@ -5,7 +5,7 @@ use verdict::VerdictKind;
 pub enum Standing {
     /// Somebody has to act.
     Bad(VerdictKind),
-    /// The newest part of the window is fine, but a notable part of all of it was over the knee: it was a burst. That may open an
+    /// The newest part of the window is fine, but a notable part of all of it was at the operating limit: it was a burst. That may open an
     /// incident; one that is open is over.
     WasBurst,
     /// No bad verdict holds: healthy, no session waits, or the database is idle.
@@ -27,7 +27,7 @@ pub struct Verdicts {
     pub share_at_knee: f64,
 }
 
-/// A shorter part of the window over the knee opens no incident: a server that writes its pages back does that for a second
+/// A shorter part of the window at the operating limit opens no incident: a server that writes its pages back does that for a second
 /// or two without being in trouble.
 const BURST_SHARE_MIN: f64 = 0.1;
 

@@ -72,7 +72,7 @@ const READ_BYTES_MAX: f64 = 131_072.0;
 pub fn remedies(fit: &Fit, demand: &Demand) -> Vec<Remedy> {
     let storage = &fit.storage;
     let plain = WhatIf::default();
-    let mut remedies = vec![remedy("as it is", storage, demand)];
+    let mut remedies = vec![remedy("unchanged", storage, demand)];
     for disks in DISKS {
         let striped = WhatIf { disks: Some(disks), ..plain }.storage(storage);
         let remedy = remedy(&format!("{disks} such disks striped"), &striped, demand);
@@ -223,7 +223,7 @@ mod tests {
     fn twice_what_a_disk_gives_needs_three_of_them() {
         let demand = Demand { reads_per_s: 1600.0, read_bytes: 8192.0, ..Demand::default() };
         let found = remedies(&fit_of(disk()), &demand);
-        assert!((carried(&found, "as it is") / 0.5 - 1.0).abs() < 0.05, "{found:?}");
+        assert!((carried(&found, "unchanged") / 0.5 - 1.0).abs() < 0.05, "{found:?}");
         assert!((carried(&found, "2 such disks") - 1.0).abs() < 0.05, "{found:?}");
         let enough = found.iter().find(|remedy| remedy.enough).unwrap();
         assert_eq!(enough.what, "3 such disks striped");
@@ -245,7 +245,7 @@ mod tests {
         let demand =
             Demand { writes_per_s: 400.0, write_bytes: 4096.0, commits_per_s: 400.0, ..Demand::default() };
         let found = remedies(&fit, &demand);
-        assert!((carried(&found, "as it is") / 0.5 - 1.0).abs() < 0.06, "{found:?}");
+        assert!((carried(&found, "unchanged") / 0.5 - 1.0).abs() < 0.06, "{found:?}");
         assert!((carried(&found, "twice the cap") - 1.0).abs() < 0.06, "{found:?}");
         assert!(carried(&found, "10 commits in one") > 4.0, "{found:?}");
     }
@@ -257,7 +257,7 @@ mod tests {
         let fit = fit_of(Disk { limits: vec![limit], ..disk() });
         let demand = Demand { reads_per_s: 800.0, read_bytes: 8192.0, ..Demand::default() };
         let found = remedies(&fit, &demand);
-        let raised = carried(&found, "twice the cap, if the disk behind it") / carried(&found, "as it is");
+        let raised = carried(&found, "twice the cap, if the disk behind it") / carried(&found, "unchanged");
         assert!((raised / 2.0 - 1.0).abs() < 0.05, "{found:?}");
         assert!(carried(&found, "3 such disks") > 2.8, "three are told though two are enough: {found:?}");
     }

@@ -4,7 +4,7 @@ use crate::figures::expected_commit_ns;
 use crate::pressure::was_measured_under;
 use crate::thresholds::{
     CAP_REACHED, COMMIT_RATIO_DEGRADED, NEIGHBOUR_SHARE, NEIGHBOUR_TAKES_MIN, OUTSTANDING_IDLE,
-    RATIO_DEGRADED, UTILISATION_AT_KNEE,
+    RATIO_DEGRADED, UTILISATION_FULL,
 };
 use crate::{Cause, Figures, Moment, Neighbour, Observation, VerdictKind};
 use capability::{Binding, Capability, Curve, Point};
@@ -49,7 +49,7 @@ impl Observation {
     /// The part of the moments, of those that have a utilisation, in which the demand was at the knee or beyond.
     pub fn share_at_knee(&self, capability: Option<&Capability>) -> f64 {
         let utilisations = self.utilisations(capability);
-        let at_knee = utilisations.iter().filter(|(_, used)| *used >= UTILISATION_AT_KNEE).count();
+        let at_knee = utilisations.iter().filter(|(_, used)| *used >= UTILISATION_FULL).count();
         at_knee as f64 / utilisations.len().max(1) as f64
     }
 }

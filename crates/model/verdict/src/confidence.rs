@@ -102,14 +102,15 @@ fn doubts_of_verdict(case: &Case, kind: VerdictKind) -> Vec<String> {
     if kind == VerdictKind::Healthy
         && let Some(used) = figures.utilisation.filter(|u| u.value >= UTILISATION_NEAR)
     {
-        doubts.push(format!("{:.0} % is close to the knee", used.value * 100.0));
+        doubts.push(format!("{:.0} % is close to the operating limit", used.value * 100.0));
     }
     if kind == VerdictKind::Healthy
         && let Some(wait) = case.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)
     {
         let (what, times) = (wait.what, wait.times);
-        doubts
-            .push(format!("{what} take {times:.1} x what the curve expects (hardly anybody waits for them)"));
+        doubts.push(format!(
+            "{what} take {times:.1} x what the curve expects (hardly any session waits for them)"
+        ));
     }
     if matches!(kind, VerdictKind::Healthy | VerdictKind::NobodyWaits)
         && let Some(stall) = case.unexplained_stall()
@@ -131,7 +132,7 @@ fn doubts_of_verdict(case: &Case, kind: VerdictKind) -> Vec<String> {
     if kind == VerdictKind::StorageDegraded
         && figures.utilisation.is_some_and(|u| u.value >= UTILISATION_NEAR)
     {
-        doubts.push("the demand is close to the knee as well".into());
+        doubts.push("the demand is close to the operating limit as well".into());
     }
     doubts
 }

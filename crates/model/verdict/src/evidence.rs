@@ -118,16 +118,13 @@ impl Case<'_> {
         Some(self.measured("highest rate", knee.iops, Unit::PerSecond, &source))
     }
 
-    /// How many I/Os wait at the storage, beside the knee.
-    fn outstanding(&self, outstanding: f64) -> Evidence {
-        let fact = |what: &str| self.observed(what, outstanding, Unit::Ios, BOTH);
-        match self.knee_of_reads() {
-            None => fact("I/Os outstanding at the storage"),
-            Some((knee, source)) => {
-                let knee = self.expected(knee.outstanding, &format!("knee, {source}"));
-                fact("I/Os outstanding, and the knee").beside(knee)
-            }
-        }
+    /// How many I/Os wait at the storage, and the knee: two numbers of which none is expected of the other.
+    fn outstanding(&self, outstanding: f64) -> Vec<Evidence> {
+        let observed = self.observed("I/Os outstanding at the storage", outstanding, Unit::Ios, BOTH);
+        let knee = self.knee_of_reads().map(|(knee, source)| {
+            self.measured("I/Os outstanding at the knee", knee.outstanding, Unit::Ios, &source)
+        });
+        [Some(observed), knee].into_iter().flatten().collect()
     }
 
     pub fn latency(&self) -> Vec<Evidence> {
@@ -138,7 +135,8 @@ impl Case<'_> {
                 format!("{}, {} at the concurrency of each moment", self.capability_source(), place.curve);
             let latency = self.observed("latency of reads from storage", place.latency_ns, Unit::Ns, reads);
             let expected = self.expected(place.expected_ns, &curve);
-            evidence.extend([latency.beside(expected), self.outstanding(place.outstanding)]);
+            evidence.push(latency.beside(expected));
+            evidence.extend(self.outstanding(place.outstanding));
         }
         if let Some(commit_ns) = self.figures.commit_ns() {
             let what = "write and sync of a commit";

@@ -54,7 +54,7 @@ use workload::Unit;
 pub enum VerdictKind {
     /// Latency agrees with the curve, demand well below the knee.
     Healthy,
-    /// Demand at or over the knee; latency is what the curve says at that load. People read "saturated".
+    /// Demand at or over the operating limit; latency is what the curve says at that load. People read "saturated".
     DemandExceedsCapability,
     /// Latency far above what this storage gave at the same load when it was measured.
     StorageDegraded,
@@ -62,7 +62,7 @@ pub enum VerdictKind {
     Throttled,
     /// Demand far below the knee, one I/O waited for at a time.
     Serialized,
-    /// The average is fine, short intervals are over the knee.
+    /// The average is fine, short intervals are at the operating limit.
     Burst,
     /// The database waits, the layer below it does not.
     NotStorage,

@@ -5,9 +5,9 @@
 pub const IOS_FROM_MEMORY_MIN: u64 = 1_000;
 /// At least this share of the moments must be known.
 pub const COVERAGE_MIN: f64 = 0.5;
-/// At the knee: from here on more demand only waits longer.
-pub const UTILISATION_AT_KNEE: f64 = 0.9;
-/// Well below the knee.
+/// At the operating limit: more demand adds latency and hardly any throughput.
+pub const UTILISATION_FULL: f64 = 0.9;
+/// Well below the operating limit.
 pub const UTILISATION_LOW: f64 = 0.5;
 /// Over this, what remains is worth a warning.
 pub const UTILISATION_NEAR: f64 = 0.7;
@@ -43,7 +43,7 @@ pub const STALLED_MIN: f64 = 0.5;
 pub const EXPLAINED_MIN: f64 = 0.5;
 /// No session waits for storage: less than a tenth of one session's time goes into I/O.
 pub const OUTSTANDING_IDLE: f64 = 0.1;
-/// Seconds over the knee that make a burst rather than the everyday state.
+/// Seconds at the operating limit that make a burst rather than the everyday state.
 pub const BURST_SHARE_MAX: f64 = 0.5;
 /// Commits vary more than reads: the file system's journal commits for others as well, and a log that grows
 /// costs more than one that is used again.

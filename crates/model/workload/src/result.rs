@@ -127,6 +127,10 @@ pub struct RunResult {
     /// A recorded trace was replayed: its sizes, kinds and offsets, in place of the workload's.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub replayed: bool,
+    /// Another tool reported counts and no settings: the size and the share of writes of `workload` follow from the counts, its
+    /// pattern, caching, threads and outstanding I/Os are unknown.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub settings_unreported: bool,
     /// Of which target.
     pub target: String,
     /// How.
@@ -270,6 +274,7 @@ impl RunResult {
         RunResult {
             workload,
             replayed: false,
+            settings_unreported: false,
             target,
             backend: Backend::IoUring,
             tool: None,
@@ -292,6 +297,23 @@ impl RunResult {
             members: Vec::new(),
             devices: Vec::new(),
         }
+    }
+
+    /// "random read 8 KiB"; "read 8 KiB, pattern and caching unknown" where they were not reported.
+    pub fn shape_words(&self) -> String {
+        if self.replayed {
+            return "a recorded trace".into();
+        }
+        if !self.settings_unreported {
+            return self.workload.shape.to_string();
+        }
+        let operations = match self.workload.shape.write_percent {
+            0 => "read".to_owned(),
+            100 => "write".to_owned(),
+            writes => format!("{}/{writes}", 100_u8.saturating_sub(writes)),
+        };
+        let size = crate::format_bytes(u64::from(self.workload.shape.block_bytes));
+        format!("{operations} {size}, pattern and caching unknown")
     }
 
     /// I/Os completed, reads and writes.

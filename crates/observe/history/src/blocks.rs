@@ -54,7 +54,7 @@ pub(crate) struct Block {
 
 /// A block that Headroom cannot have written.
 #[derive(Debug, thiserror::Error)]
-#[error("no block of changes: {0}; somebody changed it")]
+#[error("no block of changes: {0}; it was changed by another program")]
 pub(crate) struct Broken(&'static str);
 
 impl Broken {

@@ -21,6 +21,7 @@ pub(crate) struct Word<T>(pub T);
 pub(crate) struct Why(pub Reason);
 
 /// In the order of their numbers in `reasons`, which never change. A new one is appended, and a migration adds it to the table.
+/// `BelowResolution` is of latencies, which are computed and not kept.
 const REASONS: [Reason; 13] = [
     Reason::NotCounted,
     Reason::TimingOff,

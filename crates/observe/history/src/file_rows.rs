@@ -150,7 +150,7 @@ pub(crate) fn figure(row: &Row<'_>, value: &str, reason: &str) -> rusqlite::Resu
         Some(Why(unknown)) => Ok(Figure::unknown(unknown)),
         None => {
             let at = row.as_ref().column_index(reason)?;
-            let what = format!("{value} and {reason} are both NULL: somebody changed the row");
+            let what = format!("{value} and {reason} are both NULL: the row was changed by another program");
             Err(rusqlite::Error::FromSqlConversionFailure(at, Type::Null, what.into()))
         }
     }

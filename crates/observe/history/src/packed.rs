@@ -34,8 +34,8 @@ impl FromSql for Packed<Latencies> {
             _ => return Err(FromSqlError::InvalidType),
         };
         let latencies = take_latencies(&mut bytes);
-        let latencies =
-            latencies.ok_or_else(|| FromSqlError::Other("no histogram: somebody changed it".into()))?;
+        let latencies = latencies
+            .ok_or_else(|| FromSqlError::Other("no histogram: it was changed by another program".into()))?;
         if bytes.is_empty() {
             Ok(Packed(latencies))
         } else {

@@ -82,7 +82,7 @@ pub(crate) fn insert_run(
         &[
             ("started_unix_ns", &Exact(run.started_unix_ns)),
             ("target", &run.target),
-            ("workload", &run.workload.shape.to_string()),
+            ("workload", &run.shape_words()),
             ("outstanding", &run.workload.outstanding_total()),
             ("threads", &run.workload.threads),
             ("elapsed_ns", &Exact(run.elapsed_ns)),
@@ -116,10 +116,14 @@ fn summary_of(phase: &str, run: &RunResult) -> String {
         None => "no I/O".into(),
     };
     let tool = run.tool.as_ref().map_or(String::new(), |tool| format!(" ({tool})"));
+    let outstanding = if run.settings_unreported {
+        String::new()
+    } else {
+        format!(", {} outstanding", run.workload.outstanding_total())
+    };
     format!(
-        "{names}{}, {} outstanding: {:.0} IOPS, {:.1} MiB/s, {mean}{tool}",
-        run.workload.shape,
-        run.workload.outstanding_total(),
+        "{names}{}{outstanding}: {:.0} IOPS, {:.1} MiB/s, {mean}{tool}",
+        run.shape_words(),
         run.iops(),
         run.mib_per_s(),
     )

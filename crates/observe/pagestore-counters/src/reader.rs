@@ -75,7 +75,7 @@ impl ReadError {
             Self::NotAStore { .. } => "give the directory of a page store",
             Self::NotPublished { .. } => {
                 "watch it while a program has it open, with the same HEADROOM_COUNTERS_DIR if that is set; headroom log \
-                 looks into a store that nobody has open"
+                 reads a store that no process has open"
             }
             Self::Unreadable { .. } => {
                 "run headroom as the user whose program has the store open, or as root"

@@ -218,6 +218,10 @@ impl Axis {
     /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for what lies nowhere.
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let share = if self.logarithmic {
+            // No logarithm: drawn at the end of the axis it would read as the smallest figure.
+            if value <= 0.0 {
+                return None;
+            }
             (value.max(self.from * 1e-3).ln() - self.from.ln()) / (self.to.ln() - self.from.ln())
         } else {
             (value - self.from) / (self.to - self.from)
@@ -323,6 +327,14 @@ mod tests {
         let (axis, unit) = Axis::elapsed(0.0052, 10);
         assert_eq!((labels(&axis), unit), (vec!["0", "1", "2", "3", "4", "5"], "milliseconds"));
         assert_eq!(Axis::elapsed(0.0002, 4).1, "microseconds");
+    }
+
+    #[test]
+    fn zero_lies_nowhere_on_a_logarithmic_axis() {
+        let axis = Axis::latencies([2e5, 4e6].into_iter());
+        assert!(axis.is_logarithmic());
+        assert_eq!((axis.share(0.0), axis.share(-1.0)), (None, None), "not at its bottom");
+        assert!(axis.share(2e5).is_some());
     }
 
     #[test]

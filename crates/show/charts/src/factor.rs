@@ -80,7 +80,7 @@ impl Factor {
             }
             Factor::Outstanding if workload.is_open_loop() => match workload.arrival {
                 Arrival::Constant { iops } | Arrival::Poisson { iops } => {
-                    (iops.max(0.0) as u64, format!("{} IOPS asked", number::rate(iops)), "")
+                    (iops.max(0.0) as u64, format!("{} IOPS requested", number::rate(iops)), "")
                 }
                 _ => (0, "a trace".into(), ""),
             },

@@ -63,7 +63,7 @@ pub use history::{HISTORY_INKS, HistorySeries};
 pub use incident::{IncidentMinute, IncidentSeries};
 pub use palette::{Ink, Theme, css_variables};
 pub use recoveries::recoveries;
-pub use run::{NamedRun, labels, shape_words, workload_words};
+pub use run::{NamedRun, labels, title, workload_words};
 pub use run_chart::{RunChart, UnknownChart};
 pub use svg::escape;
 pub use trace::{TraceLabels, TracePicture, trace};

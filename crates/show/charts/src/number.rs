@@ -19,6 +19,9 @@ pub fn time(ns: f64) -> String {
     }
 }
 
+/// A time in milliseconds of which a clock of milliseconds counted none.
+pub const BELOW_MILLISECOND: &str = "< 1";
+
 /// A time in milliseconds without its unit, three significant digits.
 pub fn millis(ns: f64) -> String {
     rate(ns / 1e6)

@@ -2,6 +2,7 @@
 
 use crate::factor::{Factor, Level};
 use crate::number;
+use crate::words::capitalised;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use workload::{PhaseResult, RunResult};
@@ -98,8 +99,8 @@ pub(crate) fn factor_rest(result: &RunResult) -> String {
     }
     match workload.arrival {
         Arrival::Closed => {}
-        Arrival::Constant { iops } => words.push(format!("{} IOPS asked", number::rate(iops))),
-        Arrival::Poisson { iops } => words.push(format!("{} IOPS asked (Poisson)", number::rate(iops))),
+        Arrival::Constant { iops } => words.push(format!("{} IOPS requested", number::rate(iops))),
+        Arrival::Poisson { iops } => words.push(format!("{} IOPS requested (Poisson)", number::rate(iops))),
         Arrival::Recorded { speed } => words.push(format!("trace at {}", number::times(speed))),
     }
     if let Some(iops) = workload.limit.iops {
@@ -115,17 +116,48 @@ pub(crate) fn factor_rest(result: &RunResult) -> String {
 /// A workload in short: "random read 8 KiB, 8 x 2 outstanding".
 pub fn workload_words(result: &RunResult) -> String {
     let workload = &result.workload;
-    let outstanding = if workload.is_open_loop() {
+    let outstanding = if result.settings_unreported {
+        "outstanding unknown".to_owned()
+    } else if workload.is_open_loop() {
         factor_rest(result)
     } else {
         format!("{} x {} outstanding", workload.outstanding, workload.threads)
     };
-    format!("{}, {outstanding}", shape_words(result))
+    format!("{}, {outstanding}", result.shape_words())
 }
 
-/// "random read 8 KiB"; a recorded trace has no shape of its own.
-pub fn shape_words(result: &RunResult) -> String {
-    if result.replayed { "a recorded trace".into() } else { result.workload.shape.to_string() }
+/// The configuration of runs as a heading: what they have in common, and the factors in which they differ.
+/// "Random read 8 KiB, 8 x 2 outstanding", "Random read 8 KiB by outstanding I/Os and threads".
+pub fn title(runs: &[NamedRun]) -> String {
+    let Some(first) = runs.first() else { return "No runs".into() };
+    let same = |words: &dyn Fn(&RunResult) -> String| {
+        runs.iter().all(|run| words(&run.result) == words(&first.result))
+    };
+    if same(&workload_words) && levels(Factor::Target, runs).len() == 1 {
+        return capitalised(&workload_words(&first.result));
+    }
+    let common = if same(&RunResult::shape_words) {
+        first.result.shape_words()
+    } else {
+        let fixed = |factor: Factor| levels(factor, runs).len() == 1;
+        let operations = match first.result.workload.shape.write_percent {
+            _ if !fixed(Factor::WriteShare) => "I/Os".to_owned(),
+            0 => "read".into(),
+            100 => "write".into(),
+            writes => format!("{}/{writes}", 100_u8.saturating_sub(writes)),
+        };
+        let name = |factor: Factor| Some(factor.level(&first.result).name).filter(|_| fixed(factor));
+        let words = [name(Factor::Pattern), Some(operations), name(Factor::BlockSize)];
+        words.into_iter().flatten().collect::<Vec<String>>().join(" ")
+    };
+    let varied = Factor::ALL.into_iter().filter(|factor| levels(*factor, runs).len() > 1);
+    let varied: Vec<&str> = varied.map(Factor::title).collect();
+    let by = match varied.split_last() {
+        None => String::new(),
+        Some((last, [])) => format!(" by {last}"),
+        Some((last, others)) => format!(" by {} and {last}", others.join(", ")),
+    };
+    capitalised(&common) + &by
 }
 
 /// A file records the settings of at most this many runs.

@@ -135,7 +135,7 @@ fn declare(args: &DeclareArgs, history: Option<&Path>, out: &mut Output) -> Done
     let declared = declared(args, target.facts(), found.as_ref())?;
     let remedy = |error: &DeclarationError| match error {
         DeclarationError::NoOperations(_) => {
-            "--read-iops and --write-iops, or --volume-type: no file of this instance tells it"
+            "--read-iops and --write-iops, or --volume-type: no file of this instance says it"
         }
         DeclarationError::NoLatency => {
             "--latency, as in 0.6ms: the provider's figure, or what small reads take at rest"

@@ -45,7 +45,7 @@ pub struct ChartArgs {
     /// Colours of a picture: light or dark; a page has both
     #[arg(long, default_value = "light", value_name = "THEME")]
     theme: Theme,
-    /// Heading of a page [default: the runs' names]
+    /// Heading of a page [default: the runs' configuration]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 }
@@ -131,7 +131,7 @@ pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
             page::write_marked("picture", path, PNG_MARK, &png)?;
         }
         Format::Html => {
-            let title = args.title.clone().unwrap_or_else(|| heading(&args.runs, &runs));
+            let title = args.title.clone().unwrap_or_else(|| charts::title(&runs));
             let page = || {
                 report::html::runs(&RunsPage {
                     title: &title,
@@ -149,17 +149,13 @@ pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let names: Vec<String> = drawn.iter().map(|(kind, _)| kind.to_string()).collect();
     let notes: Vec<&String> = drawn.iter().flat_map(|(_, chart)| &chart.notes).collect();
     out.answer(
-        |_| format!("{}: {} of {} runs\n", path.display(), names.join(", "), runs.len()),
+        |_| {
+            let of = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
+            format!("{}: {} of {of}\n", path.display(), names.join(", "))
+        },
         || serde_json::json!(Drawn { file: path, charts: &names, runs: runs.len(), notes: &notes }),
     );
     Ok(FINE)
-}
-
-fn heading(given: &[Given], runs: &[NamedRun]) -> String {
-    match given {
-        [one] => one.to_string(),
-        _ => format!("{} runs", runs.len()),
-    }
 }
 
 /// All results in the order they were named. Files are compared with each other where there are several.

@@ -38,7 +38,7 @@ the headroom is below that of --fail-below.
 Examples:
   headroom check --html report.html
   headroom check --source sqlite:/data/shop.db --service-level 10/10/5
-  headroom check --source postgres: --fail-below 2 || page-somebody")]
+  headroom check --source postgres: --fail-below 2 || page-on-call")]
 pub struct CheckArgs {
     /// Directory on the storage in question [default: all volumes of the database with --source, else here]
     #[arg(value_name = "DIR")]
@@ -144,7 +144,7 @@ fn keep_observation(path: &Path, check: &Check) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format_args!("cannot write {}: {error}", path.display())))
 }
 
-/// Whether the headroom is known and smaller than what somebody wants.
+/// Whether the headroom is known and smaller than what is wanted.
 fn is_below(headroom: Option<f64>, wanted: Option<f64>) -> bool {
     headroom.zip(wanted).is_some_and(|(headroom, wanted)| headroom < wanted)
 }
@@ -222,7 +222,7 @@ struct Seen {
     first_answer: Option<FirstAnswer>,
 }
 
-/// Observes somebody's database; no load unless it was asked for.
+/// Observes a live database; no load unless it was asked for.
 fn watch_live(
     args: &CheckArgs,
     live: Box<dyn Source>,

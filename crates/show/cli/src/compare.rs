@@ -23,7 +23,7 @@ Examples:
 
 A and B: run:N or N, capability:N, FILE.json, latest, baseline; repeats with commas. With --interleave two
 workloads, each the flags of headroom run as one argument.
-Exit codes: 0 B is no worse, 1 B is worse beyond noise, 3 the data do not tell.")]
+Exit codes: 0 B is no worse, 1 B is worse beyond noise, 3 the data do not suffice.")]
 pub struct CompareArgs {
     /// What B is held against
     #[arg(value_name = "A")]

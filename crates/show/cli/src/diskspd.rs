@@ -196,7 +196,7 @@ fn together(phase: &Phase, extras: &Extras, thread_series: bool) -> RunOptions {
     }
 }
 
-/// Tells the kernel what accesses will come; a target without a hint takes back that of the time span before.
+/// Announces to the kernel what accesses will come; a target without a hint takes back that of the time span before.
 fn advise(phase: &Phase, extras: &Extras, opened: &Opened) -> Result<(), Failure> {
     for (placed, target) in phase.workloads.iter().zip(&extras.targets) {
         let region = opened.region(placed.target, placed.workload.shape.caching);

@@ -24,7 +24,7 @@ Examples:
   headroom fleet rules /etc/prometheus/headroom                recording rules; alerts and dashboards likewise
 
 It asks at most 10 queries, whatever the number of hosts, of Prometheus, VictoriaMetrics, Mimir or Thanos. A prefix of
-the URL stays. HEADROOM_PROMETHEUS_AUTH: bearer TOKEN or basic USER:PASSWORD. docs/reference/fleet.md
+the URL stays. HEADROOM_PROMETHEUS_AUTH: bearer TOKEN or basic USER:PASSWORD.
 Exit codes: 0 no volume needs action, 1 one does, 2 wrong usage, 3 no answer, or none for a part of the fleet.")]
 pub struct FleetArgs {
     #[command(subcommand)]
@@ -89,8 +89,8 @@ enum FleetCommand {
         /// Where to
         #[arg(value_name = "DIR")]
         dir: PathBuf,
-        /// Where docs/reference/fleet.md is published: alerts link to its runbooks
-        #[arg(long, value_name = "URL", default_value = mixin::RUNBOOKS)]
+        /// The page with the runbooks, a heading for each alert; without it alerts name the page of Headroom's documentation
+        #[arg(long, value_name = "URL", default_value = mixin::RUNBOOKS, hide_default_value = true)]
         runbooks: String,
     },
     /// Write dashboards for Grafana, and a mixin of jsonnet

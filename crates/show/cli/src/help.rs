@@ -117,6 +117,20 @@ mod tests {
     }
 
     #[test]
+    fn no_help_names_a_file_of_the_documentation() {
+        fn check(command: &mut Command) {
+            let help = command.render_long_help().to_string();
+            assert!(
+                !help.contains("docs/"),
+                "{}: an installed user has no docs/:\n{help}",
+                command.get_name()
+            );
+            command.get_subcommands_mut().for_each(check);
+        }
+        check(&mut crate::arguments());
+    }
+
+    #[test]
     fn a_command_without_a_task_is_shown_all_the_same() {
         let command = Command::new("headroom").subcommand(Command::new("new").about("Is new"));
         let help = by_task(command, 80).render_help().to_string();

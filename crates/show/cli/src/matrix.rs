@@ -140,7 +140,7 @@ fn write_page(
         summary.left.as_ref().map(|left| format!("{} runs are left: the matrix is not finished.", left.runs));
     let sentences: Vec<String> = left.into_iter().collect();
     let title =
-        if summary.matrix.name.is_empty() { format!("Matrix {id}") } else { summary.matrix.name.clone() };
+        if summary.matrix.name.is_empty() { charts::title(&shown) } else { summary.matrix.name.clone() };
     let shown = RunsPage {
         title: &title,
         runs: &shown,

@@ -41,7 +41,7 @@ pub struct MeasureArgs {
     /// Only read: no writes, no cost model
     #[arg(long)]
     read_only: bool,
-    /// Measure again only what is in doubt: figures that what was seen contradicts for a day. At most a quarter of the time
+    /// Measure again only figures that observations contradict for a day. At most a quarter of the time
     #[arg(long, conflicts_with_all = ["layout", "read_only", "destroy_data", "buffered", "gentle"])]
     refresh: bool,
     /// Also write a page with charts
@@ -167,7 +167,7 @@ fn refresh(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
     let mut history = kept::open_to_write(history)?;
     let (known, doubted) = doubt::in_doubt(&history, target.facts())?;
     if doubted.is_empty() {
-        out.note("nothing is in doubt: what was seen since it was measured agrees with it");
+        out.note("nothing to measure again: what was seen since agrees with the measurement");
         answer(&known, out);
         return Ok(FINE);
     }

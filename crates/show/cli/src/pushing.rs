@@ -18,7 +18,7 @@ pub struct PushArgs {
     /// Push to an OTLP/HTTP receiver, as in http://collector:4318/v1/metrics
     #[arg(long, value_name = "URL")]
     pub otlp: Vec<String>,
-    /// A file with the credentials of what is pushed to, see docs/record.md
+    /// A file with the credentials, a line each: remote-write bearer TOKEN, otlp basic USER:PASSWORD
     #[arg(long, value_name = "FILE")]
     pub push_auth: Option<PathBuf>,
 }

@@ -92,7 +92,7 @@ fn run_file(args: &SimulateArgs, file: &Path, fit: Option<Fit>, out: &mut Output
                 .iter_mut()
                 .for_each(|phase| phase.name = format!("{} {what}", phase.name).trim().to_owned());
         };
-        named(&mut phases, "as it is");
+        named(&mut phases, "unchanged");
         let phases_then = plan.phases.iter().map(|phase| what_if.phase(phase)).collect();
         let then = Plan { phases: phases_then, ..plan.clone() };
         let mut changed = simulated(&then, &what_if.storage(&storage), &traces, out)?;

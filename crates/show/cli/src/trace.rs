@@ -28,7 +28,7 @@ use workload_file::values;
 Examples:
   headroom trace --source process:812 --for 10s            every I/O of a process
   headroom trace --source process:comm=postgres --file '*/pg_wal/*' --op write,sync
-  headroom trace --source process: --slower 10ms           whatever is slow, of anybody
+  headroom trace --source process: --slower 10ms           whatever is slow, of any process
   headroom trace --html trace.html -- sqlite3 shop.db 'SELECT count(*) FROM orders'
   headroom trace --source process:812 --file /data/shop.db --out shop.trace --summary
   headroom run COPY --replay shop.trace --block 1M --destroy-data COPY  again

@@ -116,6 +116,31 @@ fn latencies_that_were_not_measured_are_not_known() {
 }
 
 #[test]
+fn settings_that_fio_did_not_report_are_not_invented() {
+    let place = Place::new();
+    let path = sample("fio_2.1.4.json");
+    let shown = text(&place.run(&["import", path.to_str().unwrap()]));
+    assert!(shown.contains("read 4 KiB, pattern and caching unknown  not known"), "{shown}");
+    assert!(shown.contains("the document has no options of it"), "{shown}");
+    assert!(!shown.contains("sequential"), "{shown}");
+    let entries = place.json(&["history"]);
+    let summary = entries[0]["summary"].as_str().unwrap();
+    assert!(summary.contains("pattern and caching unknown") && !summary.contains("outstanding"), "{summary}");
+}
+
+#[test]
+fn fio_output_for_people_names_the_option_to_rerun_with() {
+    let place = Place::new();
+    let normal = "mix: (g=0): rw=randrw, bs=(R) 8192B-8192B, ioengine=libaio, iodepth=8\nfio-3.33\n";
+    let file = place.file("fio.txt", normal);
+    let refused = text(&place.run(&["import", file.to_str().unwrap(), "--as", "fio"]));
+    assert!(
+        refused.contains("fio's report for people") && refused.contains("--output-format=json+"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_folder_of_bench_fio_is_imported_whole() {
     let place = Place::new();
     let mix = std::fs::read_to_string(sample("fio_mix.json")).unwrap();

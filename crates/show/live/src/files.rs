@@ -171,7 +171,7 @@ impl View {
             let (band, style) = title("band", is(Sort::Latency));
             spans.push(Span::styled(format!(" {band:<BAND_COLUMNS$}"), style));
             if columns.wide {
-                spans.push(Span::raw(format!(" {:>USUAL_COLUMNS$} course", "usual")));
+                spans.push(Span::raw(format!(" {:>USUAL_COLUMNS$} over time", "usual")));
             }
         }
         Line::from(spans).style(dim())

@@ -8,7 +8,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table};
-use report::WatchedDevice;
+use report::{WatchedDevice, WatchedInterval};
 
 const WAITS_MAX: usize = 6;
 /// The most classes of waits that are listed as not caused by the disk.
@@ -49,7 +49,7 @@ impl View {
     /// The devices, each once although several sources have files on it.
     pub(crate) fn devices(&self) -> Vec<&WatchedDevice> {
         let mut devices: Vec<&WatchedDevice> = Vec::new();
-        for device in self.glances.iter().flat_map(|glance| &glance.devices) {
+        for device in self.glances.iter().flat_map(WatchedInterval::devices_shown) {
             if !devices.iter().any(|known| known.row.file.path == device.row.file.path) {
                 devices.push(device);
             }

@@ -66,7 +66,7 @@ const HELP: [&str; 8] = [
     "/  show only files with a text in their path; Enter ends, Esc clears it",
     "p  pause, and go on",
     "up, down, j, k  scroll",
-    "usual: the median latency of the intervals before; the line of bars is its course",
+    "usual: the median latency of the intervals before; the bars are the latency over time",
     "N: mean I/Os outstanding (stall / elapsed); *: the time ends before the storage is done",
     "U: share of the measured storage in use; expected: what the measurement gives at this load",
     "q  quit",

@@ -2,6 +2,11 @@
 
 #[path = "../tests/report/analysis_sample.rs"]
 mod analysis_sample;
+#[allow(dead_code, unused_imports, reason = "tests of its pages, and the fleet they are of")]
+#[path = "../tests/report/fleet.rs"]
+mod fleet_sample;
+#[path = "../tests/report/other_pages.rs"]
+mod other_pages;
 #[path = "../tests/report/run_pages.rs"]
 mod run_pages;
 #[path = "../../charts/tests/charts/runs_sample.rs"]
@@ -27,7 +32,9 @@ fn main() -> std::io::Result<()> {
         ("check-three-volumes.html", report::html::check(&sample::three_volumes())),
         ("check-restarted.html", report::html::check(&sample::restarted())),
     ];
-    for (name, html) in pages.into_iter().chain(run_pages::pages()).chain(analysis_sample::pages()) {
+    let fleet = report::html::fleet(&fleet_sample::sample(), "headroom fleet", "0.2.0");
+    let others = run_pages::pages().into_iter().chain(analysis_sample::pages()).chain(other_pages::pages());
+    for (name, html) in pages.into_iter().chain(others).chain([("fleet.html", fleet)]) {
         std::fs::write(directory.join(name), html)?;
     }
     Ok(())

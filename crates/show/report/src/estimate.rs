@@ -1,4 +1,4 @@
-use crate::number;
+use crate::{Check, number};
 use simulate::{Advice, Fit, Prediction, Storage};
 use workload::PhaseResult;
 
@@ -46,6 +46,40 @@ pub(crate) fn error_note(fit: &Fit) -> String {
         ),
         None => "too little was measured to say how far the model is off".to_owned(),
     }
+}
+
+/// A remedy in words.
+pub(crate) struct RemedyRow {
+    pub(crate) what: String,
+    /// How many times today's demand it carries.
+    pub(crate) carries: String,
+    /// Mean latency at today's demand.
+    pub(crate) latency: String,
+    pub(crate) enough: bool,
+}
+
+/// The remedies of an answer. The first row is the storage unchanged: its figures are those of the verdict, as the others are
+/// estimates for what does not exist yet.
+pub(crate) fn remedy_rows(check: &Check) -> Vec<RemedyRow> {
+    let Some(advice) = &check.advice else { return Vec::new() };
+    let estimated = advice.remedies.iter().skip(1).map(|remedy| RemedyRow {
+        what: remedy.what.clone(),
+        carries: number::times(remedy.carries),
+        latency: remedy
+            .latency_ns
+            .map_or("still too much".to_owned(), |ns| format!("{} each", number::time(ns))),
+        enough: remedy.enough,
+    });
+    let verdict = check.own_verdict();
+    let observed =
+        verdict.place.as_ref().map(|place| format!("{} each, observed", number::time(place.latency_ns)));
+    let unchanged = advice.remedies.first().map(|remedy| RemedyRow {
+        what: remedy.what.clone(),
+        carries: verdict.headroom.map_or(number::NONE.into(), number::times),
+        latency: observed.unwrap_or_default(),
+        enough: false,
+    });
+    unchanged.into_iter().chain(estimated).collect()
 }
 
 pub(crate) fn advice_note(advice: &Advice) -> String {

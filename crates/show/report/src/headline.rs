@@ -2,6 +2,7 @@
 
 use crate::{Check, number};
 use capability::KneeReason;
+use filestats::Delta;
 use verdict::{Figures, Verdict, VerdictKind};
 
 /// A figure with its explanation.
@@ -86,17 +87,33 @@ fn outstanding(check: &Check, figures: &Figures) -> Headline {
     let known = place.or(known).filter(|value| value.is_finite()).map(|value| {
         let knee = check.curve().and_then(|curve| Some((curve, curve.knee.as_ref()?)));
         let note = match knee {
-            Some((curve, knee)) if knee.reason == KneeReason::NotReached => {
-                format!("the knee lies beyond {} ({})", number::rate(knee.outstanding), curve.workload)
-            }
             Some((curve, knee)) => {
-                format!("knee at {} ({})", number::rate(knee.outstanding), curve.workload)
+                let at = match knee.reason {
+                    KneeReason::NotReached => "the knee lies beyond",
+                    _ => "knee at",
+                };
+                format!(
+                    "{at} {}{} ({})",
+                    number::rate(knee.outstanding),
+                    operating_limit(check, figures),
+                    curve.workload
+                )
             }
             None => "no knee is known to compare with".into(),
         };
         (number::rate(value), note)
     });
     headline("outstanding I/Os", known, check, figures)
+}
+
+/// ", operating limit 57,900 IOPS": the rate of I/Os as these are at which the utilisation is 100 %; empty where it is unknown.
+fn operating_limit(check: &Check, figures: &Figures) -> String {
+    let is_modelled = check.capability.as_ref().is_some_and(|capability| capability.cost_model.is_some());
+    let iops = figures.device_iops().or_else(|| figures.database.as_ref().map(Delta::iops));
+    let used = check.verdict.utilisation.filter(|used| *used > 0.0 && is_modelled);
+    let limit =
+        iops.zip(used).map(|(iops, used)| iops / used).filter(|limit| limit.is_finite() && *limit > 0.0);
+    limit.map_or(String::new(), |limit| format!(", operating limit {} IOPS", number::rate(limit.round())))
 }
 
 /// A figure with its note, or why it is not known.

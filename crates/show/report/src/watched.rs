@@ -21,7 +21,7 @@ pub struct WatchedInterval {
     /// The part of the I/O below the page cache, where the source counts it: misses, block I/O. It is in `files` already
     /// and is never added to it.
     pub below: Vec<WatchedFile>,
-    /// The devices that the files lie on.
+    /// The devices that the files lie on, or that the source counts.
     pub devices: Vec<WatchedDevice>,
     /// The waits of sessions.
     pub waits: Vec<WaitInterval>,
@@ -69,11 +69,14 @@ pub struct FoldedFiles<'a> {
     pub file: &'a WatchedFile,
     /// How many others show the same figures.
     pub others: usize,
+    /// The process that used it, where the files are of several: "mysqld 812".
+    pub process: Option<String>,
 }
 
 /// Folds shared libraries with the same figures into one row each: a program that starts reads dozens of them alike.
 pub fn fold_libraries(files: Vec<&WatchedFile>) -> Vec<FoldedFiles<'_>> {
     let mut folded: Vec<FoldedFiles<'_>> = Vec::new();
+    let of_several = files.windows(2).any(|two| two[0].row.file.instance != two[1].row.file.instance);
     for file in files {
         let same = |known: &&mut FoldedFiles<'_>| {
             known.file.is_library()
@@ -82,24 +85,34 @@ pub fn fold_libraries(files: Vec<&WatchedFile>) -> Vec<FoldedFiles<'_>> {
         };
         match folded.iter_mut().filter(|_| file.is_library()).find(same) {
             Some(known) => known.others += 1,
-            None => folded.push(FoldedFiles { file, others: 0 }),
+            None => {
+                let process = if of_several { file.process() } else { None };
+                folded.push(FoldedFiles { file, others: 0, process });
+            }
         }
     }
     folded
 }
 
 impl FoldedFiles<'_> {
-    /// The name of the row: "/usr/lib/libc.so.6 and 12 libraries alike".
+    /// The name of the row: "/usr/lib/libc.so.6 and 12 libraries alike (mysqld 812)". The process is last: narrow columns
+    /// cut the beginning.
     pub fn name(&self) -> String {
-        match self.others {
+        let file = match self.others {
             0 => self.file.name(),
             1 => format!("{} and 1 library alike", self.file.name()),
             others => format!("{} and {others} libraries alike", self.file.name()),
-        }
+        };
+        self.process.as_ref().map_or(file.clone(), |process| format!("{file} ({process})"))
     }
 }
 
 impl WatchedInterval {
+    /// The devices that are shown: those below files, and of a source of devices those that did anything.
+    pub fn devices_shown(&self) -> impl Iterator<Item = &WatchedDevice> {
+        self.devices.iter().filter(|device| !self.files.is_empty() || device.is_active())
+    }
+
     /// What all files did together, with the syncs of those that count them; `None` where nothing is known of any.
     pub fn total<'a>(files: impl Iterator<Item = &'a WatchedFile>) -> Option<Delta> {
         let known: Vec<&Delta> = files.filter_map(WatchedFile::delta).collect();
@@ -112,11 +125,13 @@ impl WatchedInterval {
         Some(Delta { elapsed_ns, counters, latencies: None })
     }
 
-    /// The interval between two snapshots of one source, without devices.
+    /// The interval between two snapshots of one source. Its devices are those that the source itself counts.
     pub fn between(earlier: &Snapshot, later: &Snapshot) -> WatchedInterval {
         let at_end: HashMap<_, _> =
             later.samples.iter().chain(&earlier.samples).map(|sample| (sample.file.key(), sample)).collect();
         let rows = intervals(earlier, later, Rules::default());
+        let is_device = |row: &FileInterval| row.file.kind == FileKind::Device;
+        let (devices, rows): (Vec<FileInterval>, Vec<_>) = rows.into_iter().partition(is_device);
         let waits = wait_intervals(earlier, later, Rules::default());
         let watched = |row: FileInterval| {
             let sample = at_end.get(&row.file.key());
@@ -137,11 +152,18 @@ impl WatchedInterval {
             elapsed_ns: later.clock_ns.checked_sub(earlier.clock_ns),
             files,
             below,
-            devices: Vec::new(),
+            devices: devices.into_iter().map(|row| WatchedDevice { row, load: None }).collect(),
             waits,
             reconciled,
             notes: later.notes.clone(),
         }
+    }
+}
+
+impl WatchedDevice {
+    /// Whether it did anything, or may have: an unknown interval counts.
+    fn is_active(&self) -> bool {
+        self.row.interval.known().is_none_or(|delta| delta.counters.operations() > 0)
     }
 }
 
@@ -152,6 +174,13 @@ impl WatchedFile {
             Some(object) => format!("{} {object}", self.row.file.path),
             None => self.row.file.path.clone(),
         }
+    }
+
+    /// The process that used it, of an instance such as "pid 812 (mysqld)": "mysqld 812".
+    fn process(&self) -> Option<String> {
+        let (pid, rest) = self.row.file.instance.strip_prefix("pid ")?.split_once(" (")?;
+        let (command, _) = rest.rsplit_once(')')?;
+        Some(format!("{command} {pid}"))
     }
 
     /// Whether it is a shared library: "libc.so.6".
@@ -257,6 +286,44 @@ mod tests {
             "/usr/lib/libz.so.1",
         ];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn files_of_several_processes_have_the_names_of_the_processes() {
+        let of = |instance: &str| {
+            let mut file = data_file(Meaning::REQUESTS);
+            file.row.file.instance = instance.into();
+            file
+        };
+        let names = |files: &[WatchedFile]| -> Vec<String> {
+            fold_libraries(files.iter().collect()).iter().map(FoldedFiles::name).collect()
+        };
+        let several = [of("pid 812 (mysqld)"), of("pid 90 (a (b)), page faults"), of("block layer")];
+        let expected = ["/data/shop.ibd (mysqld 812)", "/data/shop.ibd (a (b) 90)", "/data/shop.ibd"];
+        assert_eq!(names(&several), expected);
+        assert_eq!(names(&several[..1]), ["/data/shop.ibd"], "one process is named above the table");
+    }
+
+    #[test]
+    fn the_devices_of_a_source_of_devices_are_no_files() {
+        let sample = |kind, reads| filestats::Sample {
+            file: FileIdentity { kind, ..data_file(Meaning::REQUESTS).row.file },
+            size_bytes: Figure::Known(1),
+            epoch: filestats::Epoch::for_run("boot"),
+            meaning: Meaning { cache: Cache::Below, ..Meaning::REQUESTS },
+            counters: Counters { read: Ops::timed(reads, 4096, 1), ..Counters::ZERO },
+            latencies: None,
+        };
+        let at = |clock_ns, reads| Snapshot {
+            clock_ns,
+            samples: vec![sample(FileKind::Device, reads)],
+            ..Snapshot::default()
+        };
+        let interval = WatchedInterval::between(&at(1, 1), &at(2, 5));
+        assert_eq!((interval.files.len(), interval.below.len(), interval.devices.len()), (0, 0, 1));
+        assert_eq!(interval.devices_shown().count(), 1);
+        let idle = WatchedInterval::between(&at(1, 1), &at(2, 1));
+        assert_eq!((idle.devices.len(), idle.devices_shown().count()), (1, 0));
     }
 
     #[test]

@@ -210,7 +210,7 @@ impl<'a> Cells<'a> {
         read: impl Fn(&str) -> Result<T, ImportError>,
     ) -> Result<T, ImportError> {
         self.read(name, read)?.ok_or_else(|| {
-            let error = ImportError::new("no value").remedy("export rows whole, as they stand in the table");
+            let error = ImportError::new("no value").remedy("export rows whole and unchanged");
             self.located(name, error)
         })
     }

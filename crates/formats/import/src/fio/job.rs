@@ -4,7 +4,7 @@ use super::Options;
 use crate::summary::{Summary, rounded};
 use crate::{ImportError, Note};
 use serde_json::Value;
-use workload::{Backend, Direction, LatencyHistogram, RunResult, Slice, ThreadShare};
+use workload::{Backend, Direction, LatencyHistogram, RunResult, Shape, Slice, ThreadShare};
 
 /// What an entry of `jobs` tells.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub(super) struct Job {
     pub name: String,
     pub group: u64,
     pub options: Options,
+    /// The document has no options of it at all: what they were is unknown, not fio's defaults.
+    settings_unreported: bool,
     host: Option<String>,
     read: Side,
     write: Side,
@@ -40,6 +42,7 @@ impl Job {
         mut options: Options,
         notes: &mut Vec<Note>,
     ) -> Result<Option<Job>, ImportError> {
+        let settings_unreported = options.is_empty();
         if options.get("ioengine").is_none() && is_asynchronous(value, &options) {
             options.set("ioengine", UNNAMED_ASYNCHRONOUS);
         }
@@ -51,7 +54,7 @@ impl Job {
         let mixed = side("mixed")?;
         if mixed.told.count > 0 && read.told.count == 0 && write.told.count == 0 {
             match options.write_percent() {
-                0 => read = mixed,
+                0 if !settings_unreported => read = mixed,
                 100 => write = mixed,
                 _ => {
                     notes.push(say(
@@ -91,7 +94,16 @@ impl Job {
             errors: failed.map(|failed| (errno, failed)),
             name,
             options,
+            settings_unreported,
         }))
+    }
+
+    fn reads(&self) -> &Side {
+        &self.read
+    }
+
+    fn writes(&self) -> &Side {
+        &self.write
     }
 
     /// How long it ran.
@@ -112,13 +124,23 @@ impl Job {
 pub(super) fn result(jobs: Vec<Job>, tool: &str, began_ms: Option<u64>, notes: &mut Vec<Note>) -> RunResult {
     let (first, entries) = (&jobs[0], jobs.len());
     let mut said = Vec::new();
-    let workload = first.options.workload(&first.name, &mut said);
+    let mut workload = first.options.workload(&first.name, &mut said);
+    let settings_unreported = first.settings_unreported;
+    if settings_unreported {
+        workload.shape = counted_shape(&jobs);
+        said.push(
+            "the document has no options of it: the size of its I/Os and its share of writes follow from its counts; \
+             pattern, caching, threads and outstanding I/Os are unknown"
+                .into(),
+        );
+    }
     let target = first.options.target(&first.name);
     let target = first.host.as_ref().map_or(target.clone(), |host| format!("{host}:{target}"));
     let threads = workload.threads as usize;
     let mut result = RunResult::empty(workload, target);
     result.backend = Backend::Foreign;
     result.tool = Some(tool.into());
+    result.settings_unreported = settings_unreported;
     result.started_unix_ns = began_ms.unwrap_or(0).saturating_mul(1_000_000);
     result.elapsed_ns = jobs.iter().map(Job::runtime_ms).max().unwrap_or(0).saturating_mul(1_000_000);
     result.slice_ns = result.elapsed_ns.max(1);
@@ -129,7 +151,7 @@ pub(super) fn result(jobs: Vec<Job>, tool: &str, began_ms: Option<u64>, notes: &
         let (read, write) = (job.read.told.tally(), job.write.told.tally());
         whole.read.merge(&read);
         whole.write.merge(&write);
-        if entries == threads {
+        if entries == threads && !settings_unreported {
             result.threads.push(ThreadShare { read, write, cpu_ns: job.cpu_ns, series: Vec::new() });
         }
         if let Some((errno, failed)) = job.errors {
@@ -156,6 +178,32 @@ pub(super) fn result(jobs: Vec<Job>, tool: &str, began_ms: Option<u64>, notes: &
     said.dedup();
     notes.extend(said.into_iter().map(|text| Note::new(format!("job '{name}': {text}"))));
     result
+}
+
+/// The size and the share of writes that the counts give; the rest of it says nothing.
+fn counted_shape(jobs: &[Job]) -> Shape {
+    let sum = |field: fn(&Summary) -> u64, side: fn(&Job) -> &Side| {
+        jobs.iter().fold(0_u64, |sum, job| sum.saturating_add(field(&side(job).told)))
+    };
+    let [reads, writes] = [Job::reads, Job::writes].map(|side| sum(|told| told.count, side) as f64);
+    let [read_bytes, written_bytes] =
+        [Job::reads, Job::writes].map(|side| sum(|told| told.bytes, side) as f64);
+    let ios = (reads + writes).max(1.0);
+    Shape {
+        block_bytes: block_bytes((read_bytes + written_bytes) / ios),
+        write_percent: (writes / ios * 100.0).round() as u8,
+        ..Shape::sequential_read(SECTOR_BYTES)
+    }
+}
+
+const SECTOR_BYTES: u32 = 512;
+
+/// A mean size as that of every I/O. A count that follows from a rounded rate is near the truth: sectors are whole.
+fn block_bytes(mean: f64) -> u32 {
+    let sectors = (mean / f64::from(SECTOR_BYTES)).round() * f64::from(SECTOR_BYTES);
+    let is_near = sectors > 0.0 && (mean - sectors).abs() <= mean / 100.0;
+    // The conversion saturates.
+    (if is_near { sectors } else { mean.round() }).max(1.0) as u32
 }
 
 impl Side {
@@ -210,7 +258,7 @@ impl Side {
             let mean = workload::format_ns(value["lat_ns"]["mean"].as_f64().unwrap_or(0.0));
             said.push(format!(
                 "latencies of its {key}s are fio's clat, from the end of submission on; its lat, with \
-                 submission, is {mean} in the mean (lat_percentiles=1 tells its percentiles)"
+                 submission, is {mean} in the mean (lat_percentiles=1 reports its percentiles)"
             ));
         }
         let mut side = Side { told, runtime_ms: at(&["runtime"])?.unwrap_or(0), ..Side::default() };

@@ -34,7 +34,7 @@ pub(crate) fn read_with(text: &str, named: &Options) -> Result<Vec<Document>, Im
         }
     }
     let Some(first) = documents.first_mut() else {
-        return Err(failed.unwrap_or_else(|| {
+        return Err(failed.or_else(|| crate::unreadable::other_output_of_fio(text)).unwrap_or_else(|| {
             ImportError::new("the text holds no JSON of fio")
                 .remedy("run fio with --output-format=json+ and import what it printed")
         }));

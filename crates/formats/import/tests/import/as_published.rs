@@ -1,6 +1,6 @@
 //! Outputs in the shapes in which people publish them: shortened in articles, pasted from a console, of old versions.
 
-use import::{Document, counters, decode, read};
+use import::{Document, Format, counters, decode, read};
 use workload::{Caching, Durability, RunResult};
 
 fn sample(name: &str) -> String {
@@ -213,6 +213,22 @@ fn fio_2_1_4_counts_by_rate_and_time() {
 }
 
 #[test]
+fn fio_2_1_4_reports_no_options_and_none_is_invented() {
+    let text = sample("fio_2.1.4.json");
+    let result = only(&text);
+    assert!(result.settings_unreported);
+    assert_eq!(result.shape_words(), "read 4 KiB, pattern and caching unknown");
+    assert!(notes(&text).contains("the document has no options of it"), "{}", notes(&text));
+    assert_eq!(result.threads, []);
+    // A rate without decimals counts almost right; 16 KiB stay 16 KiB.
+    let larger = text.replace("480000", "1920000").replace("\"iops\" : 4000", "\"iops\" : 3998");
+    assert_eq!(only(&larger).shape_words(), "read 16 KiB, pattern and caching unknown");
+    // One option is a report of options; the others are then fio's defaults.
+    let with_options = text.replacen("\"groupid\"", "\"job options\": {\"bs\": \"8k\"}, \"groupid\"", 1);
+    assert_eq!(only(&with_options).shape_words(), "sequential read 8 KiB buffered");
+}
+
+#[test]
 fn the_latencies_of_syncs_are_kept() {
     let result = only(&sample("fio_fdatasync.json"));
     let sync = result.sync_latency();
@@ -240,6 +256,9 @@ fn other_outputs_of_fio_are_named() {
     assert!(refusal(normal).1.contains("--output-format=json+"));
     let terse = format!("3;fio-3.28;randread;0;0;{}\n", "17;".repeat(100));
     assert!(refusal(&terse).0.contains("terse"), "{:?}", refusal(&terse));
+    for other in [normal, &terse] {
+        assert_eq!(read(other, Some(Format::FioJson)).unwrap_err(), read(other, None).unwrap_err());
+    }
 }
 
 #[test]

@@ -113,8 +113,8 @@ impl Committer for Pagestore {
         if let Some(tried) = self.awake {
             let us = |ns| ns as f64 / 1e3;
             notes.push(format!(
-                "pagestore {} the processor of who waits {} sleeping: it tried both, and a log write took {:.1} us awake, \
-                 {:.1} us asleep; the others' commits have the way out of sleep in them",
+                "pagestore {} the processor of who waits {} sleeping: it tried both, and a log write took {:.1} us while its \
+                 waiters polled, {:.1} us while they slept; the others' commits include the wake-up",
                 if tried.pays() { "keeps" } else { "leaves" },
                 if tried.pays() { "from" } else { "to its" },
                 us(tried.awake_ns),

@@ -86,7 +86,7 @@ impl Mariadb {
 fn status(client: &mut Client, name: &str) -> Result<u64, Error> {
     let sql = format!("SHOW GLOBAL STATUS LIKE '{name}'");
     let rows = client.query(&sql, 2)?;
-    let lacks = || Error::Writer { engine: "mariadb", why: format!("does not tell {name}") };
+    let lacks = || Error::Writer { engine: "mariadb", why: format!("does not report {name}") };
     rows.first().and_then(|row| row[1].parse().ok()).ok_or_else(lacks)
 }
 

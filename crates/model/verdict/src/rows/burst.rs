@@ -1,17 +1,16 @@
-//! Easy on average, over the knee in some moments.
+//! Easy on average, at the operating limit in some moments.
 
 use crate::Evidence;
 use crate::case::Case;
 use crate::evidence::{DEVICE, Grounds};
 use crate::rows::saturated_or_degraded::give_way;
-use crate::thresholds::{BURST_SHARE_MAX, UTILISATION_AT_KNEE, UTILISATION_NEAR};
+use crate::thresholds::{BURST_SHARE_MAX, UTILISATION_FULL, UTILISATION_NEAR};
 use workload::Unit;
 
 pub(crate) fn burst(case: &Case) -> Option<Grounds> {
     let utilisation = case.figures.utilisation?;
     let mean = utilisation.value;
-    let over: Vec<&(u64, f64)> =
-        case.utilisations.iter().filter(|(_, u)| *u >= UTILISATION_AT_KNEE).collect();
+    let over: Vec<&(u64, f64)> = case.utilisations.iter().filter(|(_, u)| *u >= UTILISATION_FULL).collect();
     let share = over.len() as f64 / case.utilisations.len().max(1) as f64;
     if over.is_empty() || mean >= UTILISATION_NEAR || share > BURST_SHARE_MAX {
         return None;
@@ -22,13 +21,13 @@ pub(crate) fn burst(case: &Case) -> Option<Grounds> {
             at,
             ..case.observed("highest utilisation of a moment", highest, Unit::Share, case.model_source())
         },
-        case.observed("moments over the knee", share, Unit::Share, DEVICE),
+        case.observed("moments at the operating limit", share, Unit::Share, DEVICE),
         case.utilisation_fact(mean),
     ];
     evidence.extend(case.latency());
     evidence.extend(case.neighbours());
     let summary = format!(
-        "{:.0} % of the storage is used on average, but {} of {} moments were over the knee (up to {:.0} %)",
+        "{:.0} % of the storage is used on average, but {} of {} moments were at its operating limit (up to {:.0} %)",
         mean * 100.0,
         over.len(),
         case.utilisations.len(),

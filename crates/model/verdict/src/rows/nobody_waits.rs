@@ -27,7 +27,7 @@ pub(crate) fn nobody_waits(case: &Case) -> Option<Grounds> {
     }
     let evidence = vec![
         case.observed(what, latency_ns, Unit::Ns, DEVICE),
-        case.observed("sessions waiting on average", figures.outstanding, Unit::Ios, DATABASE),
+        case.observed("sessions waiting on average", figures.outstanding, Unit::None, DATABASE),
     ];
     Some(Grounds {
         summary: format!(

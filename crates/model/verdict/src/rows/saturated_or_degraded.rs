@@ -14,7 +14,7 @@
 use crate::Neighbour;
 use crate::case::{Case, Wait};
 use crate::evidence::Grounds;
-use crate::thresholds::{RATIO_DEGRADED, UTILISATION_AT_KNEE, UTILISATION_NEAR};
+use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
 
 /// A wait that is far above what the curve expects at its load.
 fn slow_wait(case: &Case) -> Option<Wait> {
@@ -39,7 +39,7 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
     let slow = slow_wait(case);
     let queues = slow.as_ref().is_some_and(|wait| waits_for_cap(case, wait));
     let near = utilisation.value >= UTILISATION_NEAR && (beyond_knee || queues);
-    if !(utilisation.value >= UTILISATION_AT_KNEE || near) || slow.is_some() && !queues {
+    if !(utilisation.value >= UTILISATION_FULL || near) || slow.is_some() && !queues {
         return None;
     }
     let mut evidence = vec![case.utilisation_fact(utilisation.value)];
@@ -53,7 +53,7 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
     let asked = utilisation.value * 100.0;
     let binding = utilisation.binding;
     // Without this, 75 % in use would read as if there were room.
-    let past = if beyond_knee && utilisation.value < UTILISATION_AT_KNEE { ", past its knee" } else { "" };
+    let past = if beyond_knee && utilisation.value < UTILISATION_FULL { ", past its knee" } else { "" };
     if let Some(other) = case.busy_neighbour(binding) {
         let summary = format!(
             "{}: {asked:.0} % of what this storage gives is in use{past}, bound by {binding}{limit}; {}",

@@ -5,7 +5,7 @@ use crate::Expected;
 use crate::case::Case;
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
-use crate::thresholds::{RATIO_DEGRADED, UTILISATION_AT_KNEE, UTILISATION_NEAR};
+use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
 use capability::Utilisation;
 use seen::{Saturated, Seen};
 use workload::Unit;
@@ -123,7 +123,7 @@ impl Case<'_> {
         let outstanding = self.figures.outstanding.max(device.unwrap_or(0.0));
         let used = room.used.as_ref();
         used.is_some_and(|(used, full)| {
-            used.value >= UTILISATION_AT_KNEE && outstanding >= full.outstanding / 2.0
+            used.value >= UTILISATION_FULL && outstanding >= full.outstanding / 2.0
         })
     }
 

@@ -6,7 +6,7 @@ use crate::evidence::{DATABASE, Grounds};
 use crate::figures::{Figures, IOS_TO_COMPARE};
 use crate::thresholds::{
     LOG_BUSY, OVERLAPPING_OUTSTANDING, READS_OF_DATABASE_MAX, SERIAL_COMMITS_MIN, SERIAL_MOMENT,
-    SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UTILISATION_AT_KNEE, UTILISATION_LOW,
+    SERIAL_OUTSTANDING, SERIAL_SHARE_MIN, UTILISATION_FULL, UTILISATION_LOW,
 };
 use workload::{Unit, format_ns};
 
@@ -61,7 +61,7 @@ pub(crate) fn busy_log(case: &Case) -> Option<Grounds> {
     let (busy, used) = (figures.commit_share(), figures.utilisation?.value);
     let is_single = used < UTILISATION_LOW && figures.outstanding < SERIAL_OUTSTANDING.end;
     let is_timed = !figures.commits_by_device && figures.commits.count >= IOS_TO_COMPARE;
-    if !is_timed || is_single || used >= UTILISATION_AT_KNEE || !LOG_BUSY.contains(&busy) {
+    if !is_timed || is_single || used >= UTILISATION_FULL || !LOG_BUSY.contains(&busy) {
         return None;
     }
     let source = case.commits_source();

@@ -182,7 +182,7 @@ impl Session {
             let now: Option<u64> = after.first().and_then(|row| row[0].parse().ok());
             let uptime = statistics.status.get("uptime").copied();
             let started = now.zip(uptime).and_then(|(now, uptime)| now.checked_sub(uptime));
-            statistics.started_unix_s = started.ok_or_else(|| failed("it does not tell its uptime"))?;
+            statistics.started_unix_s = started.ok_or_else(|| failed("it does not report its uptime"))?;
             return Ok(());
         }
         Err(failed("its clock does not stand still for three statements"))

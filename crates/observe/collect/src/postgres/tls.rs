@@ -80,7 +80,7 @@ impl Tls {
                 .ok_or("sslmode is none of disable, allow, prefer, require, verify-ca, verify-full")?,
         };
         if is_system && mode < Mode::VerifyFull {
-            return Err("sslrootcert=system needs sslmode=verify-full: anybody can get a certificate of \
+            return Err("sslrootcert=system needs sslmode=verify-full: anyone can get a certificate of \
                         a public authority"
                 .into());
         }

@@ -9,7 +9,9 @@ pub enum OpenError {
     #[error("cannot watch processes: the kernel does not let this user load BPF programs: {0}")]
     NotPermitted(io::Error),
     /// The kernel has no BTF.
-    #[error("cannot watch processes: this kernel does not tell its types in /sys/kernel/btf/vmlinux: {0}")]
+    #[error(
+        "cannot watch processes: this kernel does not describe its types in /sys/kernel/btf/vmlinux: {0}"
+    )]
     NoBtf(String),
     /// A program was refused.
     #[error("cannot watch processes: the kernel refused the BPF program {program}: {why}")]

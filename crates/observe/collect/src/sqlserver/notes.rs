@@ -19,7 +19,7 @@ pub(super) fn notes(statistics: &Statistics, server: &Server) -> Notes {
         ));
     }
     if let Some(error) = &statistics.waits_error {
-        notes.add_lack(format!("the server does not tell its waits: {error}"));
+        notes.add_lack(format!("the server does not report its waits: {error}"));
     }
     let pushed: u64 = statistics.files.iter().map(|file| file.pushed_reads).fold(0, u64::saturating_add);
     if pushed > 0 {

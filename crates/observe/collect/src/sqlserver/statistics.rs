@@ -151,7 +151,7 @@ impl Session {
             statistics.sees_names = row.int("sees_names") == Some(1);
         }
         if statistics.started.is_empty() || statistics.clock_ms == 0 {
-            let why = "it does not tell when it started".into();
+            let why = "it does not report when it started".into();
             return Err(SqlServerError::Failed(why));
         }
         Ok(statistics)

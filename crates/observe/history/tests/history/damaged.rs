@@ -33,7 +33,7 @@ fn a_block_with_figures_that_headroom_does_not_write_is_refused_when_it_is_thinn
     let mut history = History::open(&path).unwrap();
     let hourly = RetentionStep { age: Duration::ZERO, every: Duration::from_secs(3600) };
     let error = history.apply_retention(&Retention(vec![hourly]), u64::MAX).unwrap_err();
-    assert!(error.to_string().contains("somebody changed it"), "{error}");
+    assert!(error.to_string().contains("changed by another program"), "{error}");
 }
 
 proptest! {

@@ -85,7 +85,7 @@ struct Line {
 /// I/Os a second, MiB a second and latencies of each slice, since the measured part began. One run: reads
 /// and writes apart. Several: all I/Os of each, over each other.
 pub(crate) fn over_time(runs: &[NamedRun]) -> Chart {
-    let mut chart = Chart::new("Course of the run", run::settings(runs));
+    let mut chart = Chart::new("Over time", run::settings(runs));
     let with_series = runs.iter().zip(run::labels(runs)).filter(|(run, _)| !run.result.series.is_empty());
     let drawn = chart.distinguishable(with_series.collect(), "more runs");
     let Some((first, _)) = drawn.first() else {

@@ -196,3 +196,16 @@ fn the_chart_of_two_layouts_is_drawn_from_runs_too() {
     let said = "stripe:64K against span: 3.00 x the throughput, saturates at 3.00 x the outstanding";
     assert!(chart.notes.iter().any(|note| note.starts_with(said)), "{:?}", chart.notes);
 }
+
+#[test]
+fn a_title_is_the_configuration_and_not_a_number_of_runs() {
+    let one = [runs_sample::oltp()];
+    let words = charts::workload_words(&one[0]);
+    assert_eq!(charts::title(&NamedRun::all(&one)).to_lowercase(), words.to_lowercase());
+    let sweep = runs_sample::sweep(&[8192], 1.0);
+    assert_eq!(charts::title(&NamedRun::all(&sweep)), "Random read 8 KiB by outstanding I/Os");
+    let sizes = runs_sample::sweep(&[4096, 8192], 1.0);
+    let expected = "Random read by block size and outstanding I/Os";
+    assert_eq!(charts::title(&NamedRun::all(&sizes)), expected);
+    assert_eq!(charts::title(&[]), "No runs");
+}

@@ -40,7 +40,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 const SYSTEM_CONTROLLER: &str = "f8b3781a-";
 const DATA_CONTROLLER: &str = "f8b3781b-";
 
-/// The volume below a target; `None` where no file of the instance tells it.
+/// The volume below a target; `None` where no file of the instance says it.
 pub fn find(facts: &TargetFacts) -> Option<InstanceVolume> {
     let lowest = facts.devices.last()?;
     let directory = host::attribute_directory(host::DeviceNumber::parse(&lowest.number)?)?;

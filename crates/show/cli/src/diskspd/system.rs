@@ -16,7 +16,7 @@ pub fn facts(root: &Path) -> SystemFacts {
     }
 }
 
-/// The CPUs that this program may run on, where the kernel tells.
+/// The CPUs that this program may run on, where the kernel reports them.
 pub fn allowed_cpus() -> Option<Vec<u32>> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;

@@ -42,8 +42,12 @@ fn row(run: String, result: &RunResult) -> [String; 9] {
     [
         run,
         result.target.clone(),
-        result.workload.shape.to_string(),
-        format!("{} x {}", result.workload.threads, result.workload.outstanding),
+        result.shape_words(),
+        if result.settings_unreported {
+            "not known".to_owned()
+        } else {
+            format!("{} x {}", result.workload.threads, result.workload.outstanding)
+        },
         format!("{:.0}", result.iops()),
         format!("{:.1}", result.mib_per_s()),
         ns(result.mean_latency_ns()),

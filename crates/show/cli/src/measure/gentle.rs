@@ -13,7 +13,7 @@ use storage::{LiveFiles, Target};
 use terminal::{Done, FINE, Failure, Output, interrupt, kept, page};
 use workload::{Backend, Cap, TargetFacts, TargetKind, parse_duration};
 
-const HEADING: &str = "On storage in use (docs/gentle.md)";
+const HEADING: &str = "On storage in use";
 
 /// The flags of a gentle measurement.
 #[derive(clap::Args, Clone)]

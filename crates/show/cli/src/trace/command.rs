@@ -38,7 +38,7 @@ impl WaitingCommand {
             Ok(()) => Ok(WaitingCommand { name, pid: u32::from_ne_bytes(pid), release, starting }),
             Err(_) => match joined(starting) {
                 Err(error) => Err(failed(error)),
-                Ok(_) => Err(failed(io::Error::other("its process did not tell its number"))),
+                Ok(_) => Err(failed(io::Error::other("its process did not report its pid"))),
             },
         }
     }

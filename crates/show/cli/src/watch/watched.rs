@@ -78,7 +78,8 @@ impl Watched {
         glance.files.retain(|file| self.shows(&file.row.file));
         glance.below.retain(|file| self.shows(&file.row.file));
         let files: Vec<FileInterval> = glance.files.iter().map(|file| file.row.clone()).collect();
-        glance.devices = self.sample_disks(&now, &files);
+        glance.devices.retain(|device| self.shows(&device.row.file));
+        glance.devices.extend(self.sample_disks(&now, &files));
         self.then = Some(now);
         glance
     }

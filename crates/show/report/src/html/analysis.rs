@@ -1,4 +1,4 @@
-use super::page::{Banner, chart, judged_by, legend, page};
+use super::page::{Banner, Tile, chart, judged_by, legend, page, tiles};
 use super::sentence::sentence;
 use super::table::{Table, class, figure, tag};
 use crate::wording::analysis::{coverage, when};
@@ -18,7 +18,7 @@ const BUSY_MAX: usize = 3;
 /// The analysis as a page: the answer, then source by source its files over time, the findings, and the busiest files.
 /// `charts` are those that were made while the history was read.
 pub fn analysis(report: &AnalysisReport, charts: &[HistoryChart], command: &str) -> String {
-    let mut body = banner(report);
+    let mut body = banner(report) + &tiles(&answer(report));
     for (at, source) in report.sources.iter().enumerate() {
         let charts: Vec<&HistoryChart> = charts.iter().filter(|chart| chart.source == at).collect();
         let series =
@@ -78,6 +78,32 @@ fn banner(report: &AnalysisReport) -> String {
         more: String::new(),
     };
     banner.html()
+}
+
+/// How much bad news there is, which file is waited for most, and how much of the time is known.
+fn answer(report: &AnalysisReport) -> Vec<Tile> {
+    if !report.says_anything() {
+        return Vec::new();
+    }
+    let findings = || report.sources.iter().flat_map(|source| &source.findings);
+    let count = |weight| findings().filter(|finding| finding.weight == weight).count() as u64;
+    let (bad, notes) = (count(Weight::Warning), count(Weight::Note));
+    let tone = if bad == 0 { Tone::Good } else { Tone::Bad };
+    let note = format!("and {} note{}", number::count(notes), if notes == 1 { "" } else { "s" });
+    let mut all = vec![Tile { tone, ..Tile::new("bad news", Some(number::count(bad)), note) }];
+    let busiest = report.sources.iter().flat_map(|source| &source.busiest);
+    if let Some(busy) = busiest.max_by_key(|busy| busy.stall_known_ns()) {
+        let note = format!("of the time waited: {}", busy.file.path);
+        all.push(Tile::new("busiest file", busy.share.map(number::share), note));
+    }
+    // The source of which the least is known.
+    let known = report.sources.iter().filter_map(|source| source.coverage.known_share);
+    if let Some(least) = known.min_by(f64::total_cmp) {
+        let captures: u64 = report.sources.iter().map(|source| source.coverage.captures as u64).sum();
+        let note = format!("of the files' time is known, from {} captures", number::count(captures));
+        all.push(Tile::new("known", Some(number::share_of_whole(least)), note));
+    }
+    all
 }
 
 /// The files of each kind over time, with the times of all bad news of the source.

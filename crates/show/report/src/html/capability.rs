@@ -1,11 +1,12 @@
 use super::page::{Tile, chart, legend, page, tiles};
+use super::sentence::sentence;
 use super::table::Table;
 use crate::number;
 use crate::wording::capability::{
-    conditions_line, demands, device_line, error_line, knee_line, point_notes, reached_knee, sharing_line,
-    target_line,
+    conditions_line, demands, device_line, error_line, knee_line, operating_limit, point_notes, reached_knee,
+    sharing_line, target_line,
 };
-use capability::{Capability, Curve, KneeReason};
+use capability::{Capability, Curve, Knee, KneeReason, Point};
 use charts::words::capitalised;
 use charts::{Ink, Mark, Size, curve_iops, curve_latency, escape};
 use verdict::Place;
@@ -15,18 +16,19 @@ pub fn capability(capability: &Capability) -> String {
     let path = &capability.target.path;
     let mut body = format!(
         "<header class=\"card\">\n<div class=\"top\"><span class=\"small\">measured {}</span></div>\n\
-         <h1>What {} can give</h1>\n<p class=\"small\">{}</p>\n</header>\n",
+         <h1>What {} can give</h1>\n<p class=\"sentence\">{}</p>\n<p class=\"small\">{}</p>\n</header>\n",
         number::instant(capability.measured_unix_ns),
         escape(path),
+        sentence(&Answer::new(capability).sentence()),
         escape(&target_line(capability))
     );
-    body.push_str(&tiles(&answer(capability)));
+    body.push_str(&tiles(&Answer::new(capability).tiles()));
     body.push_str(&overview(capability));
     for curve in capability.curves.iter().filter(|curve| curve.points.len() > 1) {
         body.push_str(&format!(
             "<h2>{}</h2>\n<p class=\"small\">{}</p>\n<div class=\"charts\">\n{}</div>\n",
             escape(&capitalised(&curve.workload.to_string())),
-            escape(&capitalised(&knee_line(curve))),
+            escape(&capitalised(&knee_line(curve, capability.cost_model.as_ref()))),
             curve_charts(curve, None)
         ));
     }
@@ -42,22 +44,65 @@ pub fn capability(capability: &Capability) -> String {
     page(&format!("Capability of {path}"), &body, &footer)
 }
 
-/// The rate at which random reads saturate, the unloaded latency, and a commit.
-fn answer(capability: &Capability) -> Vec<Tile> {
-    let reads =
-        capability.curves.iter().find(|curve| curve.workload.write_percent == 0 && curve.knee.is_some());
-    let commits =
-        capability.curves.iter().find(|curve| curve.workload.durability == workload::Durability::Synced);
-    let mut all = Vec::new();
-    if let Some((curve, knee)) = reads.and_then(|curve| Some((curve, curve.knee.as_ref()?))) {
-        let workload = curve.workload.to_string();
-        all.push(Tile::new("saturated IOPS", Some(number::rate(knee.iops)), workload.clone()));
-        all.push(Tile::new("unloaded latency", Some(number::time(knee.latency_ns_floor)), workload));
+/// What the page answers: the reads that the storage does at most, their unloaded latency, and a commit.
+struct Answer<'a> {
+    reads: Option<(&'a Curve, &'a Knee)>,
+    commits: Option<(&'a Curve, &'a Point)>,
+    operating_limit: Option<f64>,
+}
+
+impl Answer<'_> {
+    fn new(capability: &Capability) -> Answer<'_> {
+        let curves = || capability.curves.iter();
+        let mut reads = curves().filter(|curve| curve.workload.write_percent == 0);
+        let reads = reads.find_map(|curve| Some((curve, curve.knee.as_ref()?)));
+        let mut commits = curves().filter(|curve| curve.workload.durability == workload::Durability::Synced);
+        Answer {
+            reads,
+            commits: commits.find_map(|curve| Some((curve, curve.points.first()?))),
+            operating_limit: reads
+                .and_then(|(curve, _)| operating_limit(curve, capability.cost_model.as_ref())),
+        }
     }
-    if let Some((curve, point)) = commits.and_then(|curve| Some((curve, curve.points.first()?))) {
-        all.push(Tile::new("commit", Some(number::time(point.latency_ns)), curve.workload.to_string()));
+
+    fn sentence(&self) -> String {
+        let reads = self.reads.map(|(curve, knee)| {
+            let at_most = if knee.reason == KneeReason::NotReached { "at least" } else { "at most" };
+            format!(
+                "{at_most} {} IOPS of {}, {} each without load",
+                number::rate(knee.iops),
+                curve.workload,
+                number::time(knee.latency_ns_floor)
+            )
+        });
+        let commit = self
+            .commits
+            .map(|(_, point)| format!("a commit (append and sync) takes {}", number::time(point.latency_ns)));
+        let parts: Vec<String> = reads.into_iter().chain(commit).collect();
+        if parts.is_empty() {
+            return "Neither reads nor commits were measured.".into();
+        }
+        format!("{}.", capitalised(&parts.join("; ")))
     }
-    all
+
+    fn tiles(&self) -> Vec<Tile> {
+        let mut all = Vec::new();
+        if let Some((curve, knee)) = self.reads {
+            let workload = curve.workload.to_string();
+            let limit = self.operating_limit.map_or(String::new(), |iops| {
+                format!("; operating limit by the cost model {} IOPS", number::rate(iops.round()))
+            });
+            let rate = Some(format!("{} IOPS", number::rate(knee.iops)));
+            all.push(Tile::new("highest rate", rate, format!("{workload}{limit}")));
+            let knee_at = format!("{workload}; knee at {} outstanding", number::rate(knee.outstanding));
+            let note = if knee.reason == KneeReason::NotReached { workload } else { knee_at };
+            all.push(Tile::new("unloaded latency", Some(number::time(knee.latency_ns_floor)), note));
+        }
+        if let Some((curve, point)) = self.commits {
+            all.push(Tile::new("commit", Some(number::time(point.latency_ns)), curve.workload.to_string()));
+        }
+        all
+    }
 }
 
 fn overview(capability: &Capability) -> String {
@@ -77,7 +122,11 @@ fn overview(capability: &Capability) -> String {
     };
     let table = Table::from_items(&capability.curves)
         .text("workload", |curve| escape(&curve.workload.to_string()))
-        .value("highest IOPS", |curve| curve.iops_max().map_or(number::NONE.into(), number::rate))
+        .value("highest rate (IOPS)", |curve| curve.highest_rate().map_or(number::NONE.into(), number::rate))
+        .number("operating limit (IOPS)", |curve| {
+            let limit = operating_limit(curve, capability.cost_model.as_ref());
+            limit.map_or(number::NONE.into(), |iops| number::rate(iops.round()))
+        })
         .number("MiB/s", |curve| {
             let mib_per_s = curve.points.iter().map(|point| point.mib_per_s).max_by(f64::total_cmp);
             mib_per_s.map_or(number::NONE.into(), number::rate)
@@ -196,9 +245,11 @@ pub(super) fn facts(capability: &Capability) -> String {
 const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
 <p><b>N</b> is how many I/Os were kept outstanding. <b>Mean</b>, <b>p99</b> and <b>longest</b> are latencies; there is \
 no p99 where too few I/Os were done to know it. <b>±</b> is half of the 95 % confidence interval.</p>\n\
-<p><b>The knee</b> is where the two dashed bounds cross: N = R0 × Xmax. R0 is the latency at rest, Xmax the highest \
-rate. Below it, I/Os hardly wait for each other. Above it, each further one mostly waits: throughput may still creep \
-up, latency grows faster.</p>\n\
+<p><b>The highest rate</b> (Xmax) is the mean of the plateau of a curve. <b>The knee</b> is where the two dashed bounds cross: \
+N = unloaded latency × highest rate. Below it I/Os hardly wait for each other. Above it the rate still grows, and latency \
+grows faster.</p>\n\
+<p><b>The operating limit</b> is the highest rate by the cost model, which is fitted to all curves at once: what utilisation \
+calls 100 %.</p>\n\
 <p><b>random 70/30 8 KiB</b> is 70 % reads and 30 % writes of 8 KiB at random places. <b>Write-through</b> writes are on \
 the storage before the next one begins, as those of a transaction log.</p>\n\
 <p><b>What an I/O costs</b> says how the storage’s time adds up: rate × cost, summed over all I/Os of a second, is the \

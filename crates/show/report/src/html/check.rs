@@ -2,6 +2,7 @@ use super::capability::{cost_model, curve_charts, facts};
 use super::page::{Banner, chart, judged_by, legend, page};
 use super::sentence::sentence;
 use super::table::{Table, class, figure, tag};
+use crate::estimate::{advice_note, remedy_rows};
 use crate::files::{FileRow, worst_first};
 use crate::headline::headlines;
 use crate::volumes::{VolumeRow, volumes};
@@ -109,14 +110,12 @@ fn other_volumes(check: &Check) -> String {
 
 fn advice(check: &Check) -> String {
     let Some(advice) = &check.advice else { return String::new() };
-    let table = Table::from_items(&advice.remedies)
+    let table = Table::from_items(remedy_rows(check))
         .text("", |remedy| escape(&remedy.what))
-        .value("carries", |remedy| format!("{:.2} x today's demand", remedy.carries))
-        .number("mean latency at today's demand", |remedy| {
-            remedy.latency_ns.map_or("too much".to_owned(), number::time)
-        })
+        .value("times today's demand", |remedy| remedy.carries.clone())
+        .number("mean latency at today's demand", |remedy| escape(&remedy.latency))
         .text("", |remedy| if remedy.enough { "enough, with room".into() } else { String::new() });
-    let note = escape(&crate::estimate::advice_note(advice));
+    let note = escape(&advice_note(advice));
     format!("<h2>How far each remedy would carry</h2>\n<p class=\"small\">{note}</p>\n{}", table.html())
 }
 
@@ -240,7 +239,8 @@ const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
 time that passed (Little’s law), so it needs no sampling.</p>\n\
 <p><b>The knee</b> is where latency begins to pay for throughput: the two dashed bounds cross there. Left of it, I/Os \
 hardly wait for each other. Right of it, the rate still grows, but latency grows faster.</p>\n\
-<p><b>The operating limit</b> is the highest rate that the storage sustains: what utilisation calls 100 %.</p>\n\
+<p><b>The operating limit</b> is the highest rate by the cost model, of I/Os as these are: what utilisation calls \
+100 %. <b>The highest rate</b> in a chart is the mean of the plateau of that curve alone.</p>\n\
 <p><b>Utilisation</b> is how much of the storage the demand takes, counted in the resource that runs out first. \
 <b>Headroom</b> is one divided by it.</p>\n\
 <p><b>Compare the latency with the curve, not with a rule of thumb.</b> Close to the curve, the storage does what \
@@ -249,4 +249,4 @@ force.</p>\n\
 <p><b>The large circle is the demand, the small one what the curve expects of it</b>, each moment by its own \
 concurrency. A mean over quiet and busy moments need not lie on the curve itself.</p>\n\
 <p><b>random 70/30 8 KiB</b> is 70 % reads and 30 % writes of 8 KiB at random places.</p>\n\
-<p><b>A gap in a chart</b> is time nobody counted, such as a restart. It is not zero.</p>\n</div>\n";
+<p><b>A gap in a chart</b> is time that was not counted, as across a restart. It is not zero.</p>\n</div>\n";

@@ -6,14 +6,14 @@ use charts::escape;
 use experiments::{CommitResult, CommitStudy};
 use filestats::Figure;
 
-/// Rows committed in batches as a page: conclusions, chart, table, how to read them.
+/// Rows committed in batches as a page: ranking, chart, table, how to read them.
 pub fn commits(study: &CommitStudy, command: &str, version: &str) -> String {
     let title = "Commits in batches";
     let summary = format!("{} rows, one INSERT each, in {}", number::count(study.rows), study.dir);
-    let mut sentences = study.sentences();
-    sentences.extend(study.notes.iter().map(|note| format!("Note: {note}.")));
-    let mut body = opening(title, &summary, &sentences);
+    let notes: Vec<String> = study.notes.iter().map(|note| format!("Note: {note}.")).collect();
+    let mut body = opening(title, &summary, &notes);
     body.push_str(&tiles(&answer(study)));
+    body.push_str(&format!("<h2>Ranking</h2>\n{}", ranking(study)));
     body.push_str(&run_chart(&charts::commits(study)));
     body.push_str(&format!("<h2>Results</h2>\n{}", table(study)));
     body.push_str(HOW_TO_READ);
@@ -28,7 +28,9 @@ fn answer(study: &CommitStudy) -> Vec<Tile> {
     let slowest = study.results.iter().min_by(|a, b| rate(a).total_cmp(&rate(b)));
     let Some((fastest, slowest)) = fastest.zip(slowest) else { return Vec::new() };
     let tile = |title, result: &CommitResult| {
-        let note = format!("rows a second: {}, {} rows a commit", result.name(), number::count(result.batch));
+        let rows = if result.batch == 1 { "row" } else { "rows" };
+        let note =
+            format!("rows a second: {}, {} {rows} a commit", result.name(), number::count(result.batch));
         Tile::new(title, Some(number::rate(result.rows_per_s().round())), note)
     };
     let times = fastest.rows_per_s() / slowest.rows_per_s();
@@ -39,10 +41,36 @@ fn answer(study: &CommitStudy) -> Vec<Tile> {
     ]
 }
 
+/// The engines, the fastest first: each with its fastest batch, and with its smallest.
+fn ranking(study: &CommitStudy) -> String {
+    let mut names: Vec<String> = study.results.iter().map(CommitResult::name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let of_name = |name: &String| {
+        let results = || study.results.iter().filter(move |result| result.name() == *name);
+        let fastest = results().max_by(|a, b| a.rows_per_s().total_cmp(&b.rows_per_s()))?;
+        Some((fastest, results().min_by_key(|result| result.batch)?))
+    };
+    let mut engines: Vec<(&CommitResult, &CommitResult)> = names.iter().filter_map(of_name).collect();
+    engines.sort_by(|a, b| b.0.rows_per_s().total_cmp(&a.0.rows_per_s()));
+    let rate = |result: &CommitResult| number::rate(result.rows_per_s().round());
+    let writes = |result: &CommitResult| figure(result.log_writes_per_commit(), number::rate);
+    Table::from_items(engines.into_iter().enumerate())
+        .number("", |(rank, _)| (rank + 1).to_string())
+        .long("engine", |(_, (fastest, _))| escape(&fastest.name()))
+        .value("rows/s at most", |(_, (fastest, _))| rate(fastest))
+        .number("rows a commit", |(_, (fastest, _))| number::count(fastest.batch))
+        .number("rows/s in the smallest batch", |(_, (_, smallest))| rate(smallest))
+        .number("a commit then", |(_, (_, smallest))| number::time(smallest.commit_ns()))
+        .number("log writes a commit", |(_, (_, smallest))| writes(smallest))
+        .number("waiting", |(_, (_, smallest))| figure(smallest.wait_share(), number::share))
+        .html()
+}
+
 const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
     <p><b>Time</b> is that of all rows, from before the first one until the last commit is acknowledged. Each row is \
-    one INSERT of one integer, by one client, over the engine's usual way in.</p>\n\
-    <p><b>Log writes</b> are counted, not reckoned: what the engine asked the system to write to its log or journal, \
+    one INSERT of one integer, by one client, over the engine's usual interface.</p>\n\
+    <p><b>Log writes</b> are counted, not estimated: what the engine asked the system to write to its log or journal, \
     with the mean size of a write. <b>Waiting</b> is the share of the time that those writes and the syncs took (with \
     the data files' where each commit waits for them too): it is what larger batches, or faster log storage, \
     save.</p>\n\

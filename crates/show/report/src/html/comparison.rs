@@ -1,4 +1,4 @@
-use super::page::{Banner, page, panel, run_chart};
+use super::page::{Banner, TILES_MAX, Tile, page, panel, run_chart, tiles};
 use super::runs::{how_to_read, repeat, results};
 use super::sentence::sentence;
 use super::table::{Table, tag};
@@ -46,6 +46,8 @@ pub struct ComparisonRow {
     pub better: Option<bool>,
     /// In words: "slower, beyond noise", "cannot tell".
     pub words: String,
+    /// Whether the answer rests on it.
+    pub headline: bool,
 }
 
 /// Comparisons of one or several workloads as a page.
@@ -111,6 +113,7 @@ impl ComparisonRow {
                 .not_compared
                 .clone()
                 .unwrap_or_else(|| wording::comparison::verdict(row.verdict).to_owned()),
+            headline: row.headline,
         }
     }
 }
@@ -130,6 +133,7 @@ pub fn comparison(compared: &Comparison) -> String {
         more: if notes.is_empty() { notes } else { format!("<ul class=\"plain\">\n{notes}</ul>") },
     };
     let mut body = banner.html();
+    body.push_str(&tiles(&answer(compared)));
     body.push_str("<h2>Differences</h2>\n");
     let differences: Vec<Difference> = compared.rows.iter().filter_map(drawn).collect();
     if !differences.is_empty() {
@@ -151,6 +155,27 @@ pub fn comparison(compared: &Comparison) -> String {
     page(&format!("{}: {subject}", compared.title), &body, &format!("Headroom {}", escape(compared.version)))
 }
 
+/// The figures that the answer rests on.
+fn answer(compared: &Comparison) -> Vec<Tile> {
+    let rows = compared.rows.iter().filter(|row| row.headline).take(TILES_MAX);
+    let tile = |row: &ComparisonRow| {
+        let interval = row.interval.map_or(String::new(), |(low, high)| {
+            format!(" ({} to {})", number::change(low), number::change(high))
+        });
+        let note = format!("{} against {}{interval}: {}", row.b, row.a, row.words);
+        Tile { tone: tone(row), ..Tile::new(row.what.clone(), row.change.map(number::change), note) }
+    };
+    rows.map(tile).collect()
+}
+
+fn tone(row: &ComparisonRow) -> Tone {
+    match row.better {
+        Some(true) => Tone::Good,
+        Some(false) => Tone::Bad,
+        None => Tone::Neutral,
+    }
+}
+
 fn drawn(row: &ComparisonRow) -> Option<Difference> {
     let change = row.change.filter(|change| change.is_finite())?;
     let interval = row.interval.filter(|(low, high)| low.is_finite() && high.is_finite());
@@ -163,11 +188,6 @@ fn drawn(row: &ComparisonRow) -> Option<Difference> {
 }
 
 fn rows(rows: &[ComparisonRow]) -> String {
-    let tone = |row: &ComparisonRow| match row.better {
-        Some(true) => Tone::Good,
-        Some(false) => Tone::Bad,
-        None => Tone::Neutral,
-    };
     Table::from_items(rows)
         .long("figure", |row| sentence(&row.what))
         .number("A", |row| sentence(&row.a))

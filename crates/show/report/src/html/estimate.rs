@@ -3,6 +3,8 @@ use super::page::{Tile, page, tiles};
 use crate::estimate::error_note;
 use crate::{Estimate, Tone, number};
 use charts::escape;
+use charts::words::capitalised;
+use simulate::Prediction;
 
 /// An estimate of a changed storage as a page.
 pub fn estimate(estimate: &Estimate, version: &str) -> String {
@@ -15,6 +17,7 @@ pub fn estimate(estimate: &Estimate, version: &str) -> String {
         escape(&error_note(&estimate.fit)),
     );
     body.push_str(&tiles(&answer(estimate)));
+    body.push_str(&headroom_bars(&estimate.predictions));
     for prediction in &estimate.predictions {
         let (now, then) = prediction.headroom;
         body.push_str(&format!(
@@ -30,6 +33,37 @@ pub fn estimate(estimate: &Estimate, version: &str) -> String {
         ));
     }
     page(&format!("Estimate for {}", estimate.of), &body, &format!("Headroom {}", escape(version)))
+}
+
+/// Headroom before and after the change, as bars on one scale for all workloads.
+fn headroom_bars(predictions: &[Prediction]) -> String {
+    let all = || predictions.iter().flat_map(|one| [one.headroom.0, one.headroom.1]);
+    let most = all().filter(|headroom| headroom.is_finite()).fold(1.0, f64::max);
+    let percent = |headroom: f64| (headroom / most * 100.0).clamp(0.0, 100.0);
+    let one = percent(1.0);
+    let bar = |when: &str, headroom: f64| {
+        format!(
+            "<span>{when}</span><span class=\"track\"><i style=\"width:{:.1}%\"></i><i class=\"one\" \
+             style=\"left:{one:.1}%\"></i></span><b>{}</b>\n",
+            percent(headroom),
+            number::times(headroom)
+        )
+    };
+    let bars: String = predictions
+        .iter()
+        .map(|one| {
+            let workload = escape(&capitalised(&one.before.workload.to_string()));
+            let (now, then) = one.headroom;
+            format!("<h3>{workload}</h3>\n{}{}", bar("now", now), bar("then", then))
+        })
+        .collect();
+    if bars.is_empty() {
+        return bars;
+    }
+    format!(
+        "<h2>Headroom</h2>\n<section class=\"card bars\">\n{bars}<p class=\"small\">How many times today\u{2019}s demand the \
+         storage carries. The vertical line is today\u{2019}s demand.</p>\n</section>\n"
+    )
 }
 
 /// The headroom of the first workload before and after, and how far the model is off.

@@ -1,9 +1,9 @@
 //! A fleet as a page.
 
-use super::page::{Banner, page};
+use super::page::{Banner, Tile, page, tiles};
 use super::table::{Table, tag};
-use crate::number;
 use crate::wording::fleet as wording;
+use crate::{Tone, number};
 use charts::escape;
 use fleet::{Fleet, Host, Volume};
 
@@ -23,7 +23,7 @@ pub fn fleet(fleet: &Fleet, command: &str, version: &str) -> String {
         sentence,
         more: String::new(),
     };
-    let mut body = banner.html();
+    let mut body = banner.html() + &tiles(&answer(fleet));
     if !fleet.volumes.is_empty() {
         body.push_str(&format!("<h2>Volumes</h2>\n{}", ranking(fleet).html()));
     }
@@ -43,6 +43,28 @@ pub fn fleet(fleet: &Fleet, command: &str, version: &str) -> String {
     page(&format!("Fleet: {headline}"), &body, &format!("Headroom {}: {}", escape(version), escape(command)))
 }
 
+/// How many volumes need action, where the least headroom is, and what is not judged.
+fn answer(fleet: &Fleet) -> Vec<Tile> {
+    let count = |value: usize| number::count(value as u64);
+    let bad = fleet.volumes.iter().filter(|volume| volume.is_bad_news()).count();
+    let tone = if bad == 0 { Tone::Neutral } else { Tone::Bad };
+    let of = format!("of {} judged volumes of {} hosts", count(fleet.volumes.len()), count(fleet.hosts));
+    let mut all = vec![Tile { tone, ..Tile::new("need action", Some(count(bad)), of) }];
+    let known = fleet.volumes.iter().filter_map(|volume| Some((volume.headroom?.plan, volume)));
+    if let Some((_, volume)) = known.min_by(|a, b| a.0.total_cmp(&b.0)) {
+        let note = format!("{}: {}", wording::place(volume), wording::verdict(volume));
+        all.push(Tile::new("least headroom", Some(wording::headroom(volume)), note));
+    }
+    let unjudged = fleet.stale.len() + fleet.never_measured.len();
+    let note = format!(
+        "{} no longer, {} never measured",
+        count(fleet.stale.len()),
+        count(fleet.never_measured.len())
+    );
+    all.push(Tile::new("volumes not judged", Some(count(unjudged)), note));
+    all
+}
+
 fn ranking(fleet: &Fleet) -> Table<(usize, &Volume)> {
     let at = fleet.at_unix_s;
     let time = |seconds: Option<f64>| {
@@ -52,16 +74,24 @@ fn ranking(fleet: &Fleet) -> Table<(usize, &Volume)> {
         .number("", |(rank, _)| (rank + 1).to_string())
         .value("headroom", |(_, volume)| wording::headroom(volume))
         .text("verdict", |(_, volume)| tag(&wording::verdict(volume), wording::tone(volume)))
-        .text("volume", |(_, volume)| escape(&wording::place(volume)))
-        .text("database", |(_, volume)| escape(&volume.database))
-        .number("U", |(_, volume)| volume.utilisation.map_or_else(|| number::NONE.into(), number::share))
-        .text("binds", |(_, volume)| escape(volume.binding.as_deref().unwrap_or(number::NONE)))
-        .number("read", move |(_, volume)| time(volume.read.latency_s))
-        .number("expected", move |(_, volume)| time(volume.read.expected_s))
-        .number("commit", move |(_, volume)| time(volume.commit.latency_s))
-        .number("expected", move |(_, volume)| time(volume.commit.expected_s))
+        .long("volume", |(_, volume)| over(&wording::place(volume), &volume.database))
+        .number("U, and what binds", |(_, volume)| {
+            let used = volume.utilisation.map_or_else(|| number::NONE.into(), number::share);
+            over(&used, volume.binding.as_deref().unwrap_or(number::NONE))
+        })
+        .number("read, expected", move |(_, volume)| {
+            over(&time(volume.read.latency_s), &time(volume.read.expected_s))
+        })
+        .number("commit, expected", move |(_, volume)| {
+            over(&time(volume.commit.latency_s), &time(volume.commit.expected_s))
+        })
         .number("since", move |(_, volume)| wording::age(at, volume.since_unix_s))
         .number("measured", move |(_, volume)| wording::age(at, volume.measured_unix_s))
+}
+
+/// A figure or name, and below it a second one, smaller.
+fn over(first: &str, second: &str) -> String {
+    format!("{}<br><span class=\"small\">{}</span>", escape(first), escape(second))
 }
 
 fn beside(fleet: &Fleet) -> String {

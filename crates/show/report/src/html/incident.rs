@@ -1,10 +1,10 @@
-use super::page::{Banner, chart, legend, page};
+use super::page::{Banner, Tile, chart, legend, page, tiles};
 use super::sentence::sentence;
 use super::table::Table;
 use crate::incident::{kinds, lasted, recurrence, utilisation};
 use crate::{NumberedIncident, Tone, number, wording};
 use charts::{IncidentMinute, IncidentSeries, Ink, Mark, Size, escape};
-use incidents::{Detail, Readings};
+use incidents::{Detail, Incident, Readings};
 
 /// An incident as a page: what happened, the minutes around it, and the evidence of its worst moment. `minutes` are kept readings
 /// with when they ended, nanoseconds since 1970.
@@ -20,7 +20,7 @@ pub fn incident(numbered: &NumberedIncident, minutes: &[(u64, Readings)], versio
         sentence: worst.map_or(String::new(), |worst| sentence(&worst.summary)),
         more: String::new(),
     };
-    let mut body = banner.html();
+    let mut body = banner.html() + &tiles(&answer(incident, minutes));
     if let Some(worst) = worst {
         let step = sentence(&worst.next_step);
         body.push_str(&format!("<section class=\"card next\"><b>Next step</b><p>{step}</p></section>\n"));
@@ -30,6 +30,29 @@ pub fn incident(numbered: &NumberedIncident, minutes: &[(u64, Readings)], versio
     body.push_str(&worst.map_or(String::new(), worst_moment));
     let title = format!("incident {id}: {} on {}", incident.verdict, incident.subject.mount);
     page(&title, &body, &format!("headroom {}", escape(version)))
+}
+
+/// How long it lasted, how much of the storage was in use, and how slow it became.
+fn answer(incident: &Incident, minutes: &[(u64, Readings)]) -> Vec<Tile> {
+    let began = format!("began {}", number::instant(incident.started_unix_ns));
+    let mean = format!("{} on average; 100 % is the operating limit", utilisation(incident.utilisation_mean));
+    let mut all = vec![
+        Tile::new("lasted", Some(lasted(incident)), began),
+        Tile::new("highest utilisation", incident.utilisation_max.map(number::share), mean),
+    ];
+    let slowest =
+        minutes.iter().filter_map(|(_, readings)| Some((readings.latency_ns?, readings.expected_ns)));
+    if let Some((latency_ns, expected_ns)) = slowest.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        let note = expected_ns.map_or("what is expected is unknown".to_owned(), |expected_ns| {
+            format!("in its slowest minute, {} expected", number::time(expected_ns))
+        });
+        all.push(Tile::new("longest mean latency", Some(number::time(latency_ns)), note));
+    }
+    if let Some(recurrence) = recurrence(incident) {
+        let times = number::count(incident.recurrence.repeated.saturating_add(1));
+        all.push(Tile::new("times", Some(times), format!("the same burst again: {recurrence}")));
+    }
+    all
 }
 
 fn facts(numbered: &NumberedIncident) -> String {

@@ -6,6 +6,7 @@ use crate::{Tone, number};
 use charts::escape;
 use charts::{Chart, Drawing, Ink, Mark, Panel, Size, Theme, css_variables};
 use filestats::{Profile, ServiceLevel};
+use std::borrow::Cow;
 
 /// All but the colours.
 const STYLES: &str = include_str!("page.css");
@@ -107,7 +108,7 @@ impl Banner<'_> {
 
 /// A figure in large type with its explanation, which answers the page's question.
 pub(super) struct Tile {
-    pub(super) title: &'static str,
+    pub(super) title: Cow<'static, str>,
     /// `None` where it is not known.
     pub(super) value: Option<String>,
     pub(super) note: String,
@@ -117,8 +118,12 @@ pub(super) struct Tile {
 
 impl Tile {
     /// One that is neither good nor bad news.
-    pub(super) fn new(title: &'static str, value: Option<String>, note: impl Into<String>) -> Tile {
-        Tile { title, value, note: note.into(), tone: Tone::Neutral }
+    pub(super) fn new(
+        title: impl Into<Cow<'static, str>>,
+        value: Option<String>,
+        note: impl Into<String>,
+    ) -> Tile {
+        Tile { title: title.into(), value, note: note.into(), tone: Tone::Neutral }
     }
 
     fn html(&self) -> String {
@@ -127,16 +132,26 @@ impl Tile {
         format!(
             "<div class=\"card figure{toned}\"><div class=\"title\">{}</div><div class=\"value\">{}</div>\
              <div class=\"note\">{}</div></div>\n",
-            self.title,
+            escape(&self.title),
             escape(self.value.as_deref().unwrap_or("–")),
             sentence(&self.note)
         )
     }
 }
 
+/// A single tile is not stretched over the page.
+const TILES_MIN: usize = 2;
+/// More do not fit beside each other.
+pub(super) const TILES_MAX: usize = 4;
+
 /// Tiles side by side.
 pub(super) fn tiles(tiles: &[Tile]) -> String {
-    format!("<section class=\"figures\">\n{}</section>\n", tiles.iter().map(Tile::html).collect::<String>())
+    if tiles.is_empty() {
+        return String::new();
+    }
+    let side_by_side = tiles.len().clamp(TILES_MIN, TILES_MAX);
+    let html: String = tiles.iter().map(Tile::html).collect();
+    format!("<section class=\"figures\" style=\"--tiles:{side_by_side}\">\n{html}</section>\n")
 }
 
 /// The key of the marks of a chart.

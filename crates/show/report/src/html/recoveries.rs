@@ -1,9 +1,9 @@
-use super::page::{page, run_chart};
+use super::page::{Tile, page, run_chart, tiles};
 use super::runs::{opening, repeat};
 use super::table::Table;
 use crate::number;
 use charts::escape;
-use experiments::RecoverStudy;
+use experiments::{RecoverResult, RecoverStudy};
 use filestats::Figure;
 
 /// Crashed engines opened again as a page: conclusions, chart, table, how to read them.
@@ -13,6 +13,7 @@ pub fn recoveries(study: &RecoverStudy, command: &str, version: &str) -> String 
     let mut sentences = study.sentences();
     sentences.extend(study.all_notes().iter().map(|note| format!("Note: {note}.")));
     let mut body = opening(title, &summary, &sentences);
+    body.push_str(&tiles(&answer(study)));
     body.push_str(&run_chart(&charts::recoveries(study)));
     body.push_str(&format!("<h2>Results</h2>\n{}", table(study)));
     body.push_str(HOW_TO_READ);
@@ -20,13 +21,32 @@ pub fn recoveries(study: &RecoverStudy, command: &str, version: &str) -> String 
     page(title, &body, &format!("Headroom {}", escape(version)))
 }
 
+/// Who serves first, who is done first, and the slowest.
+fn answer(study: &RecoverStudy) -> Vec<Tile> {
+    let first_read = |result: &&RecoverResult| result.first_read_s;
+    let full = |result: &&RecoverResult| result.full_s;
+    let results = || study.results.iter();
+    let tile = |title: &'static str, result: Option<&RecoverResult>, seconds: fn(&RecoverResult) -> f64| {
+        result.map(|one| Tile::new(title, Some(number::time(seconds(one) * 1e9)), one.name()))
+    };
+    let earliest = results().min_by(|a, b| first_read(a).total_cmp(&first_read(b)));
+    let done = results().min_by(|a, b| full(a).total_cmp(&full(b)));
+    let slowest = results().max_by(|a, b| full(a).total_cmp(&full(b))).filter(|_| study.results.len() > 1);
+    let tiles = [
+        tile("earliest first read", earliest, |result| result.first_read_s),
+        tile("earliest all written", done, |result| result.full_s),
+        tile("latest all written", slowest, |result| result.full_s),
+    ];
+    tiles.into_iter().flatten().collect()
+}
+
 const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
     <p>Every recovery of an engine begins with the same image, which is not in the page cache. Times begin before the \
     engine is opened. <b>First read</b> is that of a page which only the log has; <b>first write</b> a durable commit \
     after it; <b>all</b> is when every page is in the data file, synced, so that the log can be used again.</p>\n\
     <p><b>N</b> is how many reads, writes and syncs were in flight on average until then: their summed time by the time \
-    that passed. A recovery with N about 1 waits for one I/O after the other; storage that takes many at once cannot \
-    help it. The I/Os are counted, not reckoned; a dash was not counted.</p>\n\
+    that passed. A recovery with N about 1 waits for one I/O after another; storage that takes many at once cannot \
+    help it. The I/Os are counted, not estimated; a dash was not counted.</p>\n\
     <p>Afterwards a page of every acknowledged commit was read and compared.</p>\n</div>\n";
 
 fn table(study: &RecoverStudy) -> String {

@@ -234,7 +234,8 @@ const FIGURES: &str = "<p><b>A dash</b> stands for what is not known: a percenti
     <b>Mean</b>, <b>p99</b> and the others are latencies of reads and writes together, from the submission of an I/O to \
     its completion.</p>\n";
 const LOAD_CURVE: &str = "<p><b>The load curve</b> is read from left to right: while IOPS rise and latency does not, the \
-    storage takes more at once. Where IOPS stay level, each further I/O only waits longer.</p>\n";
+    storage takes more at once. Where IOPS stay level, this is the highest rate: \
+    more outstanding I/Os add latency and hardly any throughput.</p>\n";
 const HEAT_MAP: &str = "<p><b>The heat map</b> has a cell for each combination; on a narrow screen its numbers may be \
     missing, the table has them. A hatched cell was not run: it is not zero.</p>\n";
 const PERCENTILES: &str = "<p><b>Percentiles</b> have an equal step for each nine, so that the slow few are as wide as \

@@ -57,7 +57,9 @@ impl<R> Table<R> {
 
     fn column(mut self, title: &str, class: &'static str, cell: impl Fn(&R) -> String) -> Self {
         let title_class = if [TEXT, LONG, SOURCE].contains(&class) { TEXT } else { "" };
-        self.titles.push_str(&format!("<th{title_class}>{}</th>", escape(title)));
+        // A heading without words is none for a screen reader.
+        let tag = if title.is_empty() { "td" } else { "th" };
+        self.titles.push_str(&format!("<{tag}{title_class}>{}</{tag}>", escape(title)));
         self.classes.push(class);
         let rows = self.rows.iter_mut().zip(&self.items);
         rows.for_each(|(row, item)| row.push_str(&format!("<td{class}>{}</td>", cell(item))));
@@ -70,11 +72,12 @@ impl<R> Table<R> {
         self.rows.push(cells.map(|(class, cell)| format!("<td{class}>{cell}</td>")).collect());
     }
 
+    /// It can be scrolled by keyboard where it is wider than the screen.
     pub(super) fn html(&self) -> String {
         let rows: String = self.rows.iter().map(|row| format!("<tr>{row}</tr>\n")).collect();
         let titles = &self.titles;
         format!(
-            "<div class=\"scroll card flush\"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
+            "<div class=\"scroll card flush\" tabindex=\"0\"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
         )
     }
 }

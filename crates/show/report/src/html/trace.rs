@@ -49,14 +49,8 @@ fn answer(traced: &TraceSummary) -> Vec<Tile> {
         answer.push(Tile::new("p99 latency", totals.percentile_ns(99.0).map(number::time), note));
     }
     if let Some(file) = traced.files.iter().max_by_key(|file| file.stall_ns) {
-        let name = file.path.rsplit('/').next().unwrap_or(&file.path).to_owned();
-        let note = format!(
-            "{} of the time waited, {} I/Os; {}",
-            share(file.stall_ns),
-            number::count(file.ios),
-            file.path
-        );
-        answer.push(Tile::new("busiest file", Some(name), note));
+        let note = format!("of the time waited, {} I/Os: {}", number::count(file.ios), file.path);
+        answer.push(Tile::new("busiest file", Some(share(file.stall_ns)), note));
     }
     let (tone, note) = match traced.lost {
         0 => (Tone::Good, "none was lost".to_owned()),

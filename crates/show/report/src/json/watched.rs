@@ -26,7 +26,7 @@ pub(super) struct Output<'a> {
     files: Vec<FileOutput<'a>>,
     /// The part of the I/O below the page cache, where the source counts it. It is in `files` already.
     below: Vec<FileOutput<'a>>,
-    /// The devices that the files lie on.
+    /// The devices that the files lie on, or that the source counts.
     devices: Vec<DeviceOutput<'a>>,
     /// What a reader must know, sentences.
     notes: &'a [String],

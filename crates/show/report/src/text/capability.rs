@@ -16,7 +16,7 @@ pub fn capability(capability: &Capability, style: &Style) -> String {
     let mut lines = target(capability, style);
     for curve in &capability.curves {
         lines.push(String::new());
-        lines.extend(one_curve(curve, style));
+        lines.extend(one_curve(curve, capability.cost_model.as_ref(), style));
     }
     lines.push(String::new());
     match &capability.cost_model {
@@ -48,7 +48,7 @@ fn target(capability: &Capability, style: &Style) -> Vec<String> {
     lines
 }
 
-fn one_curve(curve: &Curve, style: &Style) -> Vec<String> {
+fn one_curve(curve: &Curve, model: Option<&CostModel>, style: &Style) -> Vec<String> {
     let points = sketch::interesting(curve, POINTS_MAX);
     let shown = points.len();
     let table = Table::from_items(points)
@@ -67,7 +67,7 @@ fn one_curve(curve: &Curve, style: &Style) -> Vec<String> {
     if shown < curve.points.len() {
         lines.push(style.paint(Ink::Dim, &format!("  {shown} of {} points", curve.points.len())));
     }
-    lines.extend(style.paragraph(Ink::Plain, &knee_line(curve), 2, 3));
+    lines.extend(style.paragraph(Ink::Plain, &knee_line(curve, model), 2, 3));
     lines
 }
 

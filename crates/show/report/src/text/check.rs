@@ -7,7 +7,7 @@ use crate::files::{FileRow, worst_first};
 use crate::headline::headlines;
 use crate::volumes::volumes;
 use crate::{Check, Tone, number, wording};
-use filestats::{Delta, Figure};
+use filestats::{Delta, Figure, Reason};
 use std::path::Path;
 use verdict::Figures;
 
@@ -191,7 +191,10 @@ fn file_row(file: &FileRow, style: &Style) -> Vec<Cell> {
             file.row.interval.reason().map_or(String::new(), |reason| format!("no figures: {reason}"));
         return vec![name.into(), kind.into(), Cell::inked(reason, Ink::Dim)];
     };
-    let millis = |figure: Figure<f64>| Cell::from(number::or_dash(figure, number::millis));
+    let millis = |figure: Figure<f64>| match figure.reason() {
+        Some(Reason::BelowResolution) => number::BELOW_MILLISECOND.into(),
+        _ => Cell::from(number::or_dash(figure, number::millis)),
+    };
     let per_second = |of: fn(&Delta) -> u64| Cell::from(number::rate(of(delta) as f64 / delta.elapsed_s()));
     let band = file.grade.map_or(number::NONE.into(), |grade| {
         Cell::inked(grade.band.name, Ink::Tone(Tone::from_rank(grade.band.rank, grade.bands)))

@@ -4,7 +4,7 @@ use super::phases;
 use super::style::{Ink, Style};
 use super::table::{Cell, Table};
 use super::wrap::{clean, wrap};
-use crate::estimate::{advice_note, error_note};
+use crate::estimate::{advice_note, error_note, remedy_rows};
 use crate::{Check, Estimate, Simulation, number, simulated_note};
 use capability::Curve;
 use simulate::Prediction;
@@ -82,12 +82,10 @@ pub(super) fn advice(check: &Check, room: usize, style: &Style) -> Vec<String> {
     let Some(advice) = &check.advice else { return Vec::new() };
     // A heading and the note take two lines.
     let most = room.saturating_sub(2).clamp(2, REMEDIES_MAX);
-    let latency =
-        |ns: Option<f64>| ns.map_or("still too much".to_owned(), |ns| format!("{} each", number::time(ns)));
-    let table = Table::from_items(advice.remedies.iter().take(most))
-        .left("", |remedy| remedy.what.as_str())
-        .right("", |remedy| Cell::inked(format!("{:.2} x", remedy.carries), Ink::Bold))
-        .left("", |remedy| Cell::inked(latency(remedy.latency_ns), Ink::Dim))
+    let table = Table::from_items(remedy_rows(check).into_iter().take(most))
+        .left("", |remedy| remedy.what.clone())
+        .right("", |remedy| Cell::inked(remedy.carries.as_str(), Ink::Bold))
+        .left("", |remedy| Cell::inked(remedy.latency.as_str(), Ink::Dim))
         .left("", |remedy| Cell::inked(if remedy.enough { "enough, with room" } else { "" }, Ink::Dim));
     let mut lines = vec![style.heading("Remedies, and how many times today's demand each would carry")];
     lines.extend(table.lines(style));

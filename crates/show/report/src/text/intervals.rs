@@ -37,7 +37,7 @@ pub fn intervals(
     let waits = super::waits::waits(&between.waits, &between.reconciled, style);
     match (waits.is_empty(), between.waits.is_empty()) {
         (false, _) => lines.extend(waits),
-        (true, false) => lines.push(style.paint(Ink::Dim, "  nobody waited for I/O")),
+        (true, false) => lines.push(style.paint(Ink::Dim, "  no session waited for I/O")),
         (true, true) => lines.push(style.paint(Ink::Dim, "  this source reports none")),
     }
     lines.join("\n") + "\n"
@@ -107,6 +107,7 @@ fn figures(
     let mut write = |figure: Figure<f64>, write: fn(f64) -> String| match figure {
         Figure::Known(value) => Cell::from(write(value)),
         Figure::Unknown { unknown: Reason::NoOperations } => Cell::inked(number::NONE, Ink::Dim),
+        Figure::Unknown { unknown: Reason::BelowResolution } => number::BELOW_MILLISECOND.into(),
         Figure::Unknown { unknown } => {
             reasons.push(unknown);
             Cell::inked("?", Ink::Dim)

@@ -27,9 +27,9 @@ pub fn phases(
     let latency = |ns: Option<f64>| ns.map_or(number::NONE.into(), number::time);
     let table = Table::from_items(rows)
         .left("phase", |(phase, ..)| phase.clone())
-        .left("workload", |(_, result, _)| match &result.workload {
-            unnamed if unnamed.name.is_empty() => unnamed.shape.to_string(),
-            named => named.name.clone(),
+        .left("workload", |(_, result, _)| match result.workload.name.as_str() {
+            "" => result.shape_words(),
+            name => name.to_owned(),
         })
         .right("IOPS", |(_, result, _)| number::rate(result.iops()))
         .right("MiB/s", |(_, result, _)| number::rate(result.mib_per_s()))

@@ -19,10 +19,10 @@ pub(super) fn waits(waits: &[WaitInterval], reconciled: &[Reconciled], style: &S
         };
         lines.extend(style.paragraph(Ink::Tone(tone), &wording::waits::reconciliation(one), 0, 2));
     }
-    let nobody = reconciled.iter().filter(|one| one.agreement == Agreement::NobodyWaits);
-    let nobody: Vec<String> = nobody.map(|one| one.class.to_string()).collect();
-    if !nobody.is_empty() {
-        let words = format!("nobody waits to speak of: {}", nobody.join(", "));
+    let hardly = reconciled.iter().filter(|one| one.agreement == Agreement::NobodyWaits);
+    let hardly: Vec<String> = hardly.map(|one| one.class.to_string()).collect();
+    if !hardly.is_empty() {
+        let words = format!("hardly any session waits for: {}", hardly.join(", "));
         lines.extend(style.paragraph(Ink::Dim, &words, 0, 2));
     }
     lines.extend(implied(waits, reconciled, style));

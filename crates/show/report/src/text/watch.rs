@@ -51,7 +51,7 @@ fn files(interval: &WatchedInterval, profile: &Profile, style: &Style) -> Vec<St
         rest.push(format!("{idle} without I/O"));
     }
     lines.extend(legend);
-    if interval.files.is_empty() {
+    if interval.files.is_empty() && interval.devices.is_empty() {
         rest.push("no files yet".into());
     }
     if !rest.is_empty() {
@@ -148,7 +148,8 @@ fn below(interval: &WatchedInterval, profile: &Profile, style: &Style) -> Vec<St
     }
     files.sort_by_key(|file| std::cmp::Reverse(file.stall_ns()));
     files.truncate(BELOW_MAX);
-    let rows = files.iter().map(|&file| Row::from_file(&FoldedFiles { file, others: 0 }, profile));
+    let rows =
+        files.iter().map(|&file| Row::from_file(&FoldedFiles { file, others: 0, process: None }, profile));
     table("below the page cache", "syncs/s", rows.collect()).lines(style)
 }
 
@@ -165,6 +166,7 @@ pub fn band_tone(band: &Band) -> Tone {
 pub(super) fn timed(ops: &Ops, time: Time) -> String {
     match ops.latency_ns() {
         Figure::Unknown { unknown: Reason::NoOperations } => number::NONE.into(),
+        Figure::Unknown { unknown: Reason::BelowResolution } => number::BELOW_MILLISECOND.into(),
         Figure::Unknown { .. } => "?".into(),
         Figure::Known(ns) if time == Time::ToCompletion => number::millis(ns),
         Figure::Known(ns) => format!("{}{SHORT_MARK}", number::millis(ns)),
@@ -192,10 +194,12 @@ pub fn watched_figures(delta: &Delta, meaning: Meaning) -> [String; 8] {
 }
 
 fn devices(interval: &WatchedInterval, style: &Style) -> Vec<String> {
-    if interval.devices.is_empty() {
-        return Vec::new();
+    let shown: Vec<&WatchedDevice> = interval.devices_shown().collect();
+    if shown.is_empty() {
+        let is_idle = !interval.devices.is_empty();
+        return is_idle.then(|| style.paint(Ink::Dim, "  no device did I/O")).into_iter().collect();
     }
-    let row = |device: &WatchedDevice| Row {
+    let row = |device: &&WatchedDevice| Row {
         name: device.row.file.path.clone(),
         figures: match &device.row.interval {
             Interval::Known(delta) => Ok(watched_figures(delta, Meaning::REQUESTS)),
@@ -203,9 +207,9 @@ fn devices(interval: &WatchedInterval, style: &Style) -> Vec<String> {
         },
         band: None,
     };
-    let mut lines = table("device", "flushes/s", interval.devices.iter().map(row).collect()).lines(style);
-    let several = interval.devices.len() > 1;
-    for device in &interval.devices {
+    let mut lines = table("device", "flushes/s", shown.iter().map(row).collect()).lines(style);
+    let several = shown.len() > 1;
+    for device in shown {
         let name =
             if several { format!("{}: ", super::wrap::clean(&device.row.file.path)) } else { String::new() };
         let load = device_load(device).map(|load| clip(&format!("  {name}{load}"), style.columns()));

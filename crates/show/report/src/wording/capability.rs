@@ -60,8 +60,17 @@ fn layout_of_device(layout: &DeviceLayout) -> String {
     format!("{} of {} by {}", layout.how, layout.members.join(", "), layout.made_by)
 }
 
+/// The operating limit for I/Os of a curve, I/Os a second: what utilisation calls 100 %. Writes that wait for each other have
+/// none.
+pub(crate) fn operating_limit(curve: &Curve, model: Option<&CostModel>) -> Option<f64> {
+    model
+        .filter(|_| curve.knee.is_some())
+        .map(|model| model.iops_max(&curve.workload))
+        .filter(|iops| iops.is_finite())
+}
+
 /// Where the curve saturates and why, in a sentence.
-pub(crate) fn knee_line(curve: &Curve) -> String {
+pub(crate) fn knee_line(curve: &Curve, model: Option<&CostModel>) -> String {
     let Some(knee) = &curve.knee else {
         return match curve.workload.durability {
             Durability::WriteThrough => {
@@ -76,16 +85,18 @@ pub(crate) fn knee_line(curve: &Curve) -> String {
         };
     };
     let (low, high) = (number::rate(knee.low), number::rate(knee.high));
+    let limit = operating_limit(curve, model)
+        .map_or(String::new(), |iops| format!(", operating limit {} IOPS", number::rate(iops.round())));
     if knee.reason == KneeReason::NotReached {
         return format!(
-            "the knee was not reached: {}; it gives at least {} IOPS, and the knee lies beyond {} outstanding",
+            "the knee was not reached: {}; highest rate at least {} IOPS{limit}, the knee lies beyond {} outstanding",
             knee.why,
             number::rate(knee.iops),
             number::rate(knee.outstanding)
         );
     }
     format!(
-        "knee at {} outstanding ({low} to {high}), {} IOPS, {} at rest; {}: {}",
+        "knee at {} outstanding ({low} to {high}), highest rate {} IOPS{limit}, unloaded latency {}; {}: {}",
         number::rate(knee.outstanding),
         number::rate(knee.iops),
         number::time(knee.latency_ns_floor),

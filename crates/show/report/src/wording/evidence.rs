@@ -37,6 +37,7 @@ fn with_unit(value: f64, unit: &Unit) -> String {
         Unit::Times => times(value),
         Unit::PerSecond => format!("{}/s", rate(value)),
         Unit::BytesPerSecond => format!("{}/s", bytes(value)),
+        Unit::None => rate(value),
         unit => format!("{} {unit}", rate(value)),
     }
 }

@@ -127,7 +127,7 @@ fn queue_samples(steps: &[SweepStep]) -> String {
     }
     let worst = sampled().filter_map(|(step, queue)| Some((queue.error_max()?, step, queue)));
     let Some((error, step, queue)) = worst.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs())) else {
-        return "nobody looked: steps were shorter than --sample".into();
+        return "not sampled: steps were shorter than --sample".into();
     };
     let least = queue.samples.iter().min().copied().unwrap_or_default();
     let most = queue.samples.iter().max().copied().unwrap_or_default();

@@ -20,7 +20,7 @@ pub fn reconciliation(one: &Reconciled) -> String {
     match one.agreement {
         Agreement::Agrees => format!("the files account for the waits for {class}: {both}"),
         Agreement::NotTheDisk => format!("the waits for {class} are not the disk: {both}"),
-        Agreement::NobodyWaits => format!("nobody waits for {class} to speak of: {both}"),
+        Agreement::NobodyWaits => format!("hardly any session waits for {class}: {both}"),
         Agreement::CannotSay => format!("whether the waits for {class} are the disk cannot be said: {both}"),
     }
 }

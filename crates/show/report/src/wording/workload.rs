@@ -1,6 +1,6 @@
 //! A workload in a sentence.
 
-use charts::{number, shape_words};
+use charts::number;
 use workload::{Arrival, Distribution, RunResult, SyncKind, Workload, format_bytes};
 
 /// "random 70/30 8 KiB, 2 outstanding x 2 threads, 10,000 IOPS at random times".
@@ -9,8 +9,12 @@ pub(crate) fn sentence(result: &RunResult) -> String {
     let name = if workload.name.is_empty() { String::new() } else { format!("{}: ", workload.name) };
     let threads = if workload.threads == 1 { "thread" } else { "threads" };
     let mut parts = vec![
-        format!("{name}{}", shape_words(result)),
-        format!("{} outstanding x {} {threads}", workload.outstanding, workload.threads),
+        format!("{name}{}", result.shape_words()),
+        if result.settings_unreported {
+            "outstanding I/Os and threads unknown".into()
+        } else {
+            format!("{} outstanding x {} {threads}", workload.outstanding, workload.threads)
+        },
     ];
     parts.extend(sizes(workload));
     parts.extend(places(workload));
@@ -102,6 +106,16 @@ mod tests {
              10,000 IOPS at random times, at most 1 MiB/s, bursts of 10 I/Os and 5.00 ms of rest, \
              fdatasync after each write"
         );
+    }
+
+    #[test]
+    fn settings_that_another_tool_did_not_report_are_unknown() {
+        let imported = RunResult {
+            settings_unreported: true,
+            ..RunResult::empty(Workload::from(Shape::random_read(8192)), String::new())
+        };
+        let words = "read 8 KiB, pattern and caching unknown, outstanding I/Os and threads unknown";
+        assert_eq!(sentence(&imported), words);
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn volume(instance: &str, verdict: VerdictKind, headroom: f64) -> Volume {
     }
 }
 
-fn sample() -> Fleet {
+pub fn sample() -> Fleet {
     let daily: Vec<(f64, f64)> = (0..30)
         .map(|day| (f64::from(day), 0.5 + 0.011 * f64::from(day) + 0.02 * f64::from(day % 3)))
         .collect();

@@ -80,6 +80,7 @@ fn comparison(before: &[RunResult], after: &[RunResult]) -> String {
             interval: Some(interval),
             better,
             words: words.into(),
+            headline: what != "CPU an I/O",
         }
     };
     let rows = [

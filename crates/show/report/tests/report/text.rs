@@ -20,18 +20,38 @@ fn remedies_say_how_far_they_carry_and_that_they_are_estimates() {
         latency_ns,
         enough: latency_ns.is_some(),
     };
-    let remedies = vec![remedy("as it is", 0.9, None), remedy("3 such disks striped", 2.7, Some(1.4e6))];
+    let remedies =
+        vec![remedy("unchanged", 1.41, Some(262e3)), remedy("3 such disks striped", 2.7, Some(1.4e6))];
     check.advice = Some(simulate::Advice { remedies, error: Some(0.073) });
     let text = text::check(&check, &Style::default());
     let line = |what: &str| {
         text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {text}"))
     };
-    assert!(line("as it is").contains("0.90 x") && line("as it is").contains("still too much"));
+    // The storage unchanged has the figures of the verdict, not those of its model.
+    let headroom = charts::number::times(check.verdict.headroom.unwrap());
+    let observed = charts::number::time(check.verdict.place.as_ref().unwrap().latency_ns);
+    assert!(line("unchanged").contains(&headroom) && line("unchanged").contains(&observed), "{text}");
+    assert!(!text.contains("1.41 x") && !text.contains("262 us"), "{text}");
     assert!(line("3 such disks").contains("2.70 x") && line("3 such disks").contains("1.40 ms"));
     assert!(line("estimates by simulation").contains("7.3 %"), "{text}");
     assert!(text.lines().count() <= 40, "one screen");
     let page = report::html::check(&check);
     assert!(page.contains("3 such disks striped") && page.contains("estimates by simulation"));
+}
+
+#[test]
+fn the_operating_limit_stands_beside_the_knee_in_text_and_page() {
+    let check = sample::demand_exceeds();
+    let text = text::check(&check, &Style { color: false, width: 120 });
+    let line = text.lines().find(|line| line.contains("outstanding I/Os")).unwrap();
+    assert!(line.contains("knee at 13.7, operating limit ") && line.contains(" IOPS ("), "{line}");
+    assert!(report::html::check(&check).contains("knee at 13.7, operating limit "));
+    let capability = sample::capability();
+    let text = text::capability(&capability, &STYLE).replace('\n', " ");
+    assert!(text.contains("highest rate") && text.contains("operating limit"), "{text}");
+    let page = report::html::capability(&capability);
+    assert!(page.contains("<th>operating limit (IOPS)</th>") && page.contains(">highest rate<"), "{page}");
+    assert!(page.contains("<p class=\"sentence\">At most 12,594"), "its answer in a sentence");
 }
 
 #[test]

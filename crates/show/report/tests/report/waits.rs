@@ -92,7 +92,7 @@ fn a_source_without_waits_differs_from_one_without_waiters() {
     earlier.waits.truncate(3);
     earlier.waits.clone_from(&later.waits);
     let text = said(&earlier, &later);
-    assert!(text.contains("nobody waits to speak of: data read, data sync, log sync"), "{text}");
+    assert!(text.contains("hardly any session waits for: data read, data sync, log sync"), "{text}");
     earlier.waits.clear();
     later.waits.clear();
     let text = said(&earlier, &later);
