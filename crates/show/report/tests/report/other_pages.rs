@@ -219,6 +219,7 @@ fn incident() -> String {
             outstanding: Some(if bad { 29.0 } else { 3.0 }),
             latency_ns: Some(if bad { 4.0e6 + 1e5 * (at % 3) as f64 } else { 1.3e6 }),
             expected_ns: Some(if bad { 3.1e6 } else { 1.2e6 }),
+            ..Readings::default()
         };
         (began - 8 * MINUTE_NS + at * MINUTE_NS, readings)
     };
