@@ -52,7 +52,7 @@ pub fn share(value: f64) -> String {
 
 /// A spread: "within 3.1 %", "within 0.1 %" where it is less.
 pub fn within(value: f64) -> String {
-    format!("within {}", share(if value.abs() < 0.001 { 0.001 } else { value }))
+    format!("within {}", share(if value > 0.0 && value < 0.001 { 0.001 } else { value }))
 }
 
 /// A change as percent with its sign: "-3.1 %", "+12 %".
@@ -82,6 +82,10 @@ mod tests {
         assert_eq!([length(12e9), length(1.5e9), length(2_040e9)], ["12 s", "1.5 s", "34 min"]);
         assert_eq!([rate(9000.0), rate(2.69), rate(4.0)], ["9,000", "2.69", "4"]);
         assert_eq!([share(0.974), share(0.0042), share(0.0)], ["97 %", "0.4 %", "0 %"]);
+        assert_eq!(
+            [within(0.031), within(0.0003), within(0.0)],
+            ["within 3.1 %", "within 0.1 %", "within 0 %"]
+        );
         assert_eq!([change(-0.031), change(0.12), change(0.0)], ["-3.1 %", "+12 %", "0 %"]);
         assert_eq!(list(&["a".into(), "b".into(), "c".into()]), "a, b and c");
         assert_eq!(counted(1, "read"), "1 read");

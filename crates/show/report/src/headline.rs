@@ -92,12 +92,8 @@ fn outstanding(check: &Check, figures: &Figures) -> Headline {
                     KneeReason::NotReached => "the knee lies beyond",
                     _ => "knee at",
                 };
-                format!(
-                    "{at} {}{} ({})",
-                    number::rate(knee.outstanding),
-                    operating_limit(check, figures),
-                    curve.workload
-                )
+                let of = operating_limit(check, figures).unwrap_or_else(|| format!(" ({})", curve.workload));
+                format!("{at} {}{of}", number::rate(knee.outstanding))
             }
             None => "no knee is known to compare with".into(),
         };
@@ -106,14 +102,14 @@ fn outstanding(check: &Check, figures: &Figures) -> Headline {
     headline("outstanding I/Os", known, check, figures)
 }
 
-/// ", operating limit 57,900 IOPS": the rate of I/Os as these are at which the utilisation is 100 %; empty where it is unknown.
-fn operating_limit(check: &Check, figures: &Figures) -> String {
+/// ", operating limit 57,900 IOPS": the rate of I/Os as these are at which the utilisation is 100 %.
+fn operating_limit(check: &Check, figures: &Figures) -> Option<String> {
     let is_modelled = check.capability.as_ref().is_some_and(|capability| capability.cost_model.is_some());
     let iops = figures.device_iops().or_else(|| figures.database.as_ref().map(Delta::iops));
     let used = check.verdict.utilisation.filter(|used| *used > 0.0 && is_modelled);
     let limit =
         iops.zip(used).map(|(iops, used)| iops / used).filter(|limit| limit.is_finite() && *limit > 0.0);
-    limit.map_or(String::new(), |limit| format!(", operating limit {} IOPS", number::rate(limit.round())))
+    limit.map(|limit| format!(", operating limit {} IOPS", number::rate(limit.round())))
 }
 
 /// A figure with its note, or why it is not known.

@@ -67,7 +67,7 @@ fn one_curve(curve: &Curve, model: Option<&CostModel>, style: &Style) -> Vec<Str
     if shown < curve.points.len() {
         lines.push(style.paint(Ink::Dim, &format!("  {shown} of {} points", curve.points.len())));
     }
-    lines.extend(style.paragraph(Ink::Plain, &knee_line(curve, model), 2, 3));
+    lines.extend(style.paragraph(Ink::Plain, &knee_line(curve, model), 2, 4));
     lines
 }
 
