@@ -2,11 +2,15 @@
  *
  *   a miss   page_cache_sync_ra within a read: its page was not cached, and the read waits for storage. A page that
  *            another read or read-ahead is already fetching is no miss, though this read may wait for it.
- *   a fault  mm_filemap_fault ... mm_filemap_add_to_page_cache ... rss_stat: the page is mapped. Faults that found
- *            their page in memory are not counted.
+ *   a fault  mm_filemap_fault ... mm_filemap_add_to_page_cache ... the exit of filemap_fault: the page was read. Where the
+ *            kernel permits no program there, rss_stat: the page is mapped. Faults that found their page in memory are not
+ *            counted.
  */
 #pragma once
 #include "outcome.h"
+
+/* enum vm_fault_reason: out of memory, a bus error and similar. */
+#define FAULT_ERROR (0x1 | 0x2 | 0x10 | 0x20 | 0x40 | 0x800)
 
 static __always_inline u64 faults_ended(struct task_struct *task)
 {
@@ -73,16 +77,11 @@ int page_added(u64 *ctx)
     return 0;
 }
 
-SEC("tp_btf/rss_stat")
-int fault_end(u64 *ctx)
+static __always_inline int fault_ended(struct task_struct *task, struct thread *thread)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
-    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
     struct issue issue = {};
     u64 ns;
 
-    if (!thread || !thread->faulting || (void *)ctx[0] != task->mm)
-        return 0;
     thread->faulting = 0;
     if (!thread->fault_missed || thread->fault_number != faults_ended(task))
         return 0;
@@ -90,6 +89,30 @@ int fault_end(u64 *ctx)
     of_fault(&issue, task, thread->fault_page);
     done(&thread->fault, NULL, (void *)thread->fault_inode, page_bytes, thread->fault_ns, ns, 0, &issue);
     return 0;
+}
+
+/* A fault that waited for its read is begun again by the kernel, and then mostly mapped without this function. */
+SEC("fexit/filemap_fault")
+int fault_ending(u64 *ctx)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+
+    if (!thread || !thread->faulting)
+        return 0;
+    if (ctx[1] & FAULT_ERROR)
+        thread->fault_missed = 0;
+    return fault_ended(task, thread);
+}
+
+/* Before Linux 6.2 pages are counted for each thread, and the event comes once in 64 faults. */
+SEC("tp_btf/rss_stat")
+int fault_end(u64 *ctx)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+
+    return thread && thread->faulting && (void *)ctx[0] == task->mm ? fault_ended(task, thread) : 0;
 }
 
 static __always_inline int read_misses(void)

@@ -40,6 +40,20 @@ def fio_jobs(jobs, **more):
     return [(job[way]["total_ios"], job[way]["io_bytes"]) for job, (_, _, _, way, _, _) in zip(done, jobs, strict=True)]
 
 
+def attached(process):
+    """How many of a process's programs are at what: fentry, fexit and tracepoints by name."""
+    kinds = collections.Counter()
+    for path in glob.glob(f"/proc/{process}/fdinfo/*"):
+        try:
+            lines = dict(line.split(":", 1) for line in open(path).read().splitlines() if ":" in line)
+        except OSError:
+            continue
+        if "link_type" in lines:
+            at = {"24": "fentry", "25": "fexit"}.get(lines.get("attach_type", "").strip(), "tracepoint " + lines.get("tp_name", "").strip())
+            kinds[at] += 1
+    return kinds
+
+
 class Watch:
     """A running `headroom watch --source process:`."""
 
@@ -52,22 +66,37 @@ class Watch:
             if self.watch.poll() is not None or time.monotonic() - start > WATCH_STARTS_S:
                 raise SystemExit("headroom watch printed nothing")
             time.sleep(0.2)
+        # "functions" or "tracepoints": how the system calls are counted.
+        self.way = "tracepoints" if attached(self.watch.pid)["tracepoint sys_enter"] else "functions"
 
     def end(self):
         """Sums of counts and bytes by (path, layer, figure); the notes."""
+        self.stop()
+        sums, notes = collections.Counter(), set()
+        for interval in intervals():
+            notes.update(interval["notes"])
+            sums.update(figures(interval))
+        return sums, notes
+
+    def stop(self):
         time.sleep(3)
         self.watch.send_signal(signal.SIGINT)
         self.watch.wait()
-        sums, notes = collections.Counter(), set()
-        for line in open("/run/watched"):
-            interval = json.loads(line)
-            notes.update(interval["notes"])
-            for row in interval["files"] + interval.get("below", []):
-                instance = row["instance"]
-                layer = "block" if instance == "block layer" else "process"
-                if "misses" in instance or "faults" in instance:
-                    continue
-                for figure in ("reads", "writes", "read_bytes", "write_bytes"):
-                    if isinstance(row.get(figure), int):
-                        sums[row["path"], layer, figure] += row[figure]
-        return sums, notes
+
+
+def intervals():
+    """What the last Watch printed."""
+    return [json.loads(line) for line in open("/run/watched")]
+
+
+def figures(interval):
+    """Counts and bytes by (path, layer, figure); layer: process, misses, faults, block."""
+    sums = collections.Counter()
+    for row in interval["files"] + interval.get("below", []):
+        instance = row["instance"]
+        ends = {"block layer": "block", "page-cache misses": "misses", "page faults": "faults"}
+        layer = next((layer for end, layer in ends.items() if instance.endswith(end)), "process")
+        for figure in ("reads", "writes", "read_bytes", "write_bytes"):
+            if isinstance(row.get(figure), int):
+                sums[row["path"], layer, figure] += row[figure]
+    return sums

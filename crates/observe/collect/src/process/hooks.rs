@@ -2,7 +2,8 @@
 
 use super::calls::{self, Calls};
 use super::error::OpenError;
-use super::refused::{is_absent, open_error, reason};
+use super::kernel_types::{KERNEL_BTF, Types};
+use super::refused::{absent, is_absent, open_error, reason};
 use super::selection::{Coverage, Selection};
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf};
@@ -28,6 +29,8 @@ enum Event {
     Tracepoint(&'static str),
     /// The entry of a function, for kernels that have no tracepoint in it.
     Entry(&'static str),
+    /// Its exit.
+    Exit(&'static str),
 }
 
 const HOOKS: &[Hook] = &[
@@ -50,7 +53,7 @@ const HOOKS: &[Hook] = &[
     ),
     optional(&[at("fault_begin", "mm_filemap_fault"), entry("fault_beginning", "filemap_fault")], NO_FAULTS),
     optional(&[at("page_added", "mm_filemap_add_to_page_cache")], NO_FAULTS),
-    optional(&[at("fault_end", "rss_stat")], NO_FAULTS),
+    optional(&[exit("fault_ending", "filemap_fault"), at("fault_end", PAGE_MAPPED)], NO_FAULTS),
     optional(&[at(BLOCK, BLOCK_TRACEPOINT)], NO_BLOCK),
     optional(&[at(GUARD, BLOCK_TRACEPOINT)], NO_BLOCK),
 ];
@@ -71,6 +74,10 @@ const fn entry(program: &'static str, function: &'static str) -> Candidate {
     Candidate { program, event: Event::Entry(function) }
 }
 
+const fn exit(program: &'static str, function: &'static str) -> Candidate {
+    Candidate { program, event: Event::Exit(function) }
+}
+
 pub(super) const NO_MISSES: &str = "page-cache misses are not counted";
 const NO_RING: &str = "io_uring I/O is not counted";
 const NO_DIRECT_AIO: &str = "direct libaio I/O is timed until its result is fetched";
@@ -86,6 +93,7 @@ pub(super) const GUARD: &str = "block_complete_2";
 const ONLY_BLOCK: &str = "only the block layer is counted, as chosen: not what processes issued";
 const ONLY_STORAGE: &str = "only what reached storage is counted, as chosen: block I/O and system calls that sync, not reads and writes of programs";
 const NO_SYNCS: &str = "syncs are not counted";
+const PAGE_MAPPED: &str = "rss_stat";
 const BLOCK_TRACEPOINT: &str = "block_rq_complete";
 /// Makes `process:` use the tracepoints of all system calls though the kernel permits programs at functions.
 const TRACEPOINTS_VARIABLE: &str = "HEADROOM_SYSTEM_CALLS";
@@ -176,15 +184,25 @@ fn first_accepted(ebpf: &mut Ebpf, candidates: &[Candidate], btf: &Btf) -> Resul
     refused.map_or(Ok(()), Err)
 }
 
+/// Before Linux 6.2 a thread adds up its mapped pages: the tracepoint comes once in 64 faults.
+fn counts_pages_by_thread() -> bool {
+    let btf = std::fs::read(KERNEL_BTF).unwrap_or_default();
+    Types::of_kernel(&btf).is_some_and(|types| types.member_offset("task_struct", "rss_stat").is_some())
+}
+
 /// Loads a program, and attaches all but the guard.
 fn load(ebpf: &mut Ebpf, candidate: &Candidate, btf: &Btf) -> Result<(), OpenError> {
     let name = candidate.program;
     let failed = |error: ProgramError| open_error(name, &error.into());
     let missing = || OpenError::Refused { program: name.into(), why: "it is not in the object".into() };
+    if candidate.event == Event::Tracepoint(PAGE_MAPPED) && counts_pages_by_thread() {
+        return Err(absent(name));
+    }
     let program = ebpf.program_mut(name).ok_or_else(missing)?;
     match (candidate.event, &mut *program) {
         (Event::Tracepoint(tracepoint), Program::BtfTracePoint(program)) => program.load(tracepoint, btf),
         (Event::Entry(function), Program::FEntry(program)) => program.load(function, btf),
+        (Event::Exit(function), Program::FExit(program)) => program.load(function, btf),
         _ => return Err(missing()),
     }
     .map_err(failed)?;
@@ -195,6 +213,7 @@ pub(super) fn attach(program: &mut Program, name: &str) -> Result<(), OpenError>
     let attached = match program {
         Program::BtfTracePoint(program) => program.attach().map(drop),
         Program::FEntry(program) => program.attach().map(drop),
+        Program::FExit(program) => program.attach().map(drop),
         _ => Ok(()),
     };
     attached.map_err(|error| open_error(name, &error.into()))

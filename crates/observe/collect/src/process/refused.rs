@@ -40,6 +40,11 @@ pub(super) fn open_error(program: &str, error: &EbpfError) -> OpenError {
     OpenError::Refused { program: program.into(), why }
 }
 
+/// The error of a program that the kernel has no event for.
+pub(super) fn absent(program: &str) -> OpenError {
+    OpenError::Refused { program: program.into(), why: NO_EVENT.into() }
+}
+
 /// Whether a program was refused since the kernel lacks what it is attached to.
 pub(super) fn is_absent(error: &OpenError) -> bool {
     matches!(error, OpenError::Refused { why, .. } if why == NO_EVENT)

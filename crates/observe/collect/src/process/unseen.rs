@@ -88,6 +88,8 @@ impl Unseen {
             // Devices without an entry have no requests: device mapper, md.
             let Some(of_device) = seen.get(&dev) else { continue };
             match self.0.get_mut(&dev) {
+                // The entry is that of an earlier device with this number.
+                Some(device) if device.is_same(line) && device.base_seen == of_device.amounts() => {}
                 Some(device) if device.is_same(line) => device.update(line, of_device),
                 _ => changed.push(dev),
             }
@@ -297,6 +299,18 @@ mod tests {
         let mut flushed = line(0, 9, 0);
         flushed.counters.write.bytes = 4 * 4096;
         assert_eq!(unseen.update(&[flushed], &seen(0, 4, 0)).unwrap(), []);
+    }
+
+    #[test]
+    fn a_device_without_requests_that_has_the_number_of_one_with_requests_is_ignored() {
+        let mut unseen = opened(&line(0, 0, 0));
+        assert_eq!(unseen.update(&[line(20, 0, 0)], &seen(20, 0, 0)).unwrap(), []);
+        // Its base is read from /proc/diskstats, where no such device is.
+        let number = line(0, 0, 0).number.kernel_form().unwrap();
+        unseen.0.insert(number, Device::new(&line(0, 0, 0), seen(20, 0, 0).get(&number)));
+        assert_eq!(unseen.update(&[line(1019, 0, 0)], &seen(20, 0, 0)).unwrap(), []);
+        // One that has requests is compared.
+        assert_eq!(unseen.update(&[line(1020, 0, 0)], &seen(21, 0, 0)).unwrap()[0].new, 1019);
     }
 
     #[test]
