@@ -231,7 +231,7 @@ fn where_headroom_counts_itself_it_may_be_what_restarted() {
         (file.known_ns, file.unknown_ns) = (19 * 15 * S, 15 * S);
         found(&analysis(&course, &[file]), FindingKind::Epoch).next.unwrap()
     };
-    assert_eq!(next("postgres:5432"), "why it restarted, if nobody meant it to");
+    assert_eq!(next("postgres:5432"), "why it restarted, unless that was intended");
     assert!(next("process:812").contains("or Headroom"), "{}", next("process:812"));
 }
 
