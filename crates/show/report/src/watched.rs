@@ -107,6 +107,9 @@ impl FoldedFiles<'_> {
     }
 }
 
+/// How the names of sources of devices begin.
+const DEVICES: &str = "devices:";
+
 impl WatchedInterval {
     /// The devices that are shown: those below files, and of a source of devices those that did anything.
     pub fn devices_shown(&self) -> impl Iterator<Item = &WatchedDevice> {
@@ -130,7 +133,9 @@ impl WatchedInterval {
         let at_end: HashMap<_, _> =
             later.samples.iter().chain(&earlier.samples).map(|sample| (sample.file.key(), sample)).collect();
         let rows = intervals(earlier, later, Rules::default());
-        let is_device = |row: &FileInterval| row.file.kind == FileKind::Device;
+        // A device that a process uses is a file of the process.
+        let counts_devices = later.source.starts_with(DEVICES);
+        let is_device = |row: &FileInterval| counts_devices && row.file.kind == FileKind::Device;
         let (devices, rows): (Vec<FileInterval>, Vec<_>) = rows.into_iter().partition(is_device);
         let waits = wait_intervals(earlier, later, Rules::default());
         let watched = |row: FileInterval| {
@@ -314,13 +319,17 @@ mod tests {
             counters: Counters { read: Ops::timed(reads, 4096, 1), ..Counters::ZERO },
             latencies: None,
         };
-        let at = |clock_ns, reads| Snapshot {
+        let at_source = |source: &str, clock_ns, reads| Snapshot {
             clock_ns,
             samples: vec![sample(FileKind::Device, reads)],
+            source: source.into(),
             ..Snapshot::default()
         };
+        let at = |clock_ns, reads| at_source("devices:", clock_ns, reads);
         let interval = WatchedInterval::between(&at(1, 1), &at(2, 5));
         assert_eq!((interval.files.len(), interval.below.len(), interval.devices.len()), (0, 0, 1));
+        let [earlier, later] = [(1, 1), (2, 5)].map(|(ns, reads)| at_source("process:812", ns, reads));
+        assert_eq!(WatchedInterval::between(&earlier, &later).devices.len(), 0, "a process used it");
         assert_eq!(interval.devices_shown().count(), 1);
         let idle = WatchedInterval::between(&at(1, 1), &at(2, 1));
         assert_eq!((idle.devices.len(), idle.devices_shown().count()), (1, 0));

@@ -144,7 +144,7 @@ impl Intervals {
 
     /// What the device did.
     pub fn by_device(&self) -> u64 {
-        written(self.rows("below", |source| source.starts_with("devices:")))
+        written(self.rows("devices", |source| source.starts_with("devices:")))
     }
 
     /// Figures, or why there are none; none is negative, and none is zero for want of a better one.
