@@ -2,8 +2,7 @@
 
 #[path = "../tests/report/analysis_sample.rs"]
 mod analysis_sample;
-#[allow(dead_code, unused_imports, reason = "tests of its pages, and the fleet they are of")]
-#[path = "../tests/report/fleet.rs"]
+#[path = "../tests/report/fleet_sample.rs"]
 mod fleet_sample;
 #[path = "../tests/report/other_pages.rs"]
 mod other_pages;

@@ -3,6 +3,7 @@
 mod analysis;
 mod analysis_sample;
 mod fleet;
+mod fleet_sample;
 mod html;
 mod json;
 mod known;
