@@ -5,6 +5,7 @@ import { saved } from "./api.js";
 const SILENCE_MS = 1_600;
 /** So long may it take to say so. */
 const ANSWER_MS = 700;
+/** How often the silence is checked. */
 const WATCH_MS = 200;
 const RETRY_MS = 1_000;
 

@@ -101,7 +101,7 @@ impl Case<'_> {
     pub fn declared_utilisation(&self) -> Option<Evidence> {
         let declared = self.observation.declared.as_ref()?;
         let used = utilisation(declared, &self.figures.flows()?)?;
-        let fact = self.observed("utilisation of what is declared", used.value, Unit::Share, DECLARED);
+        let fact = self.observed("utilisation of the declared limits", used.value, Unit::Share, DECLARED);
         Some(Evidence { at: declared.measured_unix_ns, ..fact })
     }
 

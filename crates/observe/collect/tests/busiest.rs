@@ -88,7 +88,7 @@ fn follow(mut source: Process, run: &mut dyn FnMut(&str)) {
         // So that names are read once in a while.
         std::thread::sleep(Duration::from_millis(450));
     }
-    // What was done until here chooses no names any more.
+    // Activity until here must not decide which files are named.
     std::thread::sleep(Duration::from_secs(5));
     source.snapshot().unwrap();
     // Of one process, as the others are of one each.

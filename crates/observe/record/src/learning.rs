@@ -29,7 +29,8 @@ pub(crate) struct Learning {
 struct Storage {
     facts: TargetFacts,
     disk: Disk,
-    last: Option<Snapshot>,
+    /// The last snapshot, and when it was taken.
+    last: Option<(Instant, Snapshot)>,
     learner: Learner,
     is_changed: bool,
     saved: Instant,
@@ -92,23 +93,17 @@ impl Storage {
     }
 
     fn observe(&mut self) {
-        let Ok(now) = self.disk.snapshot() else {
-            self.last = None;
-            return;
-        };
-        let Some(last) = &self.last else {
-            self.last = Some(now);
-            return;
-        };
-        if u128::from(now.clock_ns.saturating_sub(last.clock_ns)) < INTERVAL_MIN.as_nanos() {
+        if self.last.as_ref().is_some_and(|(taken, _)| taken.elapsed() < INTERVAL_MIN) {
             return;
         }
-        let device = intervals(last, &now, Rules::default()).into_iter().next();
-        if let Some(delta) = device.as_ref().and_then(|device| device.interval.known()) {
-            self.is_changed |=
-                self.learner.observe(&second(&delta.counters, delta.elapsed_ns, now.taken_unix_ns));
+        let now = self.disk.snapshot().ok();
+        if let (Some((_, last)), Some(now)) = (&self.last, &now) {
+            let device = intervals(last, now, Rules::default()).into_iter().next();
+            let delta = device.as_ref().and_then(|device| device.interval.known());
+            let second = delta.map(|delta| second(&delta.counters, delta.elapsed_ns, now.taken_unix_ns));
+            self.is_changed |= second.is_some_and(|second| self.learner.observe(&second));
         }
-        self.last = Some(now);
+        self.last = now.map(|now| (Instant::now(), now));
     }
 
     fn save(&mut self, history: &mut History) -> Result<(), history::Error> {

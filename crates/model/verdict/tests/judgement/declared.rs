@@ -16,7 +16,7 @@ fn what_is_paid_for_stands_beside_what_is_there() {
     // The disk gives 4,000 reads a second, which decides.
     assert_eq!(verdict.verdict, VerdictKind::Healthy, "{verdict:#?}");
     let used = |what: &str| verdict.evidence.iter().find(|fact| fact.what == what).unwrap().value;
-    let (there, paid) = (used("utilisation"), used("utilisation of what is declared"));
+    let (there, paid) = (used("utilisation"), used("utilisation of the declared limits"));
     assert!((there - 0.1).abs() < 0.02 && (paid - 0.5).abs() < 0.05, "{verdict:#?}");
     assert_eq!(verdict.utilisation, Some(there));
 }

@@ -146,7 +146,7 @@ fn check_and_agent_use_what_is_declared_and_doubt_it() {
     let evidence = answer["evidence"].as_array().unwrap();
     let used =
         |what: &str| evidence.iter().find(|fact| fact["what"] == what).unwrap()["value"].as_f64().unwrap();
-    let (there, paid) = (used("utilisation"), used("utilisation of what is declared"));
+    let (there, paid) = (used("utilisation"), used("utilisation of the declared limits"));
     assert!(paid > there && there > 0.0, "{paid} {there}");
 }
 
