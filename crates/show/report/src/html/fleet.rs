@@ -5,6 +5,7 @@ use super::table::{Table, tag};
 use crate::wording::fleet as wording;
 use crate::{Tone, number};
 use charts::escape;
+use charts::words::capitalised;
 use fleet::{Fleet, Host, Volume};
 
 /// The ranking, and what is not ranked. `command` is the one that made it.
@@ -21,7 +22,9 @@ pub fn fleet(fleet: &Fleet, command: &str, version: &str) -> String {
         beside: String::new(),
         title: &escape(&headline),
         sentence,
-        more: String::new(),
+        more: wording::unknown(fleet).map_or(String::new(), |unknown| {
+            format!("<p class=\"small\">{}.</p>", escape(&capitalised(&unknown)))
+        }),
     };
     let mut body = banner.html() + &tiles(&answer(fleet));
     if !fleet.volumes.is_empty() {
@@ -46,9 +49,9 @@ pub fn fleet(fleet: &Fleet, command: &str, version: &str) -> String {
 /// How many volumes need action, where the least headroom is, and what is not judged.
 fn answer(fleet: &Fleet) -> Vec<Tile> {
     let count = |value: usize| number::count(value as u64);
-    let bad = fleet.volumes.iter().filter(|volume| volume.is_bad_news()).count();
+    let bad = fleet.bad_news();
     let tone = if bad == 0 { Tone::Neutral } else { Tone::Bad };
-    let of = format!("of {} judged volumes of {} hosts", count(fleet.volumes.len()), count(fleet.hosts));
+    let of = format!("of {} judged volumes of {} hosts", count(fleet.judged()), count(fleet.hosts));
     let mut all = vec![Tile { tone, ..Tile::new("need action", Some(count(bad)), of) }];
     let known = fleet.volumes.iter().filter_map(|volume| Some((volume.headroom?.plan, volume)));
     if let Some((_, volume)) = known.min_by(|a, b| a.0.total_cmp(&b.0)) {
@@ -106,7 +109,7 @@ fn beside(fleet: &Fleet) -> String {
     let host = |host: &Host| host.instance().to_owned();
     let stale = fleet.stale.iter().map(|one| {
         let age = wording::age(fleet.at_unix_s, Some(one.judged_unix_s));
-        (host(&one.host), format!("{}, {}: judged {age} ago", one.mount, one.database))
+        (host(&one.host), format!("{}, {}, judged {age} ago", one.mount, one.database))
     });
     list("Not judged any more", stale.collect());
     let never = fleet.never_measured.iter();

@@ -81,6 +81,7 @@ pub fn fleet_incidents(rows: &[VolumeIncidents], within_s: u64, fleet: &Fleet, s
 
 fn headline(fleet: &Fleet, style: &Style) -> Vec<String> {
     let (text, tone) = wording::headline(fleet);
+    let text = wording::unknown(fleet).map_or(text.clone(), |unknown| format!("{text}; {unknown}"));
     let mut lines = style.paragraph(Ink::Tone(tone), &text, 0, 6);
     lines.extend(incomplete(fleet, style));
     lines

@@ -6,24 +6,22 @@ use fleet::{Fleet, HeadroomOrigin, Latency, Trend, Unknown, Volume};
 /// What runs out later is not listed.
 const SOON_DAYS: u32 = 90;
 
-/// "3 of 15 judged volumes of 3 hosts need action; unknown: 2 volumes never measured", and how bad that is.
+/// "3 of 15 judged volumes of 3 hosts need action", and how bad that is.
 pub(crate) fn headline(fleet: &Fleet) -> (String, Tone) {
     let (judged, bad) = (fleet.judged(), fleet.bad_news());
-    let unknown = unknown(fleet);
-    let volume = if unknown.is_empty() { "volume" } else { "judged volume" };
+    let volume = if fleet.unknown() == Unknown::default() { "volume" } else { "judged volume" };
     let of = format!("{} of {}", number_of(judged, volume), number_of(fleet.hosts, "host"));
-    let (text, tone) = match bad {
+    match bad {
         _ if judged == 0 => ("no volume is judged".into(), Tone::Neutral),
         0 if fleet.is_whole() => (format!("none of {of} needs action"), Tone::Good),
         0 => (format!("none of {of} needs action"), Tone::Neutral),
         1 => (format!("1 of {of} needs action"), Tone::Bad),
         _ => (format!("{} of {of} need action", number::count(bad as u64)), Tone::Bad),
-    };
-    (text + &unknown, tone)
+    }
 }
 
-/// "; unknown: 999 volumes never measured, 1 volume not judged any more".
-fn unknown(fleet: &Fleet) -> String {
+/// "unknown: 999 volumes never measured, 1 volume not judged any more"; `None` where all is judged.
+pub(crate) fn unknown(fleet: &Fleet) -> Option<String> {
     let Unknown { cannot_say, never_measured, stale, silent_sources } = fleet.unknown();
     let all = [
         (never_measured, "volume", "never measured"),
@@ -34,7 +32,7 @@ fn unknown(fleet: &Fleet) -> String {
     let all = all.into_iter().filter(|(number, ..)| *number > 0);
     let all: Vec<String> =
         all.map(|(number, what, why)| format!("{} {why}", number_of(number, what))).collect();
-    if all.is_empty() { String::new() } else { format!("; unknown: {}", all.join(", ")) }
+    (!all.is_empty()).then(|| format!("unknown: {}", all.join(", ")))
 }
 
 /// "1 volume", "3 volumes".
