@@ -133,6 +133,7 @@ fn a_thousand_hosts() {
         command.args(format).output().unwrap()
     };
     let everything = "cluster=~\".+\"";
+    let mut slow = Vec::new();
     for (what, format) in [("a list", &[][..]), ("JSON", &["--json"][..])] {
         let before_s = servers_s();
         let mut took: Vec<Duration> = (0..ANSWERS)
@@ -152,12 +153,15 @@ fn a_thousand_hosts() {
             longest.as_secs_f64(),
             (servers_s() - before_s) / ANSWERS as f64,
         );
-        assert!(median < MEDIAN_MAX, "{what}: a median of {median:?}");
+        if median >= MEDIAN_MAX {
+            slow.push(what);
+        }
     }
     let json = |filter: &str| -> Value { serde_json::from_slice(&ask(&["--json"], filter).stdout).unwrap() };
     let queries = check(&json(everything), &all);
     assert_eq!(check(&json("instance=~\"db99[0-9]:9187\""), &all[990..]), queries);
     println!("{queries} queries, for all hosts as for ten of them");
+    assert!(slow.is_empty(), "{slow:?} took {MEDIAN_MAX:?} or longer in the median");
 }
 
 /// The largest answer: `fleet` accepts 64 MiB.
