@@ -24,8 +24,14 @@ pub struct Answers {
     pub seen: Vec<Sample>,
     /// Figures.
     pub figures: Vec<Sample>,
+    /// Open incidents.
+    pub open: Vec<Sample>,
     /// Latencies.
     pub latencies: Vec<Sample>,
+    /// Details.
+    pub details: Vec<Sample>,
+    /// The instances that latencies and details were asked of; `None`: all.
+    pub detailed: Option<BTreeSet<String>>,
     /// Measured.
     pub measured: Vec<Sample>,
     /// Silent sources.
@@ -42,7 +48,9 @@ impl Answers {
         match part {
             Part::Seen => &mut self.seen,
             Part::Figures => &mut self.figures,
+            Part::Open => &mut self.open,
             Part::Latencies => &mut self.latencies,
+            Part::Details => &mut self.details,
             Part::Measured => &mut self.measured,
             Part::SilentSources => &mut self.silent_sources,
             Part::Agents => &mut self.agents,
@@ -56,7 +64,16 @@ const DAY_S: f64 = 86_400.0;
 /// The fleet at a time in seconds since 1970. What was judged longer ago than `stale_after_s` is stale.
 pub fn fleet(answers: &Answers, at_unix_s: f64, stale_after_s: f64) -> Fleet {
     let mut judged = Judged::from_seen(&answers.seen);
-    fill_figures(&mut judged, &answers.figures);
+    fill_figures(&mut judged, answers.figures.iter().chain(&answers.details));
+    for sample in &answers.open {
+        if let Some(at) = judged.find(&sample.labels) {
+            judged.volumes[at].incident_open = true;
+        }
+    }
+    for volume in &mut judged.volumes {
+        volume.has_details =
+            answers.detailed.as_ref().is_none_or(|asked| asked.contains(volume.host.instance()));
+    }
     fill_latencies(&mut judged, &answers.latencies);
     fill_measured(&mut judged.volumes, &answers.measured);
     fill_trends(&mut judged, &answers.trend, at_unix_s);
@@ -203,6 +220,7 @@ fn unknown_volume(place: &Place, judged_unix_s: f64) -> Volume {
         measured_unix_s: None,
         known_from: None,
         contradicted: None,
+        has_details: false,
         judged_unix_s,
         since_unix_s: None,
         incident_open: false,
@@ -226,7 +244,7 @@ struct Range {
     high: Option<f64>,
 }
 
-fn fill_figures(judged: &mut Judged<'_>, figures: &[Sample]) {
+fn fill_figures<'a>(judged: &mut Judged<'_>, figures: impl Iterator<Item = &'a Sample>) {
     let mut ranges = vec![Range::default(); judged.volumes.len()];
     for sample in figures {
         let (Some(name), Some(value)) = (sample.labels.get("__name__"), sample.value()) else { continue };
@@ -243,7 +261,6 @@ fn fill_figures(judged: &mut Judged<'_>, figures: &[Sample]) {
                 set_verdict(volume, sample.labels.get("verdict"), value);
             }
             "headroom_capability_contradicted_ratio" => volume.contradicted = Some(value),
-            "headroom_incident_open" => volume.incident_open = value > 0.0,
             "headroom_binding" if value > 0.0 => volume.binding = sample.labels.get("resource").cloned(),
             _ => {}
         }

@@ -8,10 +8,10 @@ use std::fmt::Write;
 pub enum Part {
     /// Which databases and volumes were judged lately, and when last.
     Seen,
-    /// The verdict on each, headroom, utilisation and the other figures.
+    /// What ranks each and stands in a list: verdict, headroom, utilisation.
     Figures,
-    /// Latencies and expected latencies.
-    Latencies,
+    /// Where an incident is open.
+    Open,
     /// When each volume was measured.
     Measured,
     /// Sources that give nothing.
@@ -20,6 +20,10 @@ pub enum Part {
     Agents,
     /// The daily 95th percentile of utilisation.
     Trend,
+    /// Latencies and expected latencies.
+    Latencies,
+    /// What else is known: the range of headroom, confidence, demand.
+    Details,
 }
 
 /// A query in PromQL.
@@ -38,8 +42,6 @@ pub struct Scope {
     pub filters: Vec<Filter>,
     /// What was judged within so many seconds is listed at least as stale.
     pub lookback_s: u64,
-    /// Ask for what a list does not show too: confidence, the range of headroom, incidents.
-    pub details: bool,
     /// Compute the daily percentiles from the samples where no recording rule keeps them: slow for many hosts.
     pub trend_from_samples: bool,
 }
@@ -55,18 +57,24 @@ const LISTED: &str = "headroom_headroom_ratio|headroom_utilisation_ratio|headroo
                       headroom_binding";
 /// What else is known of it.
 const DETAILS: &str = "headroom_headroom_low_ratio|headroom_headroom_high_ratio|headroom_demand_outstanding|\
-                       headroom_verdict_confidence|headroom_incident_open|headroom_capability_contradicted_ratio";
+                       headroom_verdict_confidence|headroom_capability_contradicted_ratio";
 
 impl Part {
-    /// All of them, in the order in which they are asked.
-    pub const ALL: [Part; 7] = [
+    /// What lists and ranks the fleet. Of a server that reads from others each series costs the same, so that the rest is asked
+    /// for what is shown only.
+    pub const RANKING: [Part; 6] =
+        [Part::Seen, Part::Figures, Part::Measured, Part::SilentSources, Part::Agents, Part::Trend];
+    /// All of them.
+    pub const ALL: [Part; 9] = [
         Part::Seen,
         Part::Figures,
-        Part::Latencies,
         Part::Measured,
         Part::SilentSources,
         Part::Agents,
         Part::Trend,
+        Part::Open,
+        Part::Latencies,
+        Part::Details,
     ];
 
     /// The query.
@@ -75,8 +83,9 @@ impl Part {
         let of = |name: &str| scope.selector(name);
         let text = match self {
             Part::Seen => format!("last_over_time({}{lookback})", of("headroom_verdict_timestamp_seconds")),
-            Part::Figures if scope.details => scope.selector_of_names(&format!("{LISTED}|{DETAILS}")),
             Part::Figures => scope.selector_of_names(LISTED),
+            Part::Details => scope.selector_of_names(DETAILS),
+            Part::Open => format!("{} > 0", of("headroom_incident_open")),
             Part::Latencies => {
                 scope.selector_of_names("headroom_latency_seconds|headroom_expected_latency_seconds")
             }
@@ -144,7 +153,7 @@ mod tests {
 
     fn scope(filters: &[&str]) -> Scope {
         let filters = filters.iter().map(|text| text.parse().unwrap()).collect();
-        Scope { filters, lookback_s: 3600, details: true, trend_from_samples: false }
+        Scope { filters, lookback_s: 3600, trend_from_samples: false }
     }
 
     #[test]

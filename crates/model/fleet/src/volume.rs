@@ -54,6 +54,9 @@ pub struct Volume {
     pub database: String,
     /// The verdict; `None` where the server has none, or one that this version does not know.
     pub verdict: Option<VerdictKind>,
+    /// Whether latencies, confidence, the range of headroom, outstanding I/Os and `contradicted` were asked for: of a large fleet,
+    /// only of the worst.
+    pub has_details: bool,
     /// 1 low, 2 medium, 3 high.
     pub confidence: Option<u8>,
     /// Headroom.

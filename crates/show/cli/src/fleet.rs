@@ -33,7 +33,7 @@ pub struct FleetArgs {
     connection: ConnectionArgs,
     #[command(flatten)]
     question: QuestionArgs,
-    /// Show so many volumes
+    /// Show so many volumes; with --json all, of more than 200 volumes these alone with all details
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
     /// Write a page, too
@@ -122,7 +122,7 @@ pub fn run(args: &FleetArgs, json: bool, out: &mut Output) -> Done {
         _ if args.watch.is_some() => watch(args, &client, json, out),
         _ => {
             page::check(args.html.as_deref())?;
-            let fleet = ask(&client, &args.question, args.scope(json), args.listed(json))?;
+            let fleet = ask(&client, &args.question, None, args.wanted(json))?;
             out.answer(|style| report::text::fleet(&fleet, args.top, style), || report::json::fleet(&fleet));
             let version = env!("CARGO_PKG_VERSION");
             let make = || report::html::fleet(&fleet, &page::command_line(), version);
@@ -132,27 +132,32 @@ pub fn run(args: &FleetArgs, json: bool, out: &mut Output) -> Done {
     }
 }
 
-/// For more volumes, the latencies of all are asked for.
-const LISTED_MAX: usize = 200;
+/// Of a fleet with so many volumes at most, all is asked for.
+const SMALL_FLEET_VOLUMES: usize = 200;
+
+/// What is asked for beside what ranks the volumes.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// Incidents that are open, and details.
+    details: bool,
+    /// Of how many volumes, the worst first: latencies and details.
+    first: usize,
+}
 
 impl FleetArgs {
-    fn scope(&self, json: bool) -> Scope {
-        self.question.scope(None, json)
-    }
-
-    /// How many volumes are shown; `None` where all are.
-    fn listed(&self, json: bool) -> Option<usize> {
-        (!json && self.html.is_none() && self.top <= LISTED_MAX).then_some(self.top)
+    fn wanted(&self, json: bool) -> Wanted {
+        let is_page = self.html.is_some();
+        Wanted { details: json || is_page, first: if is_page { usize::MAX } else { self.top } }
     }
 }
 
 impl QuestionArgs {
-    fn scope(&self, host: Option<&str>, details: bool) -> Scope {
+    fn scope(&self, host: Option<&str>) -> Scope {
         let mut filters = self.label.clone();
         filters.extend(host.map(Filter::of_host));
         // The trend of a few volumes costs little.
         let trend_from_samples = self.trend || host.is_some();
-        Scope { filters, lookback_s: self.lookback.as_secs().max(1), details, trend_from_samples }
+        Scope { filters, lookback_s: self.lookback.as_secs().max(1), trend_from_samples }
     }
 }
 
@@ -165,26 +170,31 @@ fn exit_code(fleet: &Fleet) -> ExitCode {
     }
 }
 
-/// The fleet. The latencies of the first `listed` volumes only are asked for, where that is given.
+/// The fleet, or one host of it.
 fn ask(
     client: &Client,
     question: &QuestionArgs,
-    scope: Scope,
-    listed: Option<usize>,
+    host: Option<&str>,
+    wanted: Wanted,
 ) -> Result<Fleet, Failure> {
+    let scope = question.scope(host);
     let mut queries = Queries::new(client);
-    let mut answers = queries
-        .answers(&scope, Part::ALL.into_iter().filter(|part| listed.is_none() || *part != Part::Latencies))?;
-    let mut fleet = queries.fleet(&answers, question);
-    if let Some(listed) = listed {
-        let shown = fleet.volumes.iter().take(listed);
-        let shown = shown.filter_map(|volume| volume.host.labels.get("instance").map(String::as_str));
-        let shown = Filter::of_instances(shown.collect::<BTreeSet<&str>>());
-        let scope = Scope { filters: [scope.filters, vec![shown]].concat(), ..scope };
-        answers.latencies = queries.answers(&scope, [Part::Latencies])?.latencies;
-        fleet = queries.fleet(&answers, question);
+    let open = wanted.details.then_some(Part::Open);
+    let mut answers = queries.answers(&scope, Part::RANKING.into_iter().chain(open))?;
+    let fleet = queries.fleet(&answers, question);
+    let all = fleet.volumes.len() + fleet.never_measured.len() + fleet.stale.len();
+    let (mut filters, mut detailed) = (scope.filters, None);
+    if all > SMALL_FLEET_VOLUMES.max(wanted.first) {
+        let shown = fleet.volumes.iter().take(wanted.first).map(|volume| volume.host.instance().to_owned());
+        let shown: BTreeSet<String> = shown.collect();
+        filters.push(Filter::of_instances(shown.iter().map(String::as_str)));
+        detailed = Some(shown);
     }
-    Ok(fleet)
+    let details = wanted.details.then_some(Part::Details);
+    let of_shown =
+        queries.answers(&Scope { filters, ..scope }, std::iter::once(Part::Latencies).chain(details))?;
+    answers = Answers { latencies: of_shown.latencies, details: of_shown.details, detailed, ..answers };
+    Ok(queries.fleet(&answers, question))
 }
 
 /// The queries of one answer, all for the same time.
@@ -243,7 +253,7 @@ fn failure(client: &Client, error: &QueryError) -> Failure {
 }
 
 fn show(host: &str, args: &FleetArgs, client: &Client, out: &mut Output) -> Done {
-    let fleet = ask(client, &args.question, args.question.scope(Some(host), true), None)?;
+    let fleet = ask(client, &args.question, Some(host), Wanted { details: true, first: usize::MAX })?;
     if fleet.hosts == 0 && !fleet.incomplete {
         return Err(Failure::new(format_args!("{} knows no host {host}", client.endpoint))
             .with_remedy("headroom fleet lists the hosts; a longer --lookback for one that is gone"));
@@ -253,12 +263,12 @@ fn show(host: &str, args: &FleetArgs, client: &Client, out: &mut Output) -> Done
 }
 
 fn incidents(within: Duration, args: &FleetArgs, client: &Client, out: &mut Output) -> Done {
-    let scope = args.question.scope(None, true);
+    let scope = args.question.scope(None);
     let within_s = within.as_secs().max(1);
     let mut queries = Queries::new(client);
     let found =
         queries.series(std::iter::once(incidents_within(&scope, within_s)))?.pop().unwrap_or_default();
-    let answers = queries.answers(&scope, Part::ALL)?;
+    let answers = queries.answers(&scope, Part::RANKING.into_iter().chain([Part::Open]))?;
     let fleet = queries.fleet(&answers, &args.question);
     let rows = ::fleet::with_incidents(&fleet, &found);
     out.answer(
@@ -281,7 +291,7 @@ fn watch(args: &FleetArgs, client: &Client, json: bool, out: &mut Output) -> Don
     let mut code = no_answer();
     for round in 1.. {
         let began = Instant::now();
-        match ask(client, &args.question, args.scope(json), args.listed(json)) {
+        match ask(client, &args.question, None, args.wanted(json)) {
             Ok(fleet) => {
                 code = exit_code(&fleet);
                 if !print(&fleet, args, json, out)? {

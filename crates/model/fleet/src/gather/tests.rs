@@ -62,6 +62,23 @@ fn a_throttled_volume_has_no_headroom_now_whatever_the_storage_could_give() {
 }
 
 #[test]
+fn what_was_not_asked_for_is_told_apart_from_what_is_not_known() {
+    let mut answers = answers(&[("a", "healthy", Some(2.0)), ("b", "healthy", Some(3.0))]);
+    let of = |name| labels_of("a", &[("__name__", name)]).to_vec();
+    answers.details = vec![sample(&of("headroom_verdict_confidence"), 3.0)];
+    answers.open = vec![sample(&of("headroom_incident_open"), 1.0)];
+    answers.detailed = Some(BTreeSet::from(["a".to_owned()]));
+    let seen = fleet(&answers, NOW, 300.0);
+    let known = |volume: &Volume| (volume.has_details, volume.confidence, volume.incident_open);
+    assert_eq!(
+        seen.volumes.iter().map(known).collect::<Vec<_>>(),
+        [(true, Some(3), true), (false, None, false)]
+    );
+    answers.detailed = None;
+    assert!(fleet(&answers, NOW, 300.0).volumes.iter().all(|volume| volume.has_details));
+}
+
+#[test]
 fn of_two_verdicts_the_one_that_began_last_holds() {
     for [first, second] in [[NOW - 500.0, NOW - 30.0], [NOW - 30.0, NOW - 500.0]] {
         let mut answers = answers(&[("a", "healthy", Some(3.0))]);

@@ -132,8 +132,20 @@ impl Server {
 
     /// The answer to an instant query.
     pub fn answer(&self, expression: &str, at_unix_s: u64) -> Option<String> {
-        let body = format!("query={}&time={at_unix_s}", escaped(expression));
-        request(self.port, "POST /api/v1/query", &body)
+        self.answer_over(expression, at_unix_s, None)
+    }
+
+    /// The answer to a query; for several times where it is given how long before they begin, and their distance, seconds.
+    pub fn answer_over(&self, expression: &str, at_unix_s: u64, range: Option<(u64, u64)>) -> Option<String> {
+        let query = escaped(expression);
+        match range {
+            None => request(self.port, "POST /api/v1/query", &format!("query={query}&time={at_unix_s}")),
+            Some((back_s, step_s)) => {
+                let start = at_unix_s - back_s;
+                let body = format!("query={query}&start={start}&end={at_unix_s}&step={step_s}");
+                request(self.port, "POST /api/v1/query_range", &body)
+            }
+        }
     }
 
     /// The result of an instant query.

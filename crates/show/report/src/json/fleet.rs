@@ -104,6 +104,9 @@ struct VolumeOutput<'a> {
     binding: Option<&'a str>,
     /// Mean I/Os that the database waits for.
     outstanding: Option<f64>,
+    /// Whether `confidence`, `headroom_low`, `headroom_high`, `outstanding`, `read`, `commit` and `contradicted` were asked for: of more
+    /// than 200 volumes, only of the worst (`--top`). Where not, they are null.
+    details: bool,
     /// Reads from the storage.
     read: LatencyOutput,
     /// Commits.
@@ -283,6 +286,7 @@ fn volume(one: &Volume) -> VolumeOutput<'_> {
         utilisation: one.utilisation,
         binding: one.binding.as_deref(),
         outstanding: one.outstanding,
+        details: one.has_details,
         read: latency(one.read),
         commit: latency(one.commit),
         since_unix_ns: one.since_unix_s.map(ns),

@@ -33,6 +33,7 @@ pub fn volume(instance: &str, verdict: VerdictKind, headroom: f64) -> Volume {
         measured_unix_s: Some(AT - 9.0 * 86_400.0),
         known_from: Some("measured".into()),
         contradicted: None,
+        has_details: true,
         judged_unix_s: AT - 4.0,
         since_unix_s: Some(AT - 1260.0),
         incident_open: verdict.is_bad_news(),
