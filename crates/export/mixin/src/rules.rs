@@ -5,7 +5,7 @@
 //! headroom-costs        the cost of an I/O and of a byte: sequential where I/Os are large
 //! headroom-parts        rate x cost                                          for each direction
 //! headroom-utilisation  max(reads, writes, what they share) = U              by the counters, beside the agent's own
-//! headroom-days         95th percentile of a day, four times a day; sums of hosts that share an array: headroom-arrays
+//! headroom-days         95th percentile of a day, twice a day; sums of hosts that share an array: headroom-arrays
 //! ```
 //!
 //! The law is that of `capability`'s cost model. The agent's own U is of 1 s moments and knows caps; this one is a mean over
@@ -45,9 +45,9 @@ pub(crate) const UTILISATION: &str = "instance_mount:headroom_utilisation_ratio:
 /// The daily percentile.
 pub(crate) const P95_1D: &str = "instance_mount:headroom_utilisation_ratio:p95_1d";
 /// How many of it a day has.
-pub(crate) const P95_PER_DAY: u32 = 4;
-/// A range that has the newest one.
-pub(crate) const P95_RANGE: &str = "[7h]";
+pub(crate) const P95_PER_DAY: u32 = 2;
+/// A range that has the newest one, whenever it is asked for.
+pub(crate) const P95_RANGE: &str = "[13h]";
 /// The sum over hosts that share an array.
 pub(crate) const SHARED: &str = "storage:headroom_utilisation_ratio:sum";
 

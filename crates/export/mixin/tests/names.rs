@@ -1,4 +1,4 @@
-//! The names in rules, alerts and dashboards are those that the agent exposes.
+//! The names in rules, alerts, dashboards and the queries of `headroom fleet` are those that the agent exposes.
 
 use metrics::FAMILIES;
 use regex::Regex;
@@ -8,7 +8,10 @@ fn expressions() -> Vec<String> {
     let rules = mixin::groups().into_iter().flat_map(|group| group.rules).map(|rule| rule.expression);
     let alerts = mixin::alerts().into_iter().map(|alert| alert.expression);
     let dashboards = mixin::dashboards().into_iter().map(|dashboard| dashboard.json.to_string());
-    rules.chain(alerts).chain(dashboards).collect()
+    let scope = fleet::Scope { filters: Vec::new(), lookback_s: 3600, trend_from_samples: false };
+    let queries = fleet::Part::ALL.into_iter().map(|part| part.expression(&scope).text);
+    let incidents = fleet::incidents_within(&scope, 3600).text;
+    rules.chain(alerts).chain(dashboards).chain(queries).chain([incidents]).collect()
 }
 
 #[test]

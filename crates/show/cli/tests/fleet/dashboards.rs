@@ -25,7 +25,7 @@ fn filled_in(expression: &str) -> String {
                 // With its conditions, and the range of what is recorded.
                 let after = rest.strip_prefix('{').map_or(rest, |rest| rest.split_once('}').unwrap().1);
                 let after =
-                    ["[15m])", "[7h])"].iter().find_map(|range| after.strip_prefix(range)).unwrap_or(after);
+                    ["[15m])", "[13h])"].iter().find_map(|range| after.strip_prefix(range)).unwrap_or(after);
                 let before = text[..at].strip_suffix("last_over_time(").unwrap_or(&text[..at]).to_owned();
                 text = format!("{before}({}){after}", inlined(rule.record));
             }

@@ -201,23 +201,30 @@ fn the_trend_fires_for_what_grows_to_its_limit_within_a_month() {
     if !has_prometheus() {
         return;
     }
-    let tests: String = [("0.4+0.0036x120", true), ("0.4+0x120", false), ("1.1+0x120", false), ("0.7+0.0072x14", false)]
+    // What the rule records twice a day, and when it is looked at: after 30 days, ten hours after the newest one, after 15 days.
+    // The last series has too few days.
+    let tests: String = [
+        ("0.4+0.0072x60", "43200m", true),
+        ("0.4+0.0072x60", "43080m", true),
+        ("0.4+0.01x60", "21600m", true),
+        ("0.4+0x60", "43200m", false),
+        ("1.1+0x60", "43200m", false),
+        ("0.7+0.0144x14", "10000m", false),
+    ]
         .iter()
-        .map(|(values, fires)| {
+        .map(|(values, at, fires)| {
             let name = "instance_mount:headroom_utilisation_ratio:p95_1d";
             let series = format!("{name}{{{LABELS},mount=\"/data\",source=\"postgres:\"}}");
             let count = "count(ALERTS{alertname=\"HeadroomExhaustedSoon\",alertstate=\"firing\"}) or vector(0)";
-            // The last series ends: its samples are of too few days.
-            let at = if values.ends_with("x14") { "4800m" } else { "43200m" };
             format!(
-                "  - interval: 6h\n    input_series:\n      - series: '{series}'\n        values: '{values}'\n    \
+                "  - interval: 12h\n    input_series:\n      - series: '{series}'\n        values: '{values}'\n    \
                  promql_expr_test:\n      - expr: '{count}'\n        eval_time: {at}\n        exp_samples:\n          \
                  - labels: '{{}}'\n            value: {}\n",
                 u8::from(*fires)
             )
         })
         .collect();
-    run_tests(&tests, "8h", "headroom-alerts.yml");
+    run_tests(&tests, "1h", "headroom-alerts.yml");
 }
 
 /// U of 400 random reads of 8 KiB and 100 writes of 16 KiB a second, the load of all synthetic devices, by the cost model.
