@@ -73,14 +73,22 @@ async function answers(page, file, { width, media }, { errors, requests }) {
 /// Points at a value of the first charts, and asks whether it is shown, within the window.
 async function pointed(page) {
   const wrong = [];
-  const charts = await page.$$("svg[data-points]");
-  for (const chart of charts.slice(0, 6)) {
+  const charts = [...(await page.$$("svg[data-points]")).slice(0, 6), ...(await page.$$("svg[data-cells]")).slice(0, 3)];
+  for (const chart of charts) {
     if (!(await chart.isVisible())) continue;
     await chart.scrollIntoViewIfNeeded();
     const [x, y, text] = await chart.evaluate((svg) => {
-      const { at, lines: [{ points }] } = JSON.parse(svg.dataset.points);
-      const [index, top, text] = points[Math.floor(points.length / 2)];
-      const left = at[index][0];
+      const middle = (all) => all[Math.floor(all.length / 2)];
+      const ofLine = ({ at, lines: [{ points }] }) => {
+        const [index, top, text] = middle(points);
+        return [at[index][0], top, text];
+      };
+      const ofCell = ({ across, down, values, cells }) => {
+        const [column, row, value] = middle(cells);
+        const [[left, right], [top, bottom]] = [across[column], down[row]];
+        return [(left + right) / 2, (top + bottom) / 2, values[value]];
+      };
+      const [left, top, text] = svg.dataset.points ? ofLine(JSON.parse(svg.dataset.points)) : ofCell(JSON.parse(svg.dataset.cells));
       const box = svg.getBoundingClientRect();
       const scale = box.width / svg.viewBox.baseVal.width;
       return [box.left + left * scale, box.top + top * scale, text];

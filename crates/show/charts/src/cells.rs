@@ -1,6 +1,6 @@
 //! A grid of cells: a figure over two factors, as colours and numbers.
 
-use crate::drawing::{Anchor, Canvas, Size, text_pixels};
+use crate::drawing::{Anchor, Canvas, CellReading, Size, text_pixels};
 use crate::number;
 use crate::palette::Ink;
 
@@ -166,6 +166,12 @@ impl Cells {
             };
             canvas.rect(from, to, self.scale.ground, 1.0);
             canvas.rect(from, to, self.scale.ink, self.scale.strength(value));
+            let words = [
+                format!("{}: {}", self.x_title, self.columns[column]),
+                format!("{}: {}", self.y_title, self.rows[row]),
+                written[at].first().cloned().unwrap_or_default(),
+            ];
+            canvas.cells.push(CellReading { from, to, words });
             if let Some(text) = form.and_then(|form| written[at].get(form)) {
                 let middle = (f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1));
                 canvas.text(middle, text, Anchor::Middle, Ink::OnHeat, false);

@@ -34,6 +34,17 @@ pub struct Drawing {
     pub(crate) shapes: Vec<Shape>,
     /// The values behind its lines, for a page that shows them under the pointer.
     pub(crate) readings: Vec<Readings>,
+    /// The same of its cells and single points.
+    pub(crate) cells: Vec<CellReading>,
+}
+
+/// What a cell stands for, in words, and where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CellReading {
+    pub(crate) from: Pixel,
+    pub(crate) to: Pixel,
+    /// Its column, its row, its value.
+    pub(crate) words: [String; 3],
 }
 
 /// The values of a line in words, with where they stand.
@@ -119,8 +130,8 @@ impl Drawing {
     pub(crate) fn new(size: Size, description: &str, draw: impl FnOnce(&mut Canvas)) -> Drawing {
         let mut canvas = Canvas::default();
         draw(&mut canvas);
-        let Canvas { shapes, readings } = canvas;
-        Drawing { size, description: description.to_owned(), panels: 1, shapes, readings }
+        let Canvas { shapes, readings, cells } = canvas;
+        Drawing { size, description: description.to_owned(), panels: 1, shapes, readings, cells }
     }
 }
 
@@ -129,6 +140,7 @@ impl Drawing {
 pub(crate) struct Canvas {
     pub(crate) shapes: Vec<Shape>,
     pub(crate) readings: Vec<Readings>,
+    pub(crate) cells: Vec<CellReading>,
 }
 
 impl Canvas {

@@ -1,7 +1,7 @@
 //! Axes on a canvas; shapes in the units of the data.
 
 use crate::axis::Axis;
-use crate::drawing::{Anchor, Canvas, Pixel, Readings, Size, text_pixels};
+use crate::drawing::{Anchor, Canvas, CellReading, Pixel, Readings, Size, text_pixels};
 use crate::palette::Ink;
 use filestats::{IoClass, Profile};
 
@@ -237,11 +237,32 @@ impl<'a> Plot<'a> {
         }
     }
 
-    /// A surface between two values of x and two of y.
-    pub(crate) fn cell(&mut self, x: (f64, f64), y: (f64, f64), ink: Ink, opacity: f64) {
+    /// A surface between two values of x and two of y, which stands for `value`.
+    pub(crate) fn cell(&mut self, x: (f64, f64), y: (f64, f64), ink: Ink, opacity: f64, value: String) {
         if let (Some(from), Some(to)) = (self.pixel(x.0, y.0), self.pixel(x.1, y.1)) {
             self.canvas.rect(from, to, ink, opacity);
+            let range = |axis: &Axis, (low, high)| format!("{} to {}", axis.written(low), axis.written(high));
+            let words = self.in_words(&range(&self.x, x), &range(&self.y, y), value);
+            self.canvas.cells.push(CellReading { from, to, words });
         }
+    }
+
+    /// Keeps what a single point stands for.
+    pub(crate) fn read_point(&mut self, (x, y): (f64, f64), value: String) {
+        /// As far from a point as a pointer is still at it.
+        const NEAR_PIXELS: f64 = 5.0;
+        if let Some((left, top)) = self.pixel(x, y) {
+            let (from, to) =
+                ((left - NEAR_PIXELS, top - NEAR_PIXELS), (left + NEAR_PIXELS, top + NEAR_PIXELS));
+            let words = self.in_words(&self.x.written(x), &self.y.written(y), value);
+            self.canvas.cells.push(CellReading { from, to, words });
+        }
+    }
+
+    /// "1.20 s since its first I/O" without the unit of the ticks, "latency: 120 us".
+    fn in_words(&self, x: &str, y: &str, value: String) -> [String; 3] {
+        let since = self.names[0].find("since ").map_or("", |at| &self.names[0][at..]);
+        [format!("{x} {since}").trim_end().to_owned(), format!("{}: {y}", self.names[1]), value]
     }
 
     pub(crate) fn dashed(&mut self, from: (f64, f64), to: (f64, f64), ink: Ink) {

@@ -1,7 +1,8 @@
 //! A drawing as SVG text.
 
 use crate::drawing::{
-    Anchor, Baseline, Drawing, FONT_PIXELS, HALO_OPACITY, HALO_PIXELS, Readings, Shape, Size, TextStyle,
+    Anchor, Baseline, CellReading, Drawing, FONT_PIXELS, HALO_OPACITY, HALO_PIXELS, Readings, Shape, Size,
+    TextStyle,
 };
 use crate::palette::{Ink, Theme, hex};
 use std::collections::HashMap;
@@ -24,19 +25,64 @@ impl Drawing {
         let mut svg = Svg { out: String::new(), colours: Colours::Variables };
         svg.out = format!(
             "<svg role=\"img\" aria-label=\"{description}\" viewBox=\"0 0 {width} {height}\" \
-             font-size=\"{FONT_PIXELS}\"{panels}{}>\n",
-            points(&self.readings)
+             font-size=\"{FONT_PIXELS}\"{panels}{}{}>\n",
+            points(&self.readings),
+            cells(&self.cells)
         );
         svg.shapes(&self.shapes);
         svg.out + "</svg>\n"
     }
 }
 
+/// In JSON between apostrophes, so that its quotes need no escape.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", escape(&text.replace(['"', '\\'], " ")))
+}
+
+/// What cells stand for as an attribute that `page.js` reads: `{across: [[left, right, column], ...], down: [[top, bottom, row], ...],
+/// values: [value, ...], cells: [[index in across, in down, in values], ...]}`.
+fn cells(readings: &[CellReading]) -> String {
+    if readings.is_empty() {
+        return String::new();
+    }
+    let (mut across, mut down, mut values) = (Numbered::default(), Numbered::default(), Numbered::default());
+    let each = readings.iter().map(|CellReading { from, to, words: [column, row, value] }| {
+        let part = |low: f64, high: f64, words: &str| {
+            format!("[{},{},{}]", Coordinate(low), Coordinate(high), quoted(words))
+        };
+        let column = across.number(part(from.0.min(to.0), from.0.max(to.0), column));
+        let row = down.number(part(from.1.min(to.1), from.1.max(to.1), row));
+        format!("[{column},{row},{}]", values.number(quoted(value)))
+    });
+    let cells: Vec<String> = each.collect();
+    format!(
+        " data-cells='{{\"across\":[{}],\"down\":[{}],\"values\":[{}],\"cells\":[{}]}}'",
+        across.texts.join(","),
+        down.texts.join(","),
+        values.texts.join(","),
+        cells.join(",")
+    )
+}
+
+/// Texts of which each is written once.
+#[derive(Default)]
+struct Numbered {
+    texts: Vec<String>,
+    numbers: HashMap<String, usize>,
+}
+
+impl Numbered {
+    fn number(&mut self, text: String) -> usize {
+        *self.numbers.entry(text).or_insert_with_key(|text| {
+            self.texts.push(text.clone());
+            self.texts.len() - 1
+        })
+    }
+}
+
 /// The values of all lines as an attribute that `page.js` of the reports reads: `{at: [[left, x], ...], lines: [{ink, x, y,
 /// points: [[index in at, top, y], ...]}, ...]}`.
 fn points(readings: &[Readings]) -> String {
-    // Between apostrophes, so that the quotes of JSON need no escape.
-    let quoted = |text: &str| format!("\"{}\"", escape(&text.replace(['"', '\\'], " ")));
     let (mut at, mut numbers) = (Vec::new(), HashMap::new());
     let mut lines = Vec::new();
     for one in readings.iter().filter(|one| !one.points.is_empty()) {
@@ -238,6 +284,21 @@ mod tests {
              <text x=\"1\" y=\"2\" dy=\"0.5ex\" text-anchor=\"end\" font-weight=\"bold\" class=\"plain\" \
              fill=\"var(--on-heat)\">&lt;b&gt;</text>\n</svg>\n"
         );
+    }
+
+    #[test]
+    fn cells_name_their_column_and_row_once() {
+        let cell = |left: f64, value: &str| CellReading {
+            from: (left, 20.0),
+            to: (left + 5.0, 10.0),
+            words: ["1 s".into(), "a'b\"".into(), value.into()],
+        };
+        let drawing = Drawing::new(Size { width: 20, height: 10 }, "", |canvas| {
+            canvas.cells = vec![cell(0.0, "3 %"), cell(5.0, "3 %")];
+        });
+        let expected = " data-cells='{\"across\":[[0,5,\"1 s\"],[5,10,\"1 s\"]],\"down\":[[10,20,\"a&#39;b \"]],\
+                        \"values\":[\"3 %\"],\"cells\":[[0,0,0],[1,0,0]]}'";
+        assert!(drawing.to_svg().contains(expected), "{}", drawing.to_svg());
     }
 
     #[test]

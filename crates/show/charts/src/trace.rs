@@ -39,8 +39,22 @@ struct Cell {
     x: (f64, f64),
     y: (f64, f64),
     op: TracedOp,
+    /// How many of each kind.
+    counts: [u32; 4],
     /// 0 to 1.
     strength: f64,
+}
+
+impl Cell {
+    /// "12 reads, 1 sync".
+    fn words(&self) -> String {
+        let kinds = TracedOp::ALL.into_iter().map(|op| (op, self.counts[op as usize]));
+        let words = kinds.filter(|(_, count)| *count > 0).map(|(op, count)| {
+            let plural = if count == 1 { "" } else { "s" };
+            format!("{} {}{plural}", number::count(count.into()), op.word())
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Where the I/Os of each file were, and how long they took, over time. A dot an I/O; too many are drawn as cells, whose
@@ -121,7 +135,7 @@ impl Drawn {
             let x = |column: u64| (column * grid.cell_ns).saturating_sub(first_ns) as f64 / 1e9;
             // In steps: fewer different colours.
             let strength = (share * 20.0).round() / 20.0;
-            Cell { x: (x(column), x(column + 1)), y: (y(row), y(row + 1)), op, strength }
+            Cell { x: (x(column), x(column + 1)), y: (y(row), y(row + 1)), op, counts: *counts, strength }
         };
         Drawn::Cells(grid.filled().map(cell).collect())
     }
@@ -198,12 +212,13 @@ fn draw(canvas: &mut Canvas, shown: &Drawn, vertical: Vertical, end_s: f64, size
                 let of_op = points.iter().filter(|point| point.2 == op);
                 let values: Vec<(f64, f64)> = of_op.map(|point| (point.0, point.1 / scale)).collect();
                 plot.dots(&values, ink(op));
+                values.into_iter().for_each(|at| plot.read_point(at, op.word().to_owned()));
             }
         }
         Drawn::Cells(cells) => {
             for cell in cells {
                 let opacity = OPACITY_MIN + (1.0 - OPACITY_MIN) * cell.strength;
-                plot.cell(cell.x, (cell.y.0 / scale, cell.y.1 / scale), ink(cell.op), opacity);
+                plot.cell(cell.x, (cell.y.0 / scale, cell.y.1 / scale), ink(cell.op), opacity, cell.words());
             }
         }
     }

@@ -99,7 +99,9 @@ fn draw(columns: &[Column], ends: [f64; 2], size: Size) -> Drawing {
             for (low, share) in &column.shares {
                 let strength = scale.strength(*share);
                 let x = (column.from_s, column.to_s);
-                plot.cell(x, (*low, *low * above), scale.ink, (strength * 50.0).round() / 50.0);
+                let opacity = (strength * 50.0).round() / 50.0;
+                let value = format!("{} of the I/Os", number::share(*share));
+                plot.cell(x, (*low, *low * above), scale.ink, opacity, value);
             }
         }
     })

@@ -1,4 +1,6 @@
-// Figures under the pointer. A chart carries them: {at: [[left, x], ...], lines: [{ink, x, y, points: [[index in at, top, y], ...]}, ...]}.
+// Figures under the pointer. A chart carries those of its lines: {at: [[left, x], ...], lines: [{ink, x, y, points: [[index in at, top,
+// y], ...]}, ...]}, and those of its cells: {across: [[left, right, x], ...], down: [[top, bottom, y], ...], values: [...], cells: [[index in
+// across, in down, in values], ...]}.
 (() => {
   "use strict";
   // Pixels of the drawing between the pointer and the nearest point, at most; points of one instant lie this close together.
@@ -87,10 +89,61 @@
     });
   }
 
+  function showCell(svg, { column, row, value, left, right, top, bottom }) {
+    hide();
+    tip.replaceChildren(line(value), line(row), line(column));
+    const mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    Object.entries({ class: "tip-mark", x: left, y: top, width: right - left, height: bottom - top, stroke: "var(--text)" })
+      .forEach(([name, value]) => mark.setAttribute(name, value));
+    svg.append(mark);
+    const box = svg.getBoundingClientRect();
+    const scale = box.width / svg.viewBox.baseVal.width;
+    place(box.left + ((left + right) / 2) * scale, box.top + top * scale);
+  }
+
+  for (const svg of document.querySelectorAll("svg[data-cells]")) {
+    const { across, down, values, cells } = JSON.parse(svg.dataset.cells);
+    const all = cells.map(([x, y, value]) => {
+      const [[left, right, column], [top, bottom, row]] = [across[x], down[y]];
+      return { column, row, value: values[value], left, right, top, bottom, x: (left + right) / 2, y: (top + bottom) / 2 };
+    });
+    const away = (cell, x, y) => Math.hypot(cell.x - x, cell.y - y);
+    let at = null;
+    const show = (found) => {
+      at = found;
+      if (at) showCell(svg, at);
+      else hide();
+    };
+    const seek = ({ clientX, clientY }) => {
+      const box = svg.getBoundingClientRect();
+      const scale = svg.viewBox.baseVal.width / box.width;
+      const [x, y] = [(clientX - box.left) * scale, (clientY - box.top) * scale];
+      const under = all.filter(({ left, right, top, bottom }) => x >= left && x <= right && y >= top && y <= bottom);
+      show(under.reduce((a, b) => (a && away(a, x, y) <= away(b, x, y) ? a : b), null));
+    };
+    svg.addEventListener("pointermove", seek);
+    svg.addEventListener("pointerdown", seek);
+    svg.addEventListener("pointerleave", hide);
+    svg.addEventListener("blur", hide);
+    svg.tabIndex = 0;
+    svg.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+      if (event.key === "Escape") hide();
+      if (!step) return;
+      event.preventDefault();
+      if (!at) return show(all[0]);
+      // The nearest one in that direction; what lies aside counts twice.
+      const ahead = ({ x, y }) => (x - at.x) * step[0] + (y - at.y) * step[1];
+      const far = ({ x, y }) => ahead({ x, y }) + 2 * Math.abs((x - at.x) * step[1] + (y - at.y) * step[0]);
+      const found = all.filter((cell) => ahead(cell) > 0.01).reduce((a, b) => (a && far(a) <= far(b) ? a : b), null);
+      if (found) show(found);
+    });
+  }
+
   // A path that is shortened is shown whole where it is tapped.
   document.addEventListener("pointerdown", (event) => {
     const path = event.target.closest?.(".path");
-    if (!path) return event.target.closest?.("svg[data-points]") ? undefined : hide();
+    if (!path) return event.target.closest?.("svg[data-points], svg[data-cells]") ? undefined : hide();
     const box = path.getBoundingClientRect();
     tip.replaceChildren(line(path.title));
     place(box.left, box.top);
