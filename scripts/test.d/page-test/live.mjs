@@ -129,6 +129,9 @@ async function answers(browser, host) {
   check("evidence is observed, expected and their ratio", same(await texts(page, ".incident .opened thead th.n"), ["observed", "expected", "ratio"]));
   await page.emulateMedia({ media: "print", colorScheme: "dark" });
   check("paper stays white", await page.evaluate(darkGrounds));
+  await page.emulateMedia({ media: "screen", colorScheme: "light" });
+  check("devices are a tree", same(await page.locator("#devices-body th.device").evaluateAll((all) => all.map((name) => [Number(name.style.getPropertyValue("--depth")),
+    [...name.childNodes].find(({ nodeType }) => nodeType === 3).textContent])), [[0, "dm-3"], [1, "md0"], [2, "nvme0n1"], [2, "nvme1n1"]]));
   check("no error on the way", errors);
   await close();
 }
@@ -245,6 +248,28 @@ function isDrawnHigh({ share }) {
   return false;
 }
 
+/// How long ten thousand rows take to be sorted and scrolled, until they are drawn; the quickest of four, as others use the machine.
+async function lags(page) {
+  const LAG_MS = 150;
+  const took = await page.evaluate(async () => {
+    const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const view = document.querySelector("#files-body .view");
+    const timed = async (change) => {
+      const begin = performance.now();
+      change();
+      await drawn();
+      return performance.now() - begin;
+    };
+    const quickest = async (change) => {
+      const took = [];
+      for (const place of [1, 2, 3, 0]) took.push(await timed(() => change(place)));
+      return Math.min(...took);
+    };
+    return { sort: await quickest(() => document.querySelectorAll("#files-body thead button")[1].click()), scroll: await quickest((place) => { view.scrollTop = place * view.scrollHeight / 3; }) };
+  });
+  return Object.entries(took).filter(([, ms]) => ms > LAG_MS).map(([what, ms]) => `${what} takes ${ms.toFixed(0)} ms`);
+}
+
 /// All by keyboard, and each state in the address.
 async function keyboard(browser, host) {
   const { page, errors, close } = await visit(browser, host, { hash: "#volume=a1c4" });
@@ -266,6 +291,7 @@ async function keyboard(browser, host) {
   check("search finds what has all words", same(await texts(page, "#files-body .path bdi"), ["/srv/postgres/base/16385/24584"]));
   await page.keyboard.press("Control+A");
   await page.keyboard.press("Delete");
+  check("ten thousand rows are sorted and scrolled without a lag", await lags(page));
   check("ten thousand rows are few elements", (await page.locator("#files-body tbody tr").count()) < 60);
   await page.locator("#files-body .view").focus();
   await page.keyboard.press("End");
@@ -308,10 +334,10 @@ async function hostile(browser) {
   const host = await startHost("hostile");
   const { page, errors, elsewhere, close } = await visit(browser, host, { hash: "#volume=a1c4&file=%2Fsrv%2Fpostgres%2F%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E" });
   const main = await page.evaluate(() => document.body.textContent);
-  for (const wanted of ["<img src=x onerror=alert(1)>", "<b onmouseover=alert(3)>orders</b>", "<script>alert(4)</script>", "\\u{1b}[2J\\u{1b}]0;owned\\u{7}.dat", "\\u{202e}gnp.exe", "line\\u{a}break"]) {
+  for (const wanted of ["<img src=x onerror=alert(1)>", "<b onmouseover=alert(3)>orders</b>", "<script>alert(4)</script>", "<i onclick=alert(6)>postgres</i>", "\\u{1b}[2J\\u{1b}]0;owned\\u{7}.dat", "\\u{202e}gnp.exe", "line\\u{a}break"]) {
     check(`${wanted} is text`, main.includes(wanted));
   }
-  check("no element was made of a name", same(await page.evaluate(() => [document.querySelectorAll("main img, main script, main b[onmouseover]").length, document.querySelectorAll("script").length]), [0, 2]));
+  check("no element was made of a name", same(await page.evaluate(() => [document.querySelectorAll("main img, main script, main b[onmouseover], main i[onclick]").length, document.querySelectorAll("script").length]), [0, 2]));
   check("no control character is shown", !/[\u0000-\u0008\u000b-\u001f\u202e]/.test(main));
   check("no error, no request of a name", [...errors, ...elsewhere]);
   await close();
@@ -375,7 +401,7 @@ async function agent(browser, program, place) {
   check("axe finds nothing on an agent's page", await axe(page));
   check("no error on an agent's page", [...errors, ...elsewhere]);
   await end(first.child, "SIGKILL");
-  check("an agent that was killed is shown as away", await gone(page) || await gone(page));
+  check("an agent that was killed is shown as away within 3 s", await gone(page));
   const second = await start(new URL(first.url).host);
   check("the next agent goes on with the same page", await page.waitForFunction(() => !document.body.classList.contains("is-gone"), null, { timeout: 20_000 }).then(() => true, () => false));
   await close();

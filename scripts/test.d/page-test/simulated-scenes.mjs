@@ -338,6 +338,7 @@ export const SCENES = {
   /// Names that are markup and control characters.
   hostile: (started) => {
     const scene = well(started, HOSTILE);
+    scene.volumes[0].program = "<i onclick=alert(6)>postgres</i>\u001b[31m";
     scene.volumes[0].database = "<b onmouseover=alert(3)>orders</b>";
     scene.volumes[0].sentence = "<script>alert(4)</script> is in this sentence.";
     scene.volumes[0].gaps[0].reason = "<img src=x onerror=alert(5)>";

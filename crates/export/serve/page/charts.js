@@ -64,8 +64,8 @@ const TIME_STEPS = [
   2_592_000,
 ];
 
-/** The stretches where nothing is known, hatched; the first chart has their reasons. @param {any} plot @param {any[]} gaps @param {boolean} isFirst */
-function drawGaps(plot, gaps, isFirst) {
+/** The stretches where nothing is known, hatched, with their reasons if `isTold`. @param {any} plot @param {any[]} gaps @param {boolean} isTold */
+function drawGaps(plot, gaps, isTold) {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.beginPath();
@@ -90,7 +90,7 @@ function drawGaps(plot, gaps, isFirst) {
       ctx.lineTo(x + bbox.height, bbox.top);
     }
     ctx.stroke();
-    if (isFirst)
+    if (isTold)
       drawReason(
         ctx,
         gap.reason,
@@ -227,7 +227,13 @@ export function draw(chart, place, shown, { width, isLast, sync, hover }) {
         points: { size: 7, show: true },
       },
       hooks: {
-        drawClear: [(/** @type {any} */ plot) => drawGaps(plot, shown.gaps, chart === CHARTS[0])],
+        drawClear: [
+          (/** @type {any} */ plot) => {
+            // The first chart has the reasons that all share.
+            drawGaps(plot, shown.gaps, chart === CHARTS[0]);
+            drawGaps(plot, lacks(chart, plot.data, shown.gaps), true);
+          },
+        ],
         draw: [
           (/** @type {any} */ plot) => {
             drawWhole(plot, chart);
@@ -295,6 +301,40 @@ export function holes({ times_unix_s: times, step_ns, series, gaps }) {
       from = -1;
     }
   });
+  return found;
+}
+
+/** Why a figure may be unknown where others are known. @type {Record<string, string>} */
+const LACKS = {
+  utilisation: "not known without a measured capability",
+  latency_ns: "no I/O completed",
+  iops: "not kept of this time",
+  read_bytes_per_second: "not kept of this time",
+};
+
+/**
+ * The stretches of several points in which a chart's own figure is unknown, outside of the gaps of all.
+ * @param {Chart} chart
+ * @param {any[]} data as uPlot draws it
+ * @param {any[]} gaps
+ */
+export function lacks(chart, [times, , mean], gaps) {
+  const reason = LACKS[chart.lines[0].key];
+  if (!reason || times.length < 2) return [];
+  const step = (times.at(-1) - times[0]) / (times.length - 1);
+  /** @type {any[]} */
+  const found = [];
+  let from = -1;
+  const isGap = (/** @type {number} */ at) =>
+    gaps.some(({ from_unix_ns, to_unix_ns }) => (at + step) * 1e9 > from_unix_ns && at * 1e9 < to_unix_ns);
+  for (let index = 0; index <= times.length; index += 1) {
+    const isLack = index < times.length && mean[index] === null && !isGap(times[index]);
+    if (isLack && from < 0) from = index;
+    if (from < 0 || isLack) continue;
+    if (index - from >= HOLE_POINTS)
+      found.push({ from_unix_ns: times[from] * 1e9, to_unix_ns: (times[index - 1] + step) * 1e9, reason });
+    from = -1;
+  }
   return found;
 }
 

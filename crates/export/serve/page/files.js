@@ -17,7 +17,7 @@ const COLUMNS = [
   { key: "waited_share", words: "waited on", wide: 0, value: ({ waited_share }) => waited_share, write: () => null },
   {
     key: "trail",
-    words: "last minutes",
+    words: "last minute",
     wide: 560,
     value: ({ trail }) => trail.findLast((/** @type {number | null} */ at) => at !== null),
     write: ({ trail }) => sparkline(trail),

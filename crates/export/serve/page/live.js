@@ -2,7 +2,7 @@
 import { saved } from "./api.js";
 
 /** Without an event for so long, the agent is asked whether it is there. */
-const SILENCE_MS = 1_600;
+const SILENCE_MS = 1_300;
 /** So long may it take to say so. */
 const ANSWER_MS = 700;
 /** How often the silence is checked. */

@@ -1,4 +1,5 @@
-// One picture of a measured curve with the demand moving on it: latency or throughput against outstanding I/Os.
+// One picture of a measured curve with the demand moving on it: latency or throughput against outstanding I/Os. Reports have
+// the same picture from `charts`, in Rust: here labels make way for a point that moves and a trail, each second, in the browser.
 import { s } from "./dom.js";
 import { bend, freePlace, linear, logarithmic } from "./scales.js";
 import { rate, share, tick, tickTime, time } from "./units.js";
