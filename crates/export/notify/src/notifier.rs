@@ -2,6 +2,7 @@ use crate::alert::{alert, labels, replaced};
 use crate::delivery::{post, run};
 use crate::{Happened, Notification, Receiver};
 use host::unix_ns;
+use incidents::Subject;
 use push::{Endpoint, Outcome};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -111,8 +112,9 @@ struct Sender {
     name: String,
     receiver: Receiver,
     shared: Arc<Shared>,
-    /// What an Alertmanager was sent last of each open incident, with its labels.
-    open: BTreeMap<i64, (Value, Notification)>,
+    /// What an Alertmanager was sent last of each open incident, with its labels. By what an incident is, not by its number: one that
+    /// cannot be saved has none yet, and another label with it.
+    open: BTreeMap<(Subject, u64), (Value, Notification)>,
     repeat_at: Instant,
     /// The last reason of a failure, and how many there were in a row.
     failing: Option<(String, u32)>,
@@ -185,14 +187,15 @@ impl Sender {
     fn alert(&mut self, to: &Endpoint, notification: &Notification) -> Outcome {
         let (now, own) = (unix_ns(), labels(notification));
         let mut alerts = vec![alert(notification, now)];
-        let before = self.open.get(&notification.id).filter(|(labels, _)| *labels != own);
+        let key = (notification.incident.subject.clone(), notification.incident.started_unix_ns);
+        let before = self.open.get(&key).filter(|(labels, _)| *labels != own);
         alerts.extend(before.map(|(labels, _)| replaced(labels, notification, now)));
         let outcome = post(to, &Value::Array(alerts));
         if matches!(outcome, Outcome::Taken) {
             match notification.happened {
-                Happened::Closed => drop(self.open.remove(&notification.id)),
+                Happened::Closed => drop(self.open.remove(&key)),
                 Happened::Opened | Happened::Changed => {
-                    self.open.insert(notification.id, (own, notification.clone()));
+                    self.open.insert(key, (own, notification.clone()));
                 }
             }
         }

@@ -159,6 +159,14 @@ fn an_alert_is_known_by_its_labels_and_ends_with_its_incident() {
     let verdicts: Vec<&Value> =
         changed.as_array().unwrap().iter().map(|alert| &alert["labels"]["verdict"]).collect();
     assert_eq!(verdicts, ["storage-degraded", "throttled"]);
+    // Once it can be saved it has another number: the alert without one ends.
+    let mut saved = notification(9, Happened::Closed);
+    saved.incident.verdict = VerdictKind::StorageDegraded;
+    notifier.send(saved);
+    let ended = posted.recv_timeout(PATIENCE).unwrap();
+    let numbers: Vec<&Value> =
+        ended.as_array().unwrap().iter().map(|alert| &alert["labels"]["incident"]).collect();
+    assert_eq!(numbers, ["9", "8"]);
 }
 
 #[test]

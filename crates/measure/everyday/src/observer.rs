@@ -227,7 +227,8 @@ impl<'a> Observer<'a> {
         self.volumes.targets().zip(moments).filter_map(|(target, moment)| Some((target, moment?))).collect()
     }
 
-    /// What was observed so far of each volume that the database used, the given volume first.
+    /// What was observed so far of each volume that the database ever used, the given volume first: what is idle now is judged too,
+    /// so that an end is seen of what was wrong there.
     pub fn observations(&mut self) -> Vec<(Target, Observation)> {
         let mut moments: Vec<Vec<Moment>> =
             self.volumes.all.iter().map(|volume| volume.moments.clone()).collect();
@@ -243,7 +244,9 @@ impl<'a> Observer<'a> {
         let mut found = Vec::new();
         for (at, moments) in moments.into_iter().enumerate() {
             let (target, observation) = self.volumes.all[at].observation(&*self.source, moments);
-            if at > 0 && !observation.is_used() {
+            let was_used = &mut self.volumes.all[at].was_used;
+            *was_used |= observation.is_used();
+            if at > 0 && !*was_used {
                 continue;
             }
             let notes = files.map(|files| files.notes.clone()).unwrap_or_default();

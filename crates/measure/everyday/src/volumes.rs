@@ -45,6 +45,8 @@ pub(crate) struct Volume {
     troubles: Vec<DeviceTrouble>,
     /// I/Os that failed on its files.
     failures: Vec<FailedIos>,
+    /// Whether the database ever used it.
+    pub was_used: bool,
 }
 
 /// The observed volumes, and which files lie on which.
@@ -78,6 +80,7 @@ impl Volume {
             moments: Vec::new(),
             troubles: Vec::new(),
             failures: Vec::new(),
+            was_used: false,
             target,
         }
     }

@@ -49,8 +49,9 @@ pub struct Agent {
     causes: Causes,
     devices: Devices,
     own_process: OwnProcess,
-    /// Incidents that were open when the agent was ended, until their subject is judged again.
+    /// Incidents that were open when the agent was ended, until their subject is judged again, and since when they wait for it.
     resumed: Vec<Incident>,
+    resumed_at: Clocks,
     next_watcher: u64,
     /// The ticks of all watchers are whole seconds after it.
     began: Instant,
@@ -94,21 +95,22 @@ const SEEN_EVERY: Duration = Duration::from_secs(60);
 const MINUTE_NS: u64 = 60_000_000_000;
 
 impl Agent {
-    /// An agent that keeps what it finds in `history`, and goes on with the incidents that are open there. `capabilities` is the
+    /// An agent that keeps what it finds by `keeper`, and goes on with the incidents that are open there. `capabilities` is the
     /// same history, opened once more to read. What it knows is in `state`, and for the page in `live`.
     ///
     /// # Errors
     /// The history cannot be read.
     pub fn new(
-        history: History,
+        keeper: Keeper,
         capabilities: History,
         settings: Settings,
         state: Arc<Mutex<AgentState>>,
         live: Arc<Live>,
     ) -> Result<Agent, Error> {
-        let resumed = history.open_incidents()?.into_iter().map(|(_, incident)| incident).collect();
         Ok(Agent {
-            keeper: Keeper::new(history),
+            resumed: keeper.open_incidents()?,
+            resumed_at: clocks(),
+            keeper,
             settings,
             state,
             live,
@@ -119,20 +121,19 @@ impl Agent {
             causes: Causes::default(),
             devices: Devices::default(),
             own_process: OwnProcess::default(),
-            resumed,
             next_watcher: 0,
             began: Instant::now(),
         })
     }
 
     /// Judges until `stop` is set or the time is over. `sources` lists the databases that are there now; it is called every
-    /// 30 s.
+    /// 30 s. Returns what could not be saved, with its history, for the next one.
     pub fn run(
         mut self,
         sources: &mut dyn FnMut() -> Vec<WatchedSource>,
         stop: &AtomicBool,
         log: &mut dyn FnMut(Event<'_>),
-    ) {
+    ) -> Keeper {
         let began = self.began;
         // All watchers sample at the same ticks.
         share_counts(COUNT_AGE_MAX);
@@ -152,6 +153,7 @@ impl Agent {
             if Instant::now() >= silence_at {
                 silence_at = Instant::now() + SILENCE_EVERY;
                 self.notice_silence(log);
+                self.forget_resumed(log);
             }
             self.keeper.save(log);
             if Instant::now() >= seen_at {
@@ -163,7 +165,7 @@ impl Agent {
                 self.supervisor.alive();
             }
         }
-        self.finish(log);
+        self.finish(log)
     }
 
     fn receive(&mut self, messages: &Receiver<Message>, log: &mut dyn FnMut(Event<'_>)) {
@@ -375,6 +377,18 @@ impl Agent {
         }
     }
 
+    /// Ends incidents of before that nothing was heard of since: their source does not answer, or its files lie elsewhere now.
+    fn forget_resumed(&mut self, log: &mut dyn FnMut(Event<'_>)) {
+        let now = clocks();
+        for incident in std::mem::take(&mut self.resumed) {
+            let mut tracker = Tracker::new(incident.subject.clone(), self.settings.incidents);
+            tracker.resume(Some(incident), None, self.resumed_at);
+            let event = tracker.unknown(now);
+            self.resumed.extend(tracker.open().cloned());
+            self.note(event, log);
+        }
+    }
+
     /// Saves and logs what happened to an incident.
     fn note(&mut self, event: Option<incidents::Event>, log: &mut dyn FnMut(Event<'_>)) {
         let Some(event) = event.and_then(|event| self.causes.add(event)) else { return };
@@ -398,13 +412,14 @@ impl Agent {
     }
 
     /// Open incidents stay open: another agent goes on with them.
-    fn finish(mut self, log: &mut dyn FnMut(Event<'_>)) {
+    fn finish(mut self, log: &mut dyn FnMut(Event<'_>)) -> Keeper {
         self.supervisor.stopping();
         self.watched.values().for_each(|watched| watched.stop.set());
         let open: Vec<Incident> =
             self.subjects.values().filter_map(|one| one.tracker.open().cloned()).collect();
         open.into_iter().for_each(|open| self.save_open(open, log));
         self.save_seen(log);
+        self.keeper
     }
 }
 

@@ -1,11 +1,11 @@
 //! Saves what was judged, and keeps it in memory while the history cannot be written.
 
 use crate::Event;
-use history::{History, IncidentId, Judged};
+use history::{Error, History, IncidentId, Judged};
 use incidents::Incident;
 use std::time::{Duration, Instant};
 
-/// Writes the history.
+/// Writes the history, and keeps what it cannot take now.
 pub struct Keeper {
     history: History,
     /// Not saved yet.
@@ -26,37 +26,46 @@ const RETRY: Duration = Duration::from_secs(5);
 const CLEAN_EVERY: Duration = Duration::from_secs(3_600);
 
 impl Keeper {
+    /// One to whom nothing was given yet.
     pub fn new(history: History) -> Keeper {
         let now = Instant::now();
         let waiting = Judged::default();
         Keeper { history, waiting, not_kept: None, try_again: now, clean_at: now + RETRY }
     }
 
-    pub fn history(&self) -> &History {
+    pub(crate) fn history(&self) -> &History {
         &self.history
     }
 
+    /// The incidents that are open, those that wait too.
+    pub(crate) fn open_incidents(&self) -> Result<Vec<Incident>, Error> {
+        let saved = self.history.open_incidents()?.into_iter().map(|(_, incident)| incident);
+        let is_newer =
+            |saved: &Incident| self.waiting.incidents.iter().any(|waiting| is_same(waiting, saved));
+        let mut open: Vec<Incident> = saved.filter(|saved| !is_newer(saved)).collect();
+        open.extend(self.waiting.incidents.iter().filter(|waiting| waiting.is_open()).cloned());
+        Ok(open)
+    }
+
     /// What is to be saved.
-    pub fn waiting(&mut self) -> &mut Judged {
+    pub(crate) fn waiting(&mut self) -> &mut Judged {
         &mut self.waiting
     }
 
     /// Saves an incident now, with all that waits. Returns its number where that succeeded.
-    pub fn save_incident(
+    pub(crate) fn save_incident(
         &mut self,
         incident: Incident,
         log: &mut dyn FnMut(Event<'_>),
     ) -> Option<IncidentId> {
-        let (subject, started) = (incident.subject.clone(), incident.started_unix_ns);
-        let is_same = |other: &Incident| other.subject == subject && other.started_unix_ns == started;
-        self.waiting.incidents.retain(|other| !is_same(other));
+        self.waiting.incidents.retain(|other| !is_same(other, &incident));
         self.waiting.incidents.push(incident);
         self.try_again = Instant::now();
         self.save(log)?.last().copied()
     }
 
     /// Saves what waits. Returns the numbers of the incidents; `None` where nothing was saved.
-    pub fn save(&mut self, log: &mut dyn FnMut(Event<'_>)) -> Option<Vec<IncidentId>> {
+    pub(crate) fn save(&mut self, log: &mut dyn FnMut(Event<'_>)) -> Option<Vec<IncidentId>> {
         let now = Instant::now();
         if self.waiting.is_empty() || now < self.try_again {
             return None;
@@ -97,4 +106,9 @@ impl Keeper {
         minutes.drain(..surplus(minutes.len(), ROWS_WAITING_MAX));
         incidents.drain(..surplus(incidents.len(), INCIDENTS_WAITING_MAX));
     }
+}
+
+/// Whether two are the same incident, perhaps at different times.
+fn is_same(one: &Incident, other: &Incident) -> bool {
+    one.subject == other.subject && one.started_unix_ns == other.started_unix_ns
 }

@@ -26,6 +26,7 @@ mod watcher;
 
 pub use agent::{Agent, Settings};
 pub use event::Event;
+pub use keeper::Keeper;
 
 use collect::SourceArgument;
 use std::sync::Arc;

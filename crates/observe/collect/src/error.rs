@@ -14,6 +14,11 @@ pub trait SourceFault: Error + Send + Sync + 'static {
     fn remedy(&self) -> Option<&'static str> {
         None
     }
+
+    /// Whether the source says no, and will until somebody changes that: not because it is busy or does not answer.
+    fn is_refusal(&self) -> bool {
+        false
+    }
 }
 
 /// Why a source gives no snapshot. Its `Display` is the first line of a message; [`facts`](Self::facts) and
@@ -70,6 +75,11 @@ impl SourceError {
     pub fn downcast_ref<F: SourceFault>(&self) -> Option<&F> {
         let fault: &(dyn Error + 'static) = self.fault()?;
         fault.downcast_ref()
+    }
+
+    /// Whether the source says no, and will until somebody changes that.
+    pub fn is_refusal(&self) -> bool {
+        self.fault().is_some_and(SourceFault::is_refusal)
     }
 
     /// What is known about the case, a line each.

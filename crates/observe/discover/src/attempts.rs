@@ -59,6 +59,7 @@ fn try_one(attempt: &Attempt, instance: &Instance, limit: Duration) -> Result<(S
             error: format!("no connection to {}: {why}", socket.display()),
             facts: Vec::new(),
             remedy: None,
+            is_final: true,
         })?;
     }
     open(&attempt.source, limit)
@@ -86,6 +87,7 @@ fn open(source: &str, limit: Duration) -> Result<(String, Worked), Refusal> {
         error,
         facts: Vec::new(),
         remedy: None,
+        is_final: false,
     };
     let argument = match collect::parse_source_argument(source) {
         Ok(argument) => argument,
@@ -108,6 +110,7 @@ fn open(source: &str, limit: Duration) -> Result<(String, Worked), Refusal> {
             error: error.to_string(),
             facts: error.facts(),
             remedy: error.remedy().map(Into::into),
+            is_final: error.is_refusal(),
         }),
         Err(_) => Err(refusal(&shown, format!("it does not answer within {limit:?}"))),
     }

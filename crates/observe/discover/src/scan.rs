@@ -81,6 +81,9 @@ pub struct Refusal {
     pub facts: Vec<String>,
     /// What to do about it.
     pub remedy: Option<String>,
+    /// Whether it stays so until somebody changes it.
+    #[serde(skip)]
+    pub(crate) is_final: bool,
 }
 
 /// A volume that holds files of a database.

@@ -97,8 +97,10 @@ impl Scanner {
                     some.iter().map(|one| scope.spawn(move || try_all(one, limit))).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
             });
-            let outcomes = some.iter().map(|one| identity(one)).zip(outcomes);
-            self.tried.extend(outcomes.map(|(identity, outcome)| (identity, (Instant::now(), outcome))));
+            for (identity, now) in some.iter().map(|one| identity(one)).zip(outcomes) {
+                let before = self.tried.remove(&identity).map(|(_, outcome)| outcome);
+                self.tried.insert(identity, (Instant::now(), kept(before, now)));
+            }
         }
     }
 
@@ -181,6 +183,17 @@ impl Scanner {
     }
 }
 
+/// What counts after another try. A server that does not answer just now, because its disk hangs or its connections are used
+/// up, keeps the source that worked: another one would be another database to whom follows it. `check_listener` and the server's
+/// own refusal of the login count at once.
+fn kept(before: Option<Outcome>, now: Outcome) -> Outcome {
+    let worked = before.filter(|before| before.source.is_some() && now.source.is_none());
+    let Some(before) = worked else { return now };
+    let is_of_it = |refusal: &&Refusal| Some(&refusal.source) == before.source.as_ref();
+    let is_refused = now.refused.iter().filter(is_of_it).any(|refusal| refusal.is_final);
+    if is_refused { now } else { before }
+}
+
 /// Users below this are the system's (login.defs(5)).
 const FIRST_ORDINARY_USER: u32 = 1000;
 /// The programs of the kernel are verified when they are loaded.
@@ -232,5 +245,27 @@ fn program_instance(program: &Program) -> Instance {
         files: if written.is_empty() { any() } else { written },
         attempts: Vec::new(),
         notes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(is_final: bool) -> Refusal {
+        let source = "postgres:host=/run".to_owned();
+        Refusal { source, error: "no".into(), facts: Vec::new(), remedy: None, is_final }
+    }
+
+    #[test]
+    fn a_server_that_hangs_keeps_its_source_and_one_that_refuses_does_not() {
+        let worked = Outcome { source: Some(refusal(false).source), ..Outcome::default() };
+        let failed = |is_final| Outcome { refused: vec![refusal(is_final)], ..Outcome::default() };
+        let source = |before: Option<Outcome>, now| kept(before, now).source;
+        assert_eq!(source(Some(worked.clone()), failed(false)), worked.source);
+        assert_eq!(source(Some(worked.clone()), failed(true)), None, "a grant was revoked");
+        assert_eq!(source(None, failed(false)), None);
+        let better = Outcome { source: Some("postgres:host=/other".into()), ..Outcome::default() };
+        assert_eq!(source(Some(worked), better.clone()), better.source);
     }
 }

@@ -7,7 +7,7 @@ mod sources;
 use crate::listening::{AccessArgs, Listening};
 use crate::pushing::{self, END_WITHIN, PushArgs};
 use crate::service_log::log;
-use ::agent::{Agent, Event};
+use ::agent::{Agent, Event, Keeper};
 use config::Config;
 use filestats::ServiceLevel;
 use history::{History, MovedAside};
@@ -118,10 +118,11 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let shared = Shared { state, live, api };
     let began = Instant::now();
     let mut tally = Tally::default();
+    let mut keeper = Keeper::new(kept::open_to_write(Some(&path))?);
     loop {
         let left = args.duration.map(|all| all.saturating_sub(began.elapsed()));
         let settings = ::agent::Settings { duration: left, ..config.settings };
-        work(Config { settings, ..config.clone() }, &path, &shared, &mut tally)?;
+        keeper = work(Config { settings, ..config.clone() }, &path, keeper, &shared, &mut tally)?;
         if interrupt::requested() || args.duration.is_some_and(|all| began.elapsed() >= all) {
             break;
         }
@@ -182,14 +183,19 @@ struct Tally {
 }
 
 /// Judges until the time is over, the agent is ended, or its configuration is to be read again.
-fn work(config: Config, path: &Path, shared: &Shared, tally: &mut Tally) -> Result<(), Failure> {
+fn work(
+    config: Config,
+    path: &Path,
+    keeper: Keeper,
+    shared: &Shared,
+    tally: &mut Tally,
+) -> Result<Keeper, Failure> {
     let Config { sources, settings, receivers, identity, destinations, push_every, .. } = config;
     let Shared { state, live, api } = shared;
     begin_again(state, &identity);
     let About { window_ns, every_ns, .. } = about(&settings);
     api.change(window_ns, every_ns);
-    let history = kept::open_to_write(Some(path))?;
-    let agent = Agent::new(history, kept::open(Some(path))?, settings, state.clone(), live.clone())?;
+    let agent = Agent::new(keeper, kept::open(Some(path))?, settings, state.clone(), live.clone())?;
     let notifications = notifications::start(receivers, path, &identity)?;
     let pushing = pushing::start(destinations, state, push_every, &identity)?;
     let mut sources = Sources::new(&sources)?;
@@ -198,7 +204,7 @@ fn work(config: Config, path: &Path, shared: &Shared, tally: &mut Tally) -> Resu
         live.found(sources.databases());
         there
     };
-    agent.run(&mut there, &stop_flag(), &mut |event| {
+    let keeper = agent.run(&mut there, &stop_flag(), &mut |event| {
         if let Event::Incident { id, event } = &event {
             notifications.send(*id, event);
             match event {
@@ -211,7 +217,7 @@ fn work(config: Config, path: &Path, shared: &Shared, tally: &mut Tally) -> Resu
     });
     notifications.finish();
     push::finish(pushing, END_WITHIN);
-    Ok(())
+    Ok(keeper)
 }
 
 /// What is no longer watched must not stay; counters of what happened to this process go on.

@@ -68,4 +68,8 @@ impl SourceFault for MysqlError {
             MysqlError::Failed(_) => None,
         }
     }
+
+    fn is_refusal(&self) -> bool {
+        matches!(self, MysqlError::Refused(_))
+    }
 }

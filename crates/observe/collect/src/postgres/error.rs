@@ -83,6 +83,8 @@ pub enum RefusalCause {
     Database,
     /// pg_hba.conf rejects the connection: it may accept one that is, or is not, encrypted.
     Authorization,
+    /// All its connections are in use.
+    Busy,
     /// Another reason, such as a wrong password.
     Other,
 }
@@ -92,6 +94,7 @@ impl RefusalCause {
         match *code {
             SqlState::INVALID_CATALOG_NAME => RefusalCause::Database,
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION => RefusalCause::Authorization,
+            SqlState::TOO_MANY_CONNECTIONS => RefusalCause::Busy,
             _ => RefusalCause::Other,
         }
     }
@@ -103,6 +106,7 @@ impl SourceFault for PostgresError {
             PostgresError::Refused { cause: RefusalCause::Database, .. } => {
                 vec!["every server has a database of the name postgres: add dbname=postgres".into()]
             }
+            PostgresError::Refused { cause: RefusalCause::Busy, .. } => Vec::new(),
             PostgresError::Refused { passfile, user, .. } => {
                 let mut facts: Vec<String> = passfile.iter().cloned().collect();
                 facts.push(format!("a role that is enough: {}", sufficient_role(user)));
@@ -130,12 +134,19 @@ impl SourceFault for PostgresError {
             PostgresError::Refused { cause: RefusalCause::Database, .. } => {
                 Some("give the database: postgres:dbname=DATABASE")
             }
+            PostgresError::Refused { cause: RefusalCause::Busy, .. } => Some(
+                "end a session, raise max_connections, or GRANT pg_use_reserved_connections (PostgreSQL 16)",
+            ),
             PostgresError::Refused { .. } => Some(
                 "give a role that may log in (user=ROLE dbname=DATABASE), its password in PGPASSWORD or in \
                  ~/.pgpass with mode 0600",
             ),
             _ => None,
         }
+    }
+
+    fn is_refusal(&self) -> bool {
+        matches!(self, PostgresError::Refused { cause, .. } if *cause != RefusalCause::Busy)
     }
 }
 

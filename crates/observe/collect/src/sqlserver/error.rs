@@ -69,4 +69,8 @@ impl SourceFault for SqlServerError {
             SqlServerError::NotUnderstood(_) | SqlServerError::Failed(_) => None,
         }
     }
+
+    fn is_refusal(&self) -> bool {
+        matches!(self, SqlServerError::Refused(_) | SqlServerError::Denied { .. })
+    }
 }

@@ -14,6 +14,8 @@ use terminal::{Failure, kept};
 const END_WITHIN: Duration = Duration::from_secs(2);
 /// So many of the newest incidents are looked at for what a receiver was not given before the agent ended.
 const LOOKED_AT: usize = 100;
+/// What was over for longer is not news.
+const MISSED_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
 /// The receivers, each in a thread of its own.
 pub struct Notifications {
@@ -81,18 +83,32 @@ fn remember(mut history: History) -> impl FnMut(&str, &Notification) + Send {
     }
 }
 
-/// What a receiver was not given: of an incident that is open, or that it knows as open. An Alertmanager is given open ones
-/// again, since it forgets what is not repeated, and knows them by their labels.
+/// What a receiver was not given: of an incident that is open, or that it knows as open, or that opened and closed of late while
+/// it was away. An Alertmanager is given open ones again, since it forgets what is not repeated, and knows them by their labels.
 fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, Incident)>, Failure> {
     let (mut left, name) = (Vec::new(), receiver.to_string());
+    let mut all = Vec::new();
     for (id, incident) in history.incidents(LOOKED_AT)? {
-        let known = history.notified(&name, id)?;
+        all.push((history.notified(&name, id)?, id, incident));
+    }
+    // One that is new here is not given what was before it.
+    let is_new_here = all.iter().all(|(known, ..)| known.is_none());
+    let since_unix_ns = host::unix_ns().saturating_sub(MISSED_NS_MAX);
+    for (known, id, incident) in all {
         let is_new = known.as_ref().is_some_and(|stage| *stage != notify::stage(&incident));
         let repeats = matches!(receiver, Receiver::Alertmanager(_));
         let happened = match (incident.is_open(), &known) {
             (true, None) => Happened::Opened,
             (true, Some(_)) if is_new || repeats => Happened::Changed,
             (false, Some(_)) if is_new => Happened::Closed,
+            // Resolved at once, an alert would reach no one.
+            (false, None)
+                if !is_new_here
+                    && !repeats
+                    && incident.ended_unix_ns.is_some_and(|ended| ended > since_unix_ns) =>
+            {
+                Happened::Closed
+            }
             (true, Some(_)) | (false, _) => continue,
         };
         left.push((id.0, happened, incident));
