@@ -8,6 +8,8 @@ use crate::palette::Ink;
 pub(crate) struct Cells {
     pub(crate) x_title: String,
     pub(crate) y_title: String,
+    /// What the figure is, with its unit.
+    pub(crate) value_title: String,
     /// From left to right.
     pub(crate) columns: Vec<String>,
     /// From bottom to top.
@@ -169,7 +171,7 @@ impl Cells {
             let words = [
                 format!("{}: {}", self.x_title, self.columns[column]),
                 format!("{}: {}", self.y_title, self.rows[row]),
-                written[at].first().cloned().unwrap_or_default(),
+                format!("{}: {}", self.value_title, written[at].first().map_or("", String::as_str)),
             ];
             canvas.cells.push(CellReading { from, to, words });
             if let Some(text) = form.and_then(|form| written[at].get(form)) {

@@ -53,6 +53,7 @@ pub(crate) fn heat_map(runs: &[NamedRun], x: Factor, y: Factor, value: Measure) 
         let cells = Cells {
             x_title: x.title().into(),
             y_title: y.title().into(),
+            value_title: unit.title(value),
             columns: ticks(&columns),
             rows: ticks(&rows),
             values,
