@@ -43,6 +43,10 @@ class Programs:
         """What an agent watches them by."""
         return [f"process:{load.pid}" for load in self.loads]
 
+    def signal(self, number):
+        for load in self.loads:
+            os.killpg(load.pid, number)
+
     def end(self):
         for load in self.loads:
             if load.poll() is None:

@@ -1,4 +1,5 @@
-// What tabs with the live page cost, for `scripts/bench page`: `node cost.mjs URL TABS SECONDS` prints a JSON array, a tab each.
+// What tabs with the live page cost, for `scripts/bench page`: `node cost.mjs URL TABS SECONDS` prints "open" once all are, and a JSON array, a tab
+// each.
 import { open } from "./browser.mjs";
 
 /// Until a tab has what it shows, and its heap is as large as it will be.
@@ -33,6 +34,7 @@ async function openTab(browser) {
 const browser = await open();
 const opened = [];
 for (let number = 0; number < tabs; number += 1) opened.push(await openTab(browser));
+console.log("open");
 // One tab shows the files, whose list is asked for again and again while it is in view.
 await opened[0].page.locator("#files").scrollIntoViewIfNeeded();
 await new Promise((done) => setTimeout(done, SETTLED_MS));
