@@ -102,10 +102,14 @@ fn minutes_and_changes_come_back_and_what_is_unknown_stays_so() {
 }
 
 #[test]
-fn a_month_of_minutes_is_kept_and_takes_little_space() {
+fn a_month_is_kept_and_takes_little_space() {
     let (dir, mut history) = history();
     let path = dir.path().join("history.db");
-    let bytes = || std::fs::metadata(&path).unwrap().len();
+    let bytes = || {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        std::fs::metadata(&path).unwrap().len()
+    };
     let readings = |minute: u64| Readings {
         utilisation: Some((minute % 997) as f64 / 1e3),
         outstanding: Some((minute % 89) as f64 / 7.0),
@@ -116,17 +120,26 @@ fn a_month_of_minutes_is_kept_and_takes_little_space() {
         written_bytes_per_second: Some(1e7 + (minute % 1_021) as f64 * 8_192.0),
     };
     let month = 31 * 24 * 60;
-    let before = bytes();
+    let (before, mut a_month) = (bytes(), 0);
     let data = subject("/data");
     for day in 0..62 {
         let minutes = (day * 1_440..(day + 1) * 1_440).map(|at| (data.clone(), at, readings(at))).collect();
-        history.save_judged(&Judged { minutes, ..Judged::default() }).unwrap();
+        // The verdict changes twice an hour; an incident a day, as large as one with all its evidence.
+        let change = |half_hour: u64| {
+            let verdict = [VerdictKind::Healthy, VerdictKind::Burst][half_hour as usize % 2];
+            (data.clone(), (day * 86_400 + half_hour * 1_800) * S, Some(verdict))
+        };
+        let (_, mut closed) = incident(data.clone(), VerdictKind::Throttled, day * 86_400);
+        closed.held.iter_mut().for_each(|held| held.worst.summary = "x".repeat(8_000));
+        let (changes, incidents) = ((0..48).map(change).collect(), vec![closed]);
+        history.save_judged(&Judged { changes, minutes, incidents, ..Judged::default() }).unwrap();
         history.remove_old_judged().unwrap();
+        if day == 30 {
+            a_month = bytes() - before;
+        }
     }
     let kept = history.judged_minutes(&data, 0, u64::MAX >> 1).unwrap();
     assert_eq!((kept.len(), kept[0].0), (month, month as u64));
-    rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
-    let a_month = bytes() - before;
     println!("a month of one subject: {} KiB", a_month >> 10);
     // 15 of them (5 volumes, 3 databases) in 40 MB.
     assert!(a_month < 40_000_000 / 15, "{a_month}");
