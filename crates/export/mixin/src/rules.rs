@@ -166,7 +166,7 @@ fn arrays() -> Group {
 }
 
 /// Rare, because trends read 30 and 60 days of it: at 5 min an alert over 1,000 hosts would read 43 million samples a minute.
-/// Twice a day: each day has a sample though one is missed.
+/// Twice a day: each day has a sample even if one is missed.
 fn days() -> Group {
     Group {
         name: "headroom-days",

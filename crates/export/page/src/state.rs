@@ -176,7 +176,8 @@ fn one<'a>(known: &Known, about: &About, subject: &'a Subject, volume: &'a Volum
     let readings = judged.map(|judged| judged.readings).unwrap_or_default();
     let capability = volume.judged.as_ref().and_then(|judged| judged.capability.as_ref());
     let device = volume.facts.as_ref().and_then(|facts| facts.devices.first());
-    let (sentence, next_step) = sentence(subject, volume, gap.as_deref(), is_idle);
+    let is_still = is_idle || judged.is_some_and(|judged| judged.readings.iops == Some(0.0));
+    let (sentence, next_step) = sentence(subject, volume, gap.as_deref(), is_still);
     VolumeState {
         id: &volume.id,
         database: &subject.database,
@@ -221,13 +222,13 @@ fn gap(source: Option<&SourceNow>, volume: &VolumeNow) -> Option<String> {
     failing.map(str::to_owned)
 }
 
-fn sentence(subject: &Subject, volume: &VolumeNow, gap: Option<&str>, is_idle: bool) -> (String, String) {
+fn sentence(subject: &Subject, volume: &VolumeNow, gap: Option<&str>, is_still: bool) -> (String, String) {
     match (gap, &volume.judged) {
         (Some(gap), _) => (
             format!("nothing is known of {} now: {gap}", subject.database),
             "the agent tries again every 30 s at most; headroom doctor says what the source needs".to_owned(),
         ),
-        (None, Some(_)) if is_idle => (
+        (None, Some(_)) if is_still => (
             format!("the database did no I/O on {} in the newest window", subject.mount),
             "nothing".to_owned(),
         ),
@@ -238,7 +239,7 @@ fn sentence(subject: &Subject, volume: &VolumeNow, gap: Option<&str>, is_idle: b
     }
 }
 
-/// Whether the database does nothing on a volume beside its first one, which is then not judged.
+/// Whether a volume beside the first one is not judged: since its server restarted, the database did nothing there.
 fn is_idle(volume: &VolumeNow, about: &About) -> bool {
     let newest = volume.ring.samples().next_back().map(|(span, _)| span.to_ns);
     let judged = volume.judged.as_ref().map(|judged| judged.at_unix_ns);

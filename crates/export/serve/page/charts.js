@@ -64,8 +64,8 @@ const TIME_STEPS = [
   2_592_000,
 ];
 
-/** The stretches where nothing is known, hatched, with their reasons if `isTold`. @param {any} plot @param {any[]} gaps @param {boolean} isTold */
-function drawGaps(plot, gaps, isTold) {
+/** The stretches where nothing is known, hatched, with or without their reasons. @param {any} plot @param {any[]} gaps @param {boolean} withReasons */
+function drawGaps(plot, gaps, withReasons) {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.beginPath();
@@ -90,7 +90,7 @@ function drawGaps(plot, gaps, isTold) {
       ctx.lineTo(x + bbox.height, bbox.top);
     }
     ctx.stroke();
-    if (isTold)
+    if (withReasons)
       drawReason(
         ctx,
         gap.reason,
@@ -231,7 +231,7 @@ export function draw(chart, place, shown, { width, isLast, sync, hover }) {
           (/** @type {any} */ plot) => {
             // The first chart has the reasons that all share.
             drawGaps(plot, shown.gaps, chart === CHARTS[0]);
-            drawGaps(plot, lacks(chart, plot.data, shown.gaps), true);
+            drawGaps(plot, findUnknown(chart, plot.data, shown.gaps, shown.data.series.iops.mean), true);
           },
         ],
         draw: [
@@ -304,23 +304,18 @@ export function holes({ times_unix_s: times, step_ns, series, gaps }) {
   return found;
 }
 
-/** Why a figure may be unknown where others are known. @type {Record<string, string>} */
-const LACKS = {
-  utilisation: "not known without a measured capability",
-  latency_ns: "no I/O completed",
-  iops: "not kept of this time",
-  read_bytes_per_second: "not kept of this time",
-};
+/** Figures that need I/O to be known. */
+const OF_IO = ["utilisation", "latency_ns"];
 
 /**
  * The stretches of several points in which a chart's own figure is unknown, outside of the gaps of all.
  * @param {Chart} chart
  * @param {any[]} data as uPlot draws it
  * @param {any[]} gaps
+ * @param {(number | null)[]} iops
  */
-export function lacks(chart, [times, , mean], gaps) {
-  const reason = LACKS[chart.lines[0].key];
-  if (!reason || times.length < 2) return [];
+export function findUnknown(chart, [times, , mean], gaps, iops) {
+  if (times.length < 2) return [];
   const step = (times.at(-1) - times[0]) / (times.length - 1);
   /** @type {any[]} */
   const found = [];
@@ -331,6 +326,8 @@ export function lacks(chart, [times, , mean], gaps) {
     const isLack = index < times.length && mean[index] === null && !isGap(times[index]);
     if (isLack && from < 0) from = index;
     if (from < 0 || isLack) continue;
+    const isIdle = OF_IO.includes(chart.lines[0].key) && iops.slice(from, index).every((rate) => rate === 0);
+    const reason = isIdle ? "no I/O" : "not known";
     if (index - from >= HOLE_POINTS)
       found.push({ from_unix_ns: times[from] * 1e9, to_unix_ns: (times[index - 1] + step) * 1e9, reason });
     from = -1;

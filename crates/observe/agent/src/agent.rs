@@ -12,7 +12,7 @@ use incidents::{Causes, Clocks, Incident, Judgement, Subject, Tracker};
 use metrics::{AgentState, SourceState, SubjectState};
 use page::Live;
 use record::Supervisor;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -265,7 +265,10 @@ impl Agent {
                 (source.up, source.last_success_unix_ns) = (true, Some(at.unix_ns));
                 source.collection_s = Some(took.as_secs_f64());
                 drop(state);
+                let judged: BTreeSet<Subject> = volumes.iter().map(|volume| volume.subject.clone()).collect();
                 volumes.into_iter().for_each(|volume| self.judged(watcher, at, volume, log));
+                // Since its server restarted, the database did nothing there.
+                self.unknown(watcher, at, |subject| !judged.contains(subject), log);
             }
             Report::Nothing { why } => self.nothing(watcher, at, why, log),
         }
@@ -354,8 +357,20 @@ impl Agent {
         let source: &mut SourceState = state.sources.entry(watched.identity.clone()).or_default();
         (source.up, source.failures) = (false, source.failures + 1);
         drop(state);
+        self.unknown(watcher, at, |_| true, log);
+    }
+
+    /// Nothing is known of these subjects of a source.
+    fn unknown(
+        &mut self,
+        watcher: u64,
+        at: Clocks,
+        is_of_them: impl Fn(&Subject) -> bool,
+        log: &mut dyn FnMut(Event<'_>),
+    ) {
         let mut events = Vec::new();
-        for (subject, followed) in self.subjects.iter_mut().filter(|(_, one)| one.watcher == watcher) {
+        let of_them = self.subjects.iter_mut().filter(|(_, one)| one.watcher == watcher);
+        for (subject, followed) in of_them.filter(|(subject, _)| is_of_them(subject)) {
             lock(&self.state).subjects.remove(subject);
             if followed.verdict.take().is_some() {
                 self.keeper.waiting().changes.push((subject.clone(), at.unix_ns, None));
@@ -377,7 +392,8 @@ impl Agent {
         }
     }
 
-    /// Ends incidents of before that nothing was heard of since: their source does not answer, or its files lie elsewhere now.
+    /// Ends incidents of before that nothing was heard of for an hour since the agent began: their source does not answer, or its
+    /// files lie elsewhere now.
     fn forget_resumed(&mut self, log: &mut dyn FnMut(Event<'_>)) {
         let now = clocks();
         for incident in std::mem::take(&mut self.resumed) {

@@ -54,20 +54,22 @@ pub(crate) fn try_process(pid: u32, limit: Duration) -> Result<String, Refusal> 
 
 fn try_one(attempt: &Attempt, instance: &Instance, limit: Duration) -> Result<(String, Worked), Refusal> {
     if let Some(socket) = &attempt.socket {
-        check_listener(socket, instance.pid, instance.user).map_err(|why| Refusal {
+        let peer = host::peer_at(socket).map_err(|error| (error.to_string(), false));
+        let checked = peer
+            .and_then(|peer| check_listener(peer, instance.pid, instance.user).map_err(|why| (why, true)));
+        checked.map_err(|(why, is_final)| Refusal {
             source: attempt.source.clone(),
             error: format!("no connection to {}: {why}", socket.display()),
             facts: Vec::new(),
             remedy: None,
-            is_final: true,
+            is_final,
         })?;
     }
     open(&attempt.source, limit)
 }
 
 /// Whether the server's own process listens on a socket. Another user's process that took its name would get the login.
-fn check_listener(socket: &Path, pid: u32, user: u32) -> Result<(), String> {
-    let peer = host::peer_at(socket).map_err(|error| error.to_string())?;
+fn check_listener(peer: host::Peer, pid: u32, user: u32) -> Result<(), String> {
     match peer.pid {
         _ if peer.user != user => {
             Err(format!("user {} listens on it, and the server runs as user {user}", peer.user))
@@ -146,9 +148,9 @@ mod tests {
         let _planted = UnixListener::bind(&path).unwrap();
         let own = host::peer_at(&path).unwrap();
         let (pid, user) = (own.pid.unwrap(), own.user);
-        assert_eq!(check_listener(&path, pid, user), Ok(()));
-        assert!(check_listener(&path, pid + 1, user).unwrap_err().contains("the server is process"));
-        assert!(check_listener(&path, pid, user + 1).unwrap_err().contains("the server runs as user"));
+        assert_eq!(check_listener(own, pid, user), Ok(()));
+        assert!(check_listener(own, pid + 1, user).unwrap_err().contains("the server is process"));
+        assert!(check_listener(own, pid, user + 1).unwrap_err().contains("the server runs as user"));
     }
 
     #[test]

@@ -187,11 +187,9 @@ impl Scanner {
 /// up, keeps the source that worked: another one would be another database to whom follows it. `check_listener` and the server's
 /// own refusal of the login count at once.
 fn kept(before: Option<Outcome>, now: Outcome) -> Outcome {
-    let worked = before.filter(|before| before.source.is_some() && now.source.is_none());
-    let Some(before) = worked else { return now };
-    let is_of_it = |refusal: &&Refusal| Some(&refusal.source) == before.source.as_ref();
-    let is_refused = now.refused.iter().filter(is_of_it).any(|refusal| refusal.is_final);
-    if is_refused { now } else { before }
+    let Some(before) = before else { return now };
+    let refused = now.refused.iter().find(|refusal| Some(&refusal.source) == before.source.as_ref());
+    if refused.is_some_and(|refusal| !refusal.is_final) { before } else { now }
 }
 
 /// Users below this are the system's (login.defs(5)).
@@ -265,7 +263,11 @@ mod tests {
         assert_eq!(source(Some(worked.clone()), failed(false)), worked.source);
         assert_eq!(source(Some(worked.clone()), failed(true)), None, "a grant was revoked");
         assert_eq!(source(None, failed(false)), None);
-        let better = Outcome { source: Some("postgres:host=/other".into()), ..Outcome::default() };
-        assert_eq!(source(Some(worked), better.clone()), better.source);
+        let other = Some("postgres:host=/run user=owner".to_owned());
+        let with_other = |refused| {
+            source(Some(worked.clone()), Outcome { source: other.clone(), refused, ..Outcome::default() })
+        };
+        assert_eq!(with_other(vec![refusal(false)]), worked.source, "its connections are in use");
+        assert_eq!(with_other(vec![]), other, "one that is better");
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Plot<'a> {
     title_y: f64,
     /// Titles of the axes, without what is said of their scale.
     names: [String; 2],
+    /// The unit of y, where it stands in the title: " MiB".
+    unit: String,
 }
 
 /// How a line is drawn.
@@ -65,7 +67,18 @@ impl<'a> Plot<'a> {
         let left = (labels + 12.0).max(margins.left);
         let (right, bottom) =
             (f64::from(size.width) - margins.right, f64::from(size.height) - margins.bottom);
-        Plot { canvas, x, y, left, top, right, bottom, title_y, names: [String::new(), String::new()] }
+        Plot {
+            canvas,
+            x,
+            y,
+            left,
+            top,
+            right,
+            bottom,
+            title_y,
+            names: [String::new(), String::new()],
+            unit: String::new(),
+        }
     }
 
     pub(crate) fn pixel(&self, x: f64, y: f64) -> Option<Pixel> {
@@ -121,6 +134,8 @@ impl<'a> Plot<'a> {
     /// The grid of y with its labels and its title.
     pub(crate) fn rows(&mut self, y_title: &str) {
         self.names[1] = without_scale(y_title);
+        let unit = y_title.split_once(", ").map(|(_, rest)| rest).filter(|rest| !rest.contains("scale"));
+        self.unit = unit.map(|unit| format!(" {unit}")).unwrap_or_default();
         let ticks = std::mem::take(&mut self.y.ticks);
         for (value, label) in &ticks {
             if let Some((_, y)) = self.pixel(self.x.from(), *value) {
@@ -259,10 +274,10 @@ impl<'a> Plot<'a> {
         }
     }
 
-    /// "1.20 s since its first I/O" without the unit of the ticks, "latency: 120 us".
+    /// "1.20 s since its first I/O" without the unit of the ticks, "latency: 120 us", "offset: 512 MiB".
     fn in_words(&self, x: &str, y: &str, value: String) -> [String; 3] {
         let since = self.names[0].find("since ").map_or("", |at| &self.names[0][at..]);
-        [format!("{x} {since}").trim_end().to_owned(), format!("{}: {y}", self.names[1]), value]
+        [format!("{x} {since}").trim_end().to_owned(), format!("{}: {y}{}", self.names[1], self.unit), value]
     }
 
     pub(crate) fn dashed(&mut self, from: (f64, f64), to: (f64, f64), ink: Ink) {

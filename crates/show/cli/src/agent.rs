@@ -127,6 +127,10 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
             break;
         }
         config = read_again(args, config);
+        // Where its file was taken away, a new one begins.
+        if !path.exists() {
+            keeper = Keeper::new(kept::open_to_write(Some(&path))?);
+        }
     }
     let took_s = began.elapsed().as_secs_f64();
     let Tally { opened, closed } = tally;

@@ -33,7 +33,7 @@ pub struct FleetArgs {
     connection: ConnectionArgs,
     #[command(flatten)]
     question: QuestionArgs,
-    /// Show so many volumes; with --json all, of more than 200 volumes these alone with all details
+    /// Show so many volumes. --json lists all; of more than 200, only these have all details
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
     /// Write a page, too
@@ -187,8 +187,11 @@ fn ask(
     if all > SMALL_FLEET_VOLUMES.max(wanted.first) {
         let shown = fleet.volumes.iter().take(wanted.first).map(|volume| volume.host.instance().to_owned());
         let shown: BTreeSet<String> = shown.collect();
-        filters.push(Filter::of_instances(shown.iter().map(String::as_str)));
-        detailed = Some(shown);
+        // A server refuses a longer query.
+        if shown.len() <= SMALL_FLEET_VOLUMES {
+            filters.push(Filter::of_instances(shown.iter().map(String::as_str)));
+            detailed = Some(shown);
+        }
     }
     let details = wanted.details.then_some(Part::Details);
     let of_shown =

@@ -84,7 +84,9 @@ pub enum RefusalCause {
     /// pg_hba.conf rejects the connection: it may accept one that is, or is not, encrypted.
     Authorization,
     /// All its connections are in use.
-    Busy,
+    NoConnection,
+    /// It cannot take a session now: its disk or memory is full or fails, or it is ending.
+    Trouble,
     /// Another reason, such as a wrong password.
     Other,
 }
@@ -94,7 +96,11 @@ impl RefusalCause {
         match *code {
             SqlState::INVALID_CATALOG_NAME => RefusalCause::Database,
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION => RefusalCause::Authorization,
-            SqlState::TOO_MANY_CONNECTIONS => RefusalCause::Busy,
+            SqlState::TOO_MANY_CONNECTIONS => RefusalCause::NoConnection,
+            // Insufficient resources, operator intervention, system error, internal error.
+            _ if ["53", "57", "58", "XX"].iter().any(|class| code.code().starts_with(class)) => {
+                RefusalCause::Trouble
+            }
             _ => RefusalCause::Other,
         }
     }
@@ -106,7 +112,9 @@ impl SourceFault for PostgresError {
             PostgresError::Refused { cause: RefusalCause::Database, .. } => {
                 vec!["every server has a database of the name postgres: add dbname=postgres".into()]
             }
-            PostgresError::Refused { cause: RefusalCause::Busy, .. } => Vec::new(),
+            PostgresError::Refused { cause: RefusalCause::NoConnection | RefusalCause::Trouble, .. } => {
+                Vec::new()
+            }
             PostgresError::Refused { passfile, user, .. } => {
                 let mut facts: Vec<String> = passfile.iter().cloned().collect();
                 facts.push(format!("a role that is enough: {}", sufficient_role(user)));
@@ -134,7 +142,8 @@ impl SourceFault for PostgresError {
             PostgresError::Refused { cause: RefusalCause::Database, .. } => {
                 Some("give the database: postgres:dbname=DATABASE")
             }
-            PostgresError::Refused { cause: RefusalCause::Busy, .. } => Some(
+            PostgresError::Refused { cause: RefusalCause::Trouble, .. } => None,
+            PostgresError::Refused { cause: RefusalCause::NoConnection, .. } => Some(
                 "end a session, raise max_connections, or GRANT pg_use_reserved_connections (PostgreSQL 16)",
             ),
             PostgresError::Refused { .. } => Some(
@@ -146,7 +155,9 @@ impl SourceFault for PostgresError {
     }
 
     fn is_refusal(&self) -> bool {
-        matches!(self, PostgresError::Refused { cause, .. } if *cause != RefusalCause::Busy)
+        let is_temporary =
+            |cause: RefusalCause| matches!(cause, RefusalCause::NoConnection | RefusalCause::Trouble);
+        matches!(self, PostgresError::Refused { cause, .. } if !is_temporary(*cause))
     }
 }
 

@@ -89,10 +89,12 @@ fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, In
     let (mut left, name) = (Vec::new(), receiver.to_string());
     let mut all = Vec::new();
     for (id, incident) in history.incidents(LOOKED_AT)? {
-        all.push((history.notified(&name, id)?, id, incident));
+        let unsaved = IncidentId(unsaved_number(&incident));
+        let known = history.notified(&name, id)?.or(history.notified(&name, unsaved)?);
+        all.push((known, id, incident));
     }
-    // One that is new here is not given what was before it.
-    let is_new_here = all.iter().all(|(known, ..)| known.is_none());
+    // It is not given what was over before it was there.
+    let first_known = all.iter().filter(|(known, ..)| known.is_some()).map(|(_, id, _)| *id).min();
     let since_unix_ns = host::unix_ns().saturating_sub(MISSED_NS_MAX);
     for (known, id, incident) in all {
         let is_new = known.as_ref().is_some_and(|stage| *stage != notify::stage(&incident));
@@ -103,7 +105,7 @@ fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, In
             (false, Some(_)) if is_new => Happened::Closed,
             // Resolved at once, an alert would reach no one.
             (false, None)
-                if !is_new_here
+                if first_known.is_some_and(|first| id > first)
                     && !repeats
                     && incident.ended_unix_ns.is_some_and(|ended| ended > since_unix_ns) =>
             {
@@ -115,6 +117,11 @@ fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, In
     }
     left.reverse();
     Ok(left)
+}
+
+/// The number of an incident that could not be saved.
+fn unsaved_number(incident: &Incident) -> i64 {
+    -i64::try_from(incident.started_unix_ns / 1_000_000_000).unwrap_or(i64::MAX)
 }
 
 fn notification(id: i64, happened: Happened, incident: Incident, identity: &Identity) -> Notification {
@@ -140,8 +147,7 @@ impl Notifications {
             Event::Closed(_) => Happened::Closed,
         };
         let incident = event.incident();
-        let began_s = incident.started_unix_ns / 1_000_000_000;
-        let id = id.map_or_else(|| -i64::try_from(began_s).unwrap_or(i64::MAX), |id| id.0);
+        let id = id.map_or_else(|| unsaved_number(incident), |id| id.0);
         for notifier in &self.notifiers {
             notifier.send(notification(id, happened, incident.clone(), &self.identity));
         }
@@ -150,5 +156,65 @@ impl Notifications {
     /// Ends them.
     pub fn finish(self) {
         self.notifiers.into_iter().for_each(|notifier| notifier.finish(END_WITHIN));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use history::Judged;
+    use incidents::{Clocks, Detail, Judgement, Readings, Settings, Standing, Subject, Tracker};
+    use verdict::{Confidence, VerdictKind};
+
+    const S: u64 = 1_000_000_000;
+
+    /// One that began so long ago, and is open or over.
+    fn incident(began_ago_s: u64, is_open: bool) -> Incident {
+        let began = host::unix_ns() - began_ago_s * S;
+        let subject = Subject { mount: "/data".into(), database: "postgres:".into() };
+        let mut tracker = Tracker::new(subject, Settings::default());
+        let mut last = None;
+        for tick in 0..if is_open { 10 } else { 30 } {
+            let at = Clocks { unix_ns: began + tick * 5 * S, monotonic_ns: tick * 5 * S };
+            let standing = if tick < 10 { Standing::Bad(VerdictKind::Throttled) } else { Standing::Fine };
+            let detail = Detail {
+                at_unix_ns: at.unix_ns,
+                summary: String::new(),
+                cause: None,
+                confidence: Confidence::High,
+                readings: Readings::default(),
+                evidence: vec![],
+                next_step: String::new(),
+                files: vec![],
+                processes: vec![],
+                waits: vec![],
+            };
+            last = tracker.judged(&Judgement { at, standing, detail }).or(last);
+        }
+        last.unwrap().incident().clone()
+    }
+
+    #[test]
+    fn a_receiver_that_was_away_is_given_what_is_over_by_now_and_a_new_one_only_what_is_open() {
+        let place = tempfile::tempdir().unwrap();
+        let mut history = History::open(&place.path().join("history.db")).unwrap();
+        let times = [(200_000, false), (90_000, false), (50_000, false), (40_000, false), (100, true)];
+        let incidents: Vec<Incident> = times.iter().map(|(ago, open)| incident(*ago, *open)).collect();
+        let ids = history.save_judged(&Judged { incidents: incidents.clone(), ..Judged::default() }).unwrap();
+        let webhook = Receiver::webhook("http://127.0.0.1:1/", None).unwrap();
+        let given = |history: &History, receiver: &Receiver| -> Vec<(i64, Happened)> {
+            left(history, receiver).unwrap().into_iter().map(|(id, happened, _)| (id, happened)).collect()
+        };
+        assert_eq!(given(&history, &webhook), [(ids[4].0, Happened::Opened)]);
+        history.save_notified(&webhook.to_string(), ids[2], &notify::stage(&incidents[2])).unwrap();
+        let missed = [(ids[3].0, Happened::Closed), (ids[4].0, Happened::Opened)];
+        assert_eq!(given(&history, &webhook), missed);
+        // Given while the history could not be written.
+        let unsaved = IncidentId(unsaved_number(&incidents[3]));
+        history.save_notified(&webhook.to_string(), unsaved, &notify::stage(&incidents[3])).unwrap();
+        assert_eq!(given(&history, &webhook), [(ids[4].0, Happened::Opened)]);
+        let alertmanager = Receiver::alertmanager("http://127.0.0.1:1", None).unwrap();
+        history.save_notified(&alertmanager.to_string(), ids[2], &notify::stage(&incidents[2])).unwrap();
+        assert_eq!(given(&history, &alertmanager), [(ids[4].0, Happened::Opened)]);
     }
 }

@@ -290,3 +290,38 @@ fn a_trend_says_when_with_its_uncertainty() {
     let text = headroom.run(&["fleet", "--prometheus", &server.url()]);
     assert!(String::from_utf8_lossy(&text.stdout).contains("At today's growth"));
 }
+
+#[test]
+fn of_a_large_fleet_the_worst_volumes_have_details() {
+    if !has_prometheus() {
+        return;
+    }
+    let now = now_unix_s();
+    // 21 hosts with ten volumes each; the first host's are the worst.
+    let volume = |host: usize, number: usize| {
+        SyntheticVolume::healthy(&format!("/data{number}"), 1.0 + (host * 10 + number) as f64)
+    };
+    let host = |at: usize| {
+        let volumes = (0..10).map(|number| volume(at, number)).collect();
+        SyntheticHost::new(&format!("db{at}:9187"), "east", volumes)
+    };
+    let hosts: Vec<SyntheticHost> = (0..21).map(host).collect();
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), &openmetrics(&hosts, &times(now)));
+    let server = Server::prometheus(dir, NO_SCRAPE).unwrap();
+    let headroom = Headroom::new();
+    let detailed = |further: &[&str]| {
+        let (_, answer) = ask(&headroom, &server.url(), further);
+        assert_eq!((order(&answer), &answer["queries"]), (truth(&hosts), &9.into()));
+        let volumes = answer["volumes"].as_array().unwrap().clone();
+        let has = |volume: &&Value| {
+            let is_known = volume["headroom_low"].is_number() && volume["read"]["expected_ns"].is_number();
+            assert_eq!(volume["details"], is_known, "{volume:#}");
+            is_known
+        };
+        volumes.iter().filter(has).count()
+    };
+    assert_eq!(detailed(&["--top", "10"]), 10);
+    assert_eq!(detailed(&[]), 20, "two hosts");
+    assert_eq!(detailed(&["--top", "300"]), 210);
+}
