@@ -172,6 +172,14 @@ async function modules(browser, host) {
     return found;
   });
   check("scales, lines and labels keep their promises", wrong);
+  const reasons = await page.evaluate(async () => {
+    const { CHARTS, findUnknown } = await import("./charts.js");
+    const latency = CHARTS.find(({ title }) => title === "Latency");
+    const data = [[10, 11, 12, 13, 14, 15, 16, 17], [], [1, null, null, null, 2, 3, null, 4]];
+    const found = (iops, gaps = []) => findUnknown(latency, data, gaps, iops).map(({ from_unix_ns, to_unix_ns, reason }) => [from_unix_ns / 1e9, to_unix_ns / 1e9, reason]);
+    return [found([5, 0, 0, 0, 5, 5, 5, 5]), found([5, 5, 0, 0, 5, 5, 5, 5]), found([5, 0, 0, 0, 5, 5, 5, 5], [{ from_unix_ns: 9e9, to_unix_ns: 20e9 }])];
+  });
+  check("a figure that is unknown alone has its reason", same(reasons, [[[11, 14, "no I/O"]], [[11, 14, "not known"]], []]));
   await close();
 }
 
