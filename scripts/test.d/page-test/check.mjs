@@ -101,6 +101,11 @@ async function pointed(page) {
     });
     if (!tip?.text.includes(text)) wrong.push(`“${text}” is not in “${tip?.text}”`);
     else if (!tip.isInside) wrong.push(`“${tip.text}” is outside the window`);
+    await page.mouse.move(0, 0);
+    await chart.focus();
+    await page.keyboard.press("ArrowRight");
+    if (await page.evaluate(() => !document.querySelector(".tip:not([hidden])"))) wrong.push("an arrow key shows nothing");
+    await page.keyboard.press("Escape");
   }
   await page.mouse.move(0, 0);
   // The page is looked at again.

@@ -1,5 +1,5 @@
-// What tabs with the live page cost, for `scripts/bench page`: `node cost.mjs URL TABS SECONDS` prints "open" once all are, and a JSON array, a tab
-// each.
+// What tabs with the live page cost, for `scripts/bench page`: `node cost.mjs URL TABS SECONDS` prints "open" once all tabs are
+// open, and at the end a JSON array with a row a tab.
 import { open } from "./browser.mjs";
 
 /// Until a tab has what it shows, and its heap is as large as it will be.

@@ -112,8 +112,8 @@ struct Sender {
     name: String,
     receiver: Receiver,
     shared: Arc<Shared>,
-    /// What an Alertmanager was sent last of each open incident, with its labels. By what an incident is, not by its number: one that
-    /// cannot be saved has none yet, and another label with it.
+    /// What an Alertmanager was sent last of each open incident, with its labels. Keyed by subject and start: an incident gets its
+    /// number, which is a label, only when it is saved.
     open: BTreeMap<(Subject, u64), (Value, Notification)>,
     repeat_at: Instant,
     /// The last reason of a failure, and how many there were in a row.

@@ -282,33 +282,49 @@ export function columns(chart, data) {
 const HOLE_POINTS = 3;
 
 /**
- * Stretches of several points without a figure that are in no gap of the answer: between two starts of an agent. They are
- * grey as well.
+ * The stretches of several points that are unknown and in no gap: their first point, and the one after them.
+ * @param {number[]} times
+ * @param {number} step_s
+ * @param {any[]} gaps
+ * @param {(number | null)[]} values
+ * @returns {[number, number][]}
+ */
+function unknownStretches(times, step_s, gaps, values) {
+  const isCovered = (/** @type {number} */ at) =>
+    gaps.some(({ from_unix_ns, to_unix_ns }) => (at + step_s) * 1e9 > from_unix_ns && at * 1e9 < to_unix_ns);
+  /** @type {[number, number][]} */
+  const found = [];
+  let from = -1;
+  for (let index = 0; index <= times.length; index += 1) {
+    const isUnknown = index < times.length && values[index] === null && !isCovered(times[index]);
+    if (isUnknown && from < 0) from = index;
+    if (isUnknown || from < 0) continue;
+    if (index - from >= HOLE_POINTS) found.push([from, index]);
+    from = -1;
+  }
+  return found;
+}
+
+/**
+ * Stretches without any figure that are in no gap of the answer: between two starts of an agent. They are grey as well. One that
+ * reaches to the end may still be filled.
  * @param {any} answer
  */
 export function holes({ times_unix_s: times, step_ns, series, gaps }) {
-  /** @type {any[]} */
-  const found = [];
-  const isCovered = (/** @type {number} */ at) =>
-    gaps.some((/** @type {any} */ gap) => at * 1e9 + step_ns > gap.from_unix_ns && at * 1e9 < gap.to_unix_ns);
-  let from = -1;
-  times.forEach((/** @type {number} */ at, /** @type {number} */ index) => {
-    const isHole = series.outstanding.mean[index] === null && !isCovered(at);
-    if (isHole && from < 0) from = index;
-    if (from >= 0 && !isHole) {
-      if (index - from >= HOLE_POINTS)
-        found.push({ from_unix_ns: times[from] * 1e9, to_unix_ns: at * 1e9, reason: "nothing was kept of this time" });
-      from = -1;
-    }
-  });
-  return found;
+  return unknownStretches(times, step_ns / 1e9, gaps, series.outstanding.mean)
+    .filter(([, to]) => to < times.length)
+    .map(([from, to]) => ({
+      from_unix_ns: times[from] * 1e9,
+      to_unix_ns: times[to] * 1e9,
+      reason: "nothing was kept of this time",
+    }));
 }
 
 /** Figures that need I/O to be known. */
 const OF_IO = ["utilisation", "latency_ns"];
 
 /**
- * The stretches of several points in which a chart's own figure is unknown, outside of the gaps of all.
+ * The stretches in which a chart's own figure is unknown, outside of the gaps of all.
  * @param {Chart} chart
  * @param {any[]} data as uPlot draws it
  * @param {any[]} gaps
@@ -316,23 +332,15 @@ const OF_IO = ["utilisation", "latency_ns"];
  */
 export function findUnknown(chart, [times, , mean], gaps, iops) {
   if (times.length < 2) return [];
-  const step = (times.at(-1) - times[0]) / (times.length - 1);
-  /** @type {any[]} */
-  const found = [];
-  let from = -1;
-  const isGap = (/** @type {number} */ at) =>
-    gaps.some(({ from_unix_ns, to_unix_ns }) => (at + step) * 1e9 > from_unix_ns && at * 1e9 < to_unix_ns);
-  for (let index = 0; index <= times.length; index += 1) {
-    const isLack = index < times.length && mean[index] === null && !isGap(times[index]);
-    if (isLack && from < 0) from = index;
-    if (from < 0 || isLack) continue;
-    const isIdle = OF_IO.includes(chart.lines[0].key) && iops.slice(from, index).every((rate) => rate === 0);
-    const reason = isIdle ? "no I/O" : "not known";
-    if (index - from >= HOLE_POINTS)
-      found.push({ from_unix_ns: times[from] * 1e9, to_unix_ns: (times[index - 1] + step) * 1e9, reason });
-    from = -1;
-  }
-  return found;
+  const step_s = (times.at(-1) - times[0]) / (times.length - 1);
+  return unknownStretches(times, step_s, gaps, mean).map(([from, to]) => {
+    const isIdle = OF_IO.includes(chart.lines[0].key) && iops.slice(from, to).every((rate) => rate === 0);
+    return {
+      from_unix_ns: times[from] * 1e9,
+      to_unix_ns: (times[to - 1] + step_s) * 1e9,
+      reason: isIdle ? "no I/O" : "not known",
+    };
+  });
 }
 
 /** The lines of a chart of several, in words. @param {Chart} chart */

@@ -227,8 +227,8 @@ impl<'a> Observer<'a> {
         self.volumes.targets().zip(moments).filter_map(|(target, moment)| Some((target, moment?))).collect()
     }
 
-    /// What was observed so far of each volume that the database ever used, the given volume first: what is idle now is judged too,
-    /// so that an end is seen of what was wrong there.
+    /// What was observed so far of each volume that the database ever used, the given volume first. One that is idle now is among
+    /// them, so that its incident can end.
     pub fn observations(&mut self) -> Vec<(Target, Observation)> {
         let mut moments: Vec<Vec<Moment>> =
             self.volumes.all.iter().map(|volume| volume.moments.clone()).collect();

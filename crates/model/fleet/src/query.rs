@@ -60,8 +60,8 @@ const DETAILS: &str = "headroom_headroom_low_ratio|headroom_headroom_high_ratio|
                        headroom_verdict_confidence|headroom_capability_contradicted_ratio";
 
 impl Part {
-    /// What lists and ranks the fleet. Of a server that reads from others each series costs the same, so that the rest is asked
-    /// for what is shown only.
+    /// What lists and ranks the fleet. A server that reads from others spends the same time on each series, so that the rest is
+    /// asked only for the volumes that are shown.
     pub const RANKING: [Part; 6] =
         [Part::Seen, Part::Figures, Part::Measured, Part::SilentSources, Part::Agents, Part::Trend];
     /// All of them.

@@ -267,7 +267,7 @@ impl Agent {
                 drop(state);
                 let judged: BTreeSet<Subject> = volumes.iter().map(|volume| volume.subject.clone()).collect();
                 volumes.into_iter().for_each(|volume| self.judged(watcher, at, volume, log));
-                // Since its server restarted, the database did nothing there.
+                // Volumes that the database did not use since its server restarted.
                 self.unknown(watcher, at, |subject| !judged.contains(subject), log);
             }
             Report::Nothing { why } => self.nothing(watcher, at, why, log),
@@ -392,8 +392,8 @@ impl Agent {
         }
     }
 
-    /// Ends incidents of before that nothing was heard of for an hour since the agent began: their source does not answer, or its
-    /// files lie elsewhere now.
+    /// Closes incidents of an earlier run whose subject was not judged within an hour of the start: their source does not answer, or
+    /// its files lie elsewhere now.
     fn forget_resumed(&mut self, log: &mut dyn FnMut(Event<'_>)) {
         let now = clocks();
         for incident in std::mem::take(&mut self.resumed) {

@@ -5,7 +5,7 @@ use history::{Error, History, IncidentId, Judged};
 use incidents::Incident;
 use std::time::{Duration, Instant};
 
-/// Writes the history, and keeps what it cannot take now.
+/// Writes the history, and keeps in memory what cannot be written now.
 pub struct Keeper {
     history: History,
     /// Not saved yet.
@@ -26,7 +26,7 @@ const RETRY: Duration = Duration::from_secs(5);
 const CLEAN_EVERY: Duration = Duration::from_secs(3_600);
 
 impl Keeper {
-    /// One to whom nothing was given yet.
+    /// With nothing that waits.
     pub fn new(history: History) -> Keeper {
         let now = Instant::now();
         let waiting = Judged::default();

@@ -53,7 +53,7 @@ pub struct Database {
     pub container: Option<Container>,
     /// The version, where that is cheaply known.
     pub version: Option<String>,
-    /// The best source that works, as `--source` takes it; `None` where none does. One that does not answer for a while stays.
+    /// The best source that works, as `--source` takes it; `None` where none does. One that worked is kept while it does not answer.
     pub source: Option<String>,
     /// The better sources that did not work.
     pub refused: Vec<Refusal>,

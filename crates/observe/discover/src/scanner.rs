@@ -183,9 +183,9 @@ impl Scanner {
     }
 }
 
-/// What counts after another try. A server that does not answer just now, because its disk hangs or its connections are used
-/// up, keeps the source that worked: another one would be another database to whom follows it. `check_listener` and the server's
-/// own refusal of the login count at once.
+/// What is known after another try. A server that does not answer now, because its disk hangs or its connections are used up, keeps
+/// the source that worked: the agent names a database by its source, and would end its incidents if that changed. A refused login
+/// and a stranger on the server's socket count at once.
 fn kept(before: Option<Outcome>, now: Outcome) -> Outcome {
     let Some(before) = before else { return now };
     let refused = now.refused.iter().find(|refusal| Some(&refusal.source) == before.source.as_ref());

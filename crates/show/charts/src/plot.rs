@@ -264,7 +264,7 @@ impl<'a> Plot<'a> {
 
     /// Keeps what a single point stands for.
     pub(crate) fn read_point(&mut self, (x, y): (f64, f64), value: String) {
-        /// As far from a point as a pointer is still at it.
+        /// A pointer within this distance is at the point.
         const NEAR_PIXELS: f64 = 5.0;
         if let Some((left, top)) = self.pixel(x, y) {
             let (from, to) =

@@ -134,6 +134,8 @@ pub fn run(args: &FleetArgs, json: bool, out: &mut Output) -> Done {
 
 /// Of a fleet with so many volumes at most, all is asked for.
 const SMALL_FLEET_VOLUMES: usize = 200;
+/// A filter names so many hosts at most: servers refuse longer queries (VictoriaMetrics: 16 KiB).
+const FILTER_HOSTS_MAX: usize = 200;
 
 /// What is asked for beside what ranks the volumes.
 #[derive(Clone, Copy)]
@@ -187,8 +189,7 @@ fn ask(
     if all > SMALL_FLEET_VOLUMES.max(wanted.first) {
         let shown = fleet.volumes.iter().take(wanted.first).map(|volume| volume.host.instance().to_owned());
         let shown: BTreeSet<String> = shown.collect();
-        // A server refuses a longer query.
-        if shown.len() <= SMALL_FLEET_VOLUMES {
+        if shown.len() <= FILTER_HOSTS_MAX {
             filters.push(Filter::of_instances(shown.iter().map(String::as_str)));
             detailed = Some(shown);
         }

@@ -62,7 +62,7 @@ fn a_throttled_volume_has_no_headroom_now_whatever_the_storage_could_give() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_told_apart_from_what_is_not_known() {
+fn what_was_not_asked_for_is_marked() {
     let mut answers = answers(&[("a", "healthy", Some(2.0)), ("b", "healthy", Some(3.0))]);
     let of = |name| labels_of("a", &[("__name__", name)]).to_vec();
     answers.details = vec![sample(&of("headroom_verdict_confidence"), 3.0)];

@@ -183,3 +183,32 @@ pub(super) fn describe(error: &tokio_postgres::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_in_trouble_refuses_nobody_for_good() {
+        let refused = |code: &str| {
+            let cause = RefusalCause::from_code(&SqlState::from_code(code));
+            let error = PostgresError::Refused {
+                place: "db:5432".into(),
+                user: "headroom".into(),
+                why: String::new(),
+                passfile: None,
+                cause,
+            };
+            (error.is_refusal(), error.remedy().is_some_and(|remedy| remedy.contains("max_connections")))
+        };
+        // No connection left; disk full, out of memory, shutting down, I/O error.
+        assert_eq!(refused("53300"), (false, true));
+        for code in ["53100", "53200", "57P01", "58030"] {
+            assert_eq!(refused(code), (false, false), "{code}");
+        }
+        // A wrong password, pg_hba.conf, no such database, no permission.
+        for code in ["28P01", "28000", "3D000", "42501"] {
+            assert_eq!(refused(code), (true, false), "{code}");
+        }
+    }
+}

@@ -93,7 +93,7 @@ fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, In
         let known = history.notified(&name, id)?.or(history.notified(&name, unsaved)?);
         all.push((known, id, incident));
     }
-    // It is not given what was over before it was there.
+    // It is not given what was over before it was configured.
     let first_known = all.iter().filter(|(known, ..)| known.is_some()).map(|(_, id, _)| *id).min();
     let since_unix_ns = host::unix_ns().saturating_sub(MISSED_NS_MAX);
     for (known, id, incident) in all {
@@ -103,7 +103,7 @@ fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, In
             (true, None) => Happened::Opened,
             (true, Some(_)) if is_new || repeats => Happened::Changed,
             (false, Some(_)) if is_new => Happened::Closed,
-            // Resolved at once, an alert would reach no one.
+            // An Alertmanager notifies nobody of an alert that is already resolved.
             (false, None)
                 if first_known.is_some_and(|first| id > first)
                     && !repeats

@@ -40,6 +40,25 @@
     return entry?.textContent ?? otherwise;
   }
 
+  function mark(svg, shape, attributes) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", shape);
+    Object.entries({ class: "tip-mark", ...attributes }).forEach(([name, value]) => element.setAttribute(name, value));
+    svg.append(element);
+  }
+
+  // The pointer and the arrow keys lead to a chart's figures.
+  function follow(svg, seek, step) {
+    svg.addEventListener("pointermove", seek);
+    svg.addEventListener("pointerdown", seek);
+    svg.addEventListener("pointerleave", hide);
+    svg.addEventListener("blur", hide);
+    svg.tabIndex = 0;
+    svg.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") hide();
+      else if (step(event.key)) event.preventDefault();
+    });
+  }
+
   function show(svg, all, at) {
     const [box, wide] = [svg.getBoundingClientRect(), svg.viewBox.baseVal.width];
     const nearest = (points, to) => points.reduce((a, b) => (Math.abs(b[0] - to) < Math.abs(a[0] - to) ? b : a));
@@ -52,10 +71,7 @@
     tip.replaceChildren(line(`${rows[0].x} ${found[2]}`.trim()));
     for (const { ink, y, point } of rows) {
       tip.append(line(`${nameOf(svg, ink, y)}: ${point[3]}`, ink));
-      const mark = document.createElementNS("http://www.w3.org/2000/svg", "circle");
-      Object.entries({ class: "tip-mark", cx: point[0], cy: point[1], r: 5, stroke: `var(${ink})` })
-        .forEach(([name, value]) => mark.setAttribute(name, value));
-      svg.append(mark);
+      mark(svg, "circle", { cx: point[0], cy: point[1], r: 5, stroke: `var(${ink})` });
     }
     const scale = box.width / wide;
     place(box.left + found[0] * scale, box.top + Math.min(...rows.map(({ point }) => point[1])) * scale);
@@ -74,28 +90,19 @@
       const box = svg.getBoundingClientRect();
       at = across.indexOf(show(svg, all, ((clientX - box.left) / box.width) * svg.viewBox.baseVal.width));
     };
-    svg.addEventListener("pointermove", seek);
-    svg.addEventListener("pointerdown", seek);
-    svg.addEventListener("pointerleave", hide);
-    svg.addEventListener("blur", hide);
-    svg.tabIndex = 0;
-    svg.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (event.key === "Escape") hide();
-      if (!step) return;
-      event.preventDefault();
+    follow(svg, seek, (key) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
+      if (!step) return false;
       at = Math.max(0, Math.min(across.length - 1, at + step));
       show(svg, all, across[at]);
+      return true;
     });
   }
 
   function showCell(svg, { column, row, value, left, right, top, bottom }) {
     hide();
     tip.replaceChildren(line(value), line(row), line(column));
-    const mark = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    Object.entries({ class: "tip-mark", x: left, y: top, width: right - left, height: bottom - top, stroke: "var(--text)" })
-      .forEach(([name, value]) => mark.setAttribute(name, value));
-    svg.append(mark);
+    mark(svg, "rect", { x: left, y: top, width: right - left, height: bottom - top, stroke: "var(--text)" });
     const box = svg.getBoundingClientRect();
     const scale = box.width / svg.viewBox.baseVal.width;
     place(box.left + ((left + right) / 2) * scale, box.top + top * scale);
@@ -121,22 +128,16 @@
       const under = all.filter(({ left, right, top, bottom }) => x >= left && x <= right && y >= top && y <= bottom);
       show(under.reduce((a, b) => (a && away(a, x, y) <= away(b, x, y) ? a : b), null));
     };
-    svg.addEventListener("pointermove", seek);
-    svg.addEventListener("pointerdown", seek);
-    svg.addEventListener("pointerleave", hide);
-    svg.addEventListener("blur", hide);
-    svg.tabIndex = 0;
-    svg.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-      if (event.key === "Escape") hide();
-      if (!step) return;
-      event.preventDefault();
-      if (!at) return show(all[0]);
+    follow(svg, seek, (key) => {
+      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
+      if (!step) return false;
       // The nearest one in that direction; what lies aside counts twice.
       const ahead = ({ x, y }) => (x - at.x) * step[0] + (y - at.y) * step[1];
-      const far = ({ x, y }) => ahead({ x, y }) + 2 * Math.abs((x - at.x) * step[1] + (y - at.y) * step[0]);
-      const found = all.filter((cell) => ahead(cell) > 0.01).reduce((a, b) => (a && far(a) <= far(b) ? a : b), null);
+      const far = (cell) => ahead(cell) + 2 * Math.abs((cell.x - at.x) * step[1] + (cell.y - at.y) * step[0]);
+      const nearest = (a, b) => (a && far(a) <= far(b) ? a : b);
+      const found = at ? all.filter((cell) => ahead(cell) > 0.01).reduce(nearest, null) : all[0];
       if (found) show(found);
+      return true;
     });
   }
 
