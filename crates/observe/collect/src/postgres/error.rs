@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_in_trouble_refuses_nobody_for_good() {
+    fn a_server_in_trouble_does_not_refuse_for_good() {
         let refused = |code: &str| {
             let cause = RefusalCause::from_code(&SqlState::from_code(code));
             let error = PostgresError::Refused {

@@ -103,7 +103,7 @@ fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, In
             (true, None) => Happened::Opened,
             (true, Some(_)) if is_new || repeats => Happened::Changed,
             (false, Some(_)) if is_new => Happened::Closed,
-            // An Alertmanager notifies nobody of an alert that is already resolved.
+            // An Alertmanager sends no notification of an alert that is already resolved.
             (false, None)
                 if first_known.is_some_and(|first| id > first)
                     && !repeats
