@@ -109,11 +109,11 @@ def throttle_file(kind):
 class LoopDisk:
     """A loop device on a file, with limits that can be switched off."""
 
-    def __init__(self, home, name, limits):
+    def __init__(self, home, name, limits, size_gib=None):
         self.limits, self.mount = limits, home / f"{name}.mnt"
         image = home / f"{name}.img"
         with open(image, "wb") as file:
-            os.posix_fallocate(file.fileno(), 0, DISK_GIB << 30)
+            os.posix_fallocate(file.fileno(), 0, (size_gib or DISK_GIB) << 30)
         self.device = run("losetup", "--direct-io=on", "--find", "--show", image).strip()
         self.number = Path(f"/sys/block/{Path(self.device).name}/dev").read_text().strip()
         self.place()

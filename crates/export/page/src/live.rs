@@ -1,6 +1,6 @@
 use crate::{Details, Instant};
 use capability::Capability;
-use incidents::{Readings, Subject};
+use incidents::{Mark, MarkKind, Readings, Subject};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,21 +81,9 @@ pub(crate) struct VolumeNow {
     pub since_unix_ns: Option<u64>,
     pub ring: Ring<Instant>,
     pub marks: VecDeque<Mark>,
+    /// How many of the newest marks were not taken for the history yet.
+    unsaved_marks: usize,
     pub details: Option<Arc<Details>>,
-}
-
-/// Something that happened, drawn over time.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Mark {
-    pub at_unix_ns: u64,
-    pub kind: MarkKind,
-    pub text: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MarkKind {
-    Cap,
-    Restart,
 }
 
 /// Marks kept of each volume.
@@ -210,6 +198,18 @@ impl Live {
         self.changed();
     }
 
+    /// The marks that were set since the last call, for the history.
+    pub fn take_marks(&self) -> Vec<(Subject, Mark)> {
+        let mut known = self.known();
+        let mut taken = Vec::new();
+        for (subject, volume) in &mut known.volumes {
+            let unsaved = std::mem::take(&mut volume.unsaved_marks);
+            let newest = volume.marks.iter().rev().take(unsaved);
+            taken.extend(newest.map(|mark| (subject.clone(), mark.clone())));
+        }
+        taken
+    }
+
     /// Whether someone looks at the files, waits or users of a source, so that they are worth reducing.
     pub fn is_looked_at(&self, source: &str) -> bool {
         self.known().sources.get(source).is_some_and(SourceNow::is_looked_at)
@@ -272,6 +272,7 @@ impl VolumeNow {
             since_unix_ns: None,
             ring: Ring::default(),
             marks: VecDeque::new(),
+            unsaved_marks: 0,
             details: None,
         }
     }
@@ -314,6 +315,7 @@ impl VolumeNow {
         });
         if !repeats {
             self.marks.push_back(mark);
+            self.unsaved_marks += 1;
         }
         while self.marks.len() > MARKS_MAX {
             self.marks.pop_front();

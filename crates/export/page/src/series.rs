@@ -2,10 +2,10 @@
 
 use crate::Instant;
 use crate::answer::{Refused, short};
-use crate::live::{Mark, MarkKind};
 use history::History;
-use incidents::{Readings, Subject};
+use incidents::{Mark, Readings, Subject};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use timeline::{Gap, Grid, Reading, Sample, Span, joined};
 
 /// What memory has of a volume.
@@ -110,8 +110,13 @@ fn marks(
     span: Span,
 ) -> Result<Vec<Value>, Refused> {
     let is_within = |at: u64| span.from_ns <= at && at < span.to_ns;
-    let kept = remembered.marks.iter().filter(|mark| is_within(mark.at_unix_ns));
-    let mut marks: Vec<(u64, Value)> = kept.map(|mark| (mark.at_unix_ns, mark_json(mark))).collect();
+    // The newest are in memory and, a moment later, in the history too.
+    let mut set: BTreeSet<Mark> = match history {
+        Some(history) => history.marks(subject, span.from_ns, span.to_ns)?.into_iter().collect(),
+        None => BTreeSet::new(),
+    };
+    set.extend(remembered.marks.iter().filter(|mark| is_within(mark.at_unix_ns)).cloned());
+    let mut marks: Vec<(u64, Value)> = set.iter().map(|mark| (mark.at_unix_ns, mark_json(mark))).collect();
     let incidents = match history {
         Some(history) => history.incidents_between(span.from_ns, span.to_ns, INCIDENTS_MAX)?,
         None => Vec::new(),
@@ -131,9 +136,5 @@ fn marks(
 }
 
 fn mark_json(mark: &Mark) -> Value {
-    let kind = match mark.kind {
-        MarkKind::Cap => "cap",
-        MarkKind::Restart => "restart",
-    };
-    json!({ "unix_ns": mark.at_unix_ns, "kind": kind, "text": mark.text, "incident": null })
+    json!({ "unix_ns": mark.at_unix_ns, "kind": mark.kind, "text": mark.text, "incident": null })
 }

@@ -4,7 +4,9 @@ use filestats::{
     Counters, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Meaning, Ops, Reason,
 };
 use history::{History, Judged as Kept};
-use incidents::{Clocks, Detail, Event, Judgement, Readings, Settings, Standing, Subject, Tracker};
+use incidents::{
+    Clocks, Detail, Event, Judgement, Mark, MarkKind, Readings, Settings, Standing, Subject, Tracker,
+};
 use page::{About, Api, Details, Judged, Live};
 use serde_json::Value;
 use std::sync::Arc;
@@ -241,7 +243,7 @@ fn files_have_their_rates_over_the_whole_window_and_are_reduced_only_while_someo
 
 #[test]
 fn a_second_that_is_unknown_is_a_gap_with_its_reason_and_a_mark() {
-    let page = Page::new(None);
+    let mut page = Page::new(None);
     let now = host::unix_ns();
     let ended = |second: u64| now - 10 * SECOND + second * SECOND;
     page.sample(&moment(ended(1), vec![file("/data/shop.db", ended(1), 100)]));
@@ -253,6 +255,11 @@ fn a_second_that_is_unknown_is_a_gap_with_its_reason_and_a_mark() {
     let gaps = series["gaps"].as_array().unwrap();
     assert!(gaps.iter().any(|gap| gap["reason"] == "the engine restarted"), "{gaps:#?}");
     assert_eq!(series["marks"][0]["kind"], "restart", "{series:#}");
+    // The agent keeps it, and it is drawn once.
+    let marks = page.live.take_marks();
+    assert_eq!((marks.len(), page.live.take_marks().len()), (1, 0));
+    page.keep(&Kept { marks, ..Kept::default() });
+    assert_eq!(page.get("series", "from=-20000000000")["marks"], series["marks"]);
 }
 
 /// An incident that was opened and closed.
@@ -295,6 +302,8 @@ fn a_history_without_an_agent_shows_what_was_kept_and_where_no_agent_ran() {
     let mut page = Page::new(Some(end));
     let minute = end / MINUTE;
     let change = |minutes_ago: u64, kind| (subject(), end - minutes_ago * MINUTE, kind);
+    let text = "limit set: 60 reads a second".to_owned();
+    let cap = Mark { at_unix_ns: end - 51 * MINUTE, kind: MarkKind::Cap, text };
     page.keep(&Kept {
         changes: vec![
             change(60, Some(VerdictKind::Healthy)),
@@ -305,6 +314,7 @@ fn a_history_without_an_agent_shows_what_was_kept_and_where_no_agent_ran() {
         // Between 30 and 10 minutes ago no agent ran.
         minutes: [minutes(minute - 59, 30, 1.0), minutes(minute - 9, 10, 2.0)].concat(),
         incidents: vec![incident(end - 50 * MINUTE, end - 40 * MINUTE)],
+        marks: vec![(subject(), cap)],
         ..Kept::default()
     });
     let (live, ended) = Live::from_history(&page.history, 20_000_000).unwrap();
@@ -334,7 +344,8 @@ fn a_history_without_an_agent_shows_what_was_kept_and_where_no_agent_ran() {
     assert!(length.abs_diff(20 * MINUTE) <= MINUTE, "{hole:#}");
     let series = page.get("series", &format!("from=-{}&points=60", 60 * MINUTE));
     let marks = series["marks"].as_array().unwrap();
-    assert_eq!((marks.len(), &marks[0]["kind"], &marks[0]["incident"]), (1, &"incident".into(), &1.into()));
+    assert_eq!((marks.len(), &marks[0]["kind"]), (2, &"cap".into()));
+    assert_eq!((&marks[1]["kind"], &marks[1]["incident"]), (&"incident".into(), &1.into()));
     assert_eq!(page.ask("incidents/1", "").1["verdict"], "throttled");
     assert_eq!(page.get("files", "")["total_files"], 0, "nothing is waited for");
 }

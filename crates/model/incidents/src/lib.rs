@@ -18,12 +18,14 @@
 
 mod causes;
 mod incident;
+mod mark;
 mod recurrence;
 mod standing;
 mod tracker;
 
 pub use causes::Causes;
 pub use incident::{BusyFile, BusyProcess, Detail, Ending, Held, Incident, LongWait, Readings};
+pub use mark::{Mark, MarkKind};
 pub use recurrence::{Recurrence, STARTS_MAX};
 pub use standing::{Standing, Verdicts};
 pub use tracker::{Event, Judgement, Tracker};

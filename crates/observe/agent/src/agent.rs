@@ -155,6 +155,7 @@ impl Agent {
                 self.notice_silence(log);
                 self.forget_resumed(log);
             }
+            self.keeper.waiting().marks.extend(self.live.take_marks());
             self.keeper.save(log);
             if Instant::now() >= seen_at {
                 seen_at = Instant::now() + SEEN_EVERY;
@@ -434,6 +435,7 @@ impl Agent {
         let open: Vec<Incident> =
             self.subjects.values().filter_map(|one| one.tracker.open().cloned()).collect();
         open.into_iter().for_each(|open| self.save_open(open, log));
+        self.keeper.waiting().marks.extend(self.live.take_marks());
         self.save_seen(log);
         self.keeper
     }

@@ -16,7 +16,7 @@ pub struct Keeper {
     clean_at: Instant,
 }
 
-/// Minutes and changes that wait for a full disk, each: three days of 15 subjects. The oldest are dropped beyond that.
+/// Minutes, changes and marks that wait for a full disk, each: three days of 15 subjects. The oldest are dropped beyond that.
 const ROWS_WAITING_MAX: usize = 65_536;
 /// Incidents that wait.
 const INCIDENTS_WAITING_MAX: usize = 1_000;
@@ -101,9 +101,10 @@ impl Keeper {
     fn bound(&mut self) {
         let surplus = |len: usize, most: usize| len.saturating_sub(most);
         // One of each volume waits: no more than there are.
-        let Judged { changes, minutes, incidents, seen: _ } = &mut self.waiting;
+        let Judged { changes, minutes, incidents, seen: _, marks } = &mut self.waiting;
         changes.drain(..surplus(changes.len(), ROWS_WAITING_MAX));
         minutes.drain(..surplus(minutes.len(), ROWS_WAITING_MAX));
+        marks.drain(..surplus(marks.len(), ROWS_WAITING_MAX));
         incidents.drain(..surplus(incidents.len(), INCIDENTS_WAITING_MAX));
     }
 }

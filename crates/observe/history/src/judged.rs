@@ -7,7 +7,7 @@ use crate::exact::{Exact, Json, Word, exact};
 use crate::seen_storage::save_seen;
 use crate::statements::{first_row, rows};
 use crate::{Error, History};
-use incidents::{Incident, Readings, Subject};
+use incidents::{Incident, Mark, Readings, Subject};
 use rusqlite::{Connection, Row, named_params};
 use seen::Seen;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ pub struct Judged {
     pub incidents: Vec<Incident>,
     /// What storages were seen to give. What is kept of the same storage is replaced.
     pub seen: Vec<(TargetFacts, Seen)>,
+    /// Changed limits and restarts.
+    pub marks: Vec<(Subject, Mark)>,
 }
 
 impl Judged {
@@ -39,6 +41,7 @@ impl Judged {
             && self.minutes.is_empty()
             && self.incidents.is_empty()
             && self.seen.is_empty()
+            && self.marks.is_empty()
     }
 }
 
@@ -46,6 +49,8 @@ impl Judged {
 const MINUTES_MAX: u32 = 31 * 24 * 60;
 /// Changes kept of each subject: one in five minutes for a month.
 const CHANGES_MAX: u32 = 8_928;
+/// Marks kept of each subject: one in an hour for a month.
+const MARKS_MAX: u32 = 744;
 /// Closed incidents kept, of all subjects: about 40 MB at most.
 const INCIDENTS_MAX: u32 = 5_000;
 
@@ -63,6 +68,9 @@ impl History {
             }
             for (subject, minute, readings) in &judged.minutes {
                 save_minute(transaction, subject, *minute, readings)?;
+            }
+            for (subject, mark) in &judged.marks {
+                save_mark(transaction, subject, mark)?;
             }
             for (target, seen) in &judged.seen {
                 save_seen(transaction, target, seen)?;
@@ -197,6 +205,25 @@ impl History {
         })
     }
 
+    /// The marks of a subject in a stretch of time, the oldest first; its end is not included.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn marks(
+        &self,
+        subject: &Subject,
+        from_unix_ns: u64,
+        until_unix_ns: u64,
+    ) -> Result<Vec<Mark>, Error> {
+        let query = "SELECT at_unix_ns, kind, text FROM marks m JOIN subjects s ON s.id = m.subject \
+             WHERE s.mount = ? AND s.database_name = ? AND at_unix_ns >= ? AND at_unix_ns < ? ORDER BY at_unix_ns";
+        let values = (&subject.mount, &subject.database, Exact(from_unix_ns), Exact(until_unix_ns));
+        self.rows("read marks", query, values, |row| {
+            let Word(kind) = row.get(1)?;
+            Ok(Mark { at_unix_ns: exact(row, 0)?, kind, text: row.get(2)? })
+        })
+    }
+
     /// Removes what is beyond the bounds, the oldest first; open incidents stay.
     ///
     /// # Errors
@@ -204,9 +231,11 @@ impl History {
     pub fn remove_old_judged(&mut self) -> Result<(), Error> {
         self.transact("remove old judgements", |transaction| {
             for id in rows(transaction, "SELECT id FROM subjects", [], |row| row.get::<_, i64>(0))? {
-                for (table, column, most) in
-                    [("judged_minutes", "minute", MINUTES_MAX), ("verdict_changes", "at_unix_ns", CHANGES_MAX)]
-                {
+                for (table, column, most) in [
+                    ("judged_minutes", "minute", MINUTES_MAX),
+                    ("verdict_changes", "at_unix_ns", CHANGES_MAX),
+                    ("marks", "at_unix_ns", MARKS_MAX),
+                ] {
                     let remove = format!(
                         "DELETE FROM {table} WHERE subject = :id AND {column} <= \
                          (SELECT {column} FROM {table} WHERE subject = :id ORDER BY {column} DESC LIMIT 1 OFFSET :most)"
@@ -274,6 +303,12 @@ fn readings(row: &Row<'_>) -> rusqlite::Result<Readings> {
         read_bytes_per_second: value("read_bytes_per_second", 1.0)?,
         written_bytes_per_second: value("written_bytes_per_second", 1.0)?,
     })
+}
+
+fn save_mark(connection: &Connection, subject: &Subject, mark: &Mark) -> rusqlite::Result<()> {
+    let values = (subject_id(connection, subject)?, Exact(mark.at_unix_ns), Word(mark.kind), &mark.text);
+    let save = "INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?)";
+    connection.prepare_cached(save)?.execute(values).map(drop)
 }
 
 fn save_incident(connection: &Connection, incident: &Incident) -> rusqlite::Result<IncidentId> {

@@ -1,7 +1,10 @@
 //! What the agent judged: each incident is kept once, however often it is saved; the tables are bounded.
 
 use history::{History, Judged};
-use incidents::{Clocks, Detail, Event, Incident, Judgement, Readings, Settings, Standing, Subject, Tracker};
+use incidents::{
+    Clocks, Detail, Event, Incident, Judgement, Mark, MarkKind, Readings, Settings, Standing, Subject,
+    Tracker,
+};
 use tempfile::TempDir;
 use verdict::{Confidence, VerdictKind};
 
@@ -86,11 +89,18 @@ fn minutes_and_changes_come_back_and_what_is_unknown_stays_so() {
         written_bytes_per_second: Some(0.0),
     };
     let data = subject("/data");
+    let mark = |at_s: u64, kind, text: &str| Mark { at_unix_ns: at_s * S, kind, text: text.into() };
+    let cap = mark(70, MarkKind::Cap, "limit set: 60 reads a second");
+    let restart = mark(80, MarkKind::Restart, "the server restarted");
     let judged = Judged {
         changes: vec![(data.clone(), 60 * S, Some(VerdictKind::Healthy)), (data.clone(), 90 * S, None)],
         minutes: vec![(data.clone(), 1, readings), (data.clone(), 2, Readings::default())],
-        incidents: vec![],
-        seen: vec![],
+        marks: vec![
+            (data.clone(), cap.clone()),
+            (data.clone(), cap.clone()),
+            (data.clone(), restart.clone()),
+        ],
+        ..Judged::default()
     };
     assert!(!judged.is_empty());
     history.save_judged(&judged).unwrap();
@@ -99,6 +109,9 @@ fn minutes_and_changes_come_back_and_what_is_unknown_stays_so() {
     assert_eq!(history.judged_minutes(&data, 2, 9).unwrap(), [(2, Readings::default())]);
     let changes = [(60 * S, Some(VerdictKind::Healthy)), (90 * S, None)];
     assert_eq!(history.verdict_changes(&data).unwrap(), changes);
+    assert_eq!(history.marks(&data, 0, 81 * S).unwrap(), [cap.clone(), restart]);
+    assert_eq!(history.marks(&data, 70 * S, 80 * S).unwrap(), [cap]);
+    assert_eq!(history.marks(&subject("/log"), 0, 81 * S).unwrap(), []);
 }
 
 #[test]
