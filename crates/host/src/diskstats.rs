@@ -25,6 +25,8 @@ pub struct DiskCounters {
     pub busy_ms: u64,
     /// Time in flight summed over all I/Os, milliseconds: its growth over elapsed time is the mean number in flight.
     pub weighted_ms: u64,
+    /// Completed discards; 0 before Linux 4.18, which does not count them.
+    pub discards: u64,
     /// Completed flushes and their time in milliseconds; `None` before Linux 5.5.
     pub flushes: Option<(u64, u64)>,
 }
@@ -44,6 +46,12 @@ impl DiskCounters {
     /// Completed reads and writes.
     pub fn ios(&self) -> u64 {
         self.reads.count.saturating_add(self.writes.count)
+    }
+
+    /// Everything that completed, so that it stands still only where nothing does.
+    pub fn completed(&self) -> u64 {
+        let flushes = self.flushes.map_or(0, |(count, _)| count);
+        self.ios().saturating_add(self.discards).saturating_add(flushes)
     }
 }
 
@@ -85,6 +93,7 @@ fn parse_line(line: &str) -> Option<DiskCounters> {
         in_flight: field(9)?,
         busy_ms: field(10)?,
         weighted_ms: field(11)?,
+        discards: field(12).unwrap_or(0),
         flushes: field(16).zip(field(17)),
     })
 }
@@ -105,6 +114,7 @@ mod tests {
         assert_eq!(disk.writes, DiskTransfers { count: 362_252, sectors: 11_862_400, time_ms: 116_679 });
         assert_eq!((disk.in_flight, disk.busy_ms, disk.weighted_ms), (3, 36_768, 943_134));
         assert_eq!((disk.flushes, disk.ios()), (Some((4190, 128)), 1_812_009));
+        assert_eq!((disk.discards, disk.completed()), (8764, 1_812_009 + 8764 + 4190));
     }
 
     #[test]

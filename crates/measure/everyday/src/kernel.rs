@@ -22,6 +22,8 @@ pub struct KernelCounters {
     host_us: io::Result<u64>,
     group_us: io::Result<(PathBuf, u64)>,
     disks: io::Result<Vec<DiskCounters>>,
+    /// The observed device and all below it.
+    devices: Vec<DeviceNumber>,
     caps: Vec<(Cap, u64)>,
 }
 
@@ -48,6 +50,7 @@ impl Kernel {
             host_us: host::io_stalled_us(),
             group_us: host::io_stalled_us_of_group(pid),
             disks: host::read_diskstats(),
+            devices: self.devices.iter().filter_map(|device| DeviceNumber::parse(&device.number)).collect(),
             caps: caps.filter_map(|cap| host::cap_counted(&cap).ok().map(|counted| (cap, counted))).collect(),
         }
     }
@@ -70,6 +73,7 @@ impl KernelCounters {
             host_ns: host_ns.map_or(Figure::unknown(Reason::NotCounted), |(then, now)| grown_ns(then, now)),
             group_ns,
             device_ns: self.busiest_device_ns(earlier),
+            hung_ns: self.hung_ns(earlier),
         }
     }
 
@@ -86,6 +90,22 @@ impl KernelCounters {
             Some(busy)
         });
         Figure::Known(busy_ms.max().unwrap_or(0).saturating_mul(1_000_000))
+    }
+
+    /// All of the time since an earlier instant, where one of the devices had I/Os in flight at both ends and completed nothing.
+    fn hung_ns(&self, earlier: &KernelCounters) -> Figure<u64> {
+        let (Ok(then), Ok(now)) = (&earlier.disks, &self.disks) else {
+            return Figure::unknown(Reason::NotCounted);
+        };
+        let of_volume = now.iter().filter(|disk| self.devices.contains(&disk.number));
+        let is_hung = |now: &DiskCounters| {
+            let then = then.iter().find(|then| then.number == now.number && then.name == now.name);
+            then.is_some_and(|then| {
+                then.in_flight > 0 && now.in_flight > 0 && then.completed() == now.completed()
+            })
+        };
+        let elapsed_ns = self.at_ns.saturating_sub(earlier.at_ns);
+        Figure::Known(if of_volume.into_iter().any(is_hung) { elapsed_ns } else { 0 })
     }
 
     /// What each limit counted since an earlier instant.
@@ -109,6 +129,7 @@ fn grown_ns(then_us: u64, now_us: u64) -> Figure<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use host::DiskTransfers;
 
     fn counters(at_ns: u64, stalled_us: u64, group: Option<(&str, u64)>) -> KernelCounters {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
@@ -117,6 +138,7 @@ mod tests {
             host_us: Ok(stalled_us),
             group_us: group.map(|(path, us)| (path.into(), us)).ok_or_else(missing),
             disks: Err(missing()),
+            devices: vec![],
             caps: vec![],
         }
     }
@@ -135,6 +157,35 @@ mod tests {
         assert_eq!(moved.group_ns, unknown(Reason::IdentityChanged));
         let fell = then.pressure_since(&now);
         assert_eq!(fell.host_ns, unknown(Reason::CounterFell));
+    }
+
+    #[test]
+    fn a_device_with_ios_in_flight_that_completes_nothing_hangs() {
+        let number = DeviceNumber { major: 7, minor: 1 };
+        let disk = |in_flight, writes| DiskCounters {
+            number,
+            name: "loop1".into(),
+            reads: DiskTransfers { count: 5, sectors: 40, time_ms: 1 },
+            writes: DiskTransfers { count: writes, sectors: 8 * writes, time_ms: writes },
+            in_flight,
+            busy_ms: 0,
+            weighted_ms: 0,
+            discards: 0,
+            flushes: None,
+        };
+        let at = |at_ns, in_flight, writes, device| KernelCounters {
+            disks: Ok(vec![disk(in_flight, writes)]),
+            devices: vec![device],
+            ..counters(at_ns, 0, None)
+        };
+        let hung_ns = |in_flight, writes, device| {
+            at(1_000_000_000, in_flight, writes, device).pressure_since(&at(0, 2, 9, device)).hung_ns
+        };
+        assert_eq!(hung_ns(2, 9, number), Figure::Known(1_000_000_000));
+        assert_eq!(hung_ns(2, 10, number), Figure::Known(0), "one was completed");
+        assert_eq!(hung_ns(0, 9, number), Figure::Known(0), "nothing is in flight");
+        let another = DeviceNumber { major: 7, minor: 2 };
+        assert_eq!(hung_ns(2, 9, another), Figure::Known(0), "it is no device of the volume");
     }
 
     #[test]

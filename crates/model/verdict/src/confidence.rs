@@ -11,7 +11,8 @@ use statistics::IOS_MIN;
 
 /// The confidence in a verdict, and the doubts that lower it.
 pub(crate) fn confidence(case: &Case, kind: VerdictKind) -> (Confidence, Vec<String>) {
-    if kind == VerdictKind::CannotSay {
+    // That nothing completes is counted, whatever was measured before.
+    if kind == VerdictKind::CannotSay || case.hangs() {
         return (Confidence::High, Vec::new());
     }
     let mut doubts = doubts_of_observation(case);

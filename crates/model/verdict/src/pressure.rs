@@ -24,12 +24,19 @@ pub struct Pressure {
     pub group_ns: Figure<u64>,
     /// Time in which the busiest block device of this host had I/Os outstanding, nanoseconds.
     pub device_ns: Figure<u64>,
+    /// Time in which the volume's device, or one below it, had I/Os in flight and completed none, nanoseconds.
+    #[serde(default = "not_counted")]
+    pub hung_ns: Figure<u64>,
+}
+
+fn not_counted() -> Figure<u64> {
+    Figure::unknown(Reason::NotCounted)
 }
 
 impl Default for Pressure {
     fn default() -> Pressure {
-        let unknown = Figure::unknown(Reason::NotCounted);
-        Pressure { elapsed_ns: 0, host_ns: unknown, group_ns: unknown, device_ns: unknown }
+        let unknown = not_counted();
+        Pressure { elapsed_ns: 0, host_ns: unknown, group_ns: unknown, device_ns: unknown, hung_ns: unknown }
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod burst;
 pub(crate) mod cannot_say;
 pub(crate) mod failing;
 pub(crate) mod healthy;
+pub(crate) mod hung;
 pub(crate) mod nobody_waits;
 pub(crate) mod saturated_or_degraded;
 pub(crate) mod seen;

@@ -2,7 +2,7 @@ use crate::case::Case;
 use crate::confidence::confidence;
 use crate::evidence::Grounds;
 use crate::rows::saturated_or_degraded::{demand_exceeds_capability, not_storage, storage_degraded};
-use crate::rows::{burst, cannot_say, failing, healthy, nobody_waits, seen, serialized, throttled};
+use crate::rows::{burst, cannot_say, failing, healthy, hung, nobody_waits, seen, serialized, throttled};
 use crate::{Observation, Verdict, VerdictKind};
 use capability::Capability;
 use filestats::ServiceLevel;
@@ -14,6 +14,7 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | verdict | condition |
 /// |---|---|
 /// | storage degraded | I/Os of the database failed, or a thin pool below has no free block: no curve is needed to see that |
+/// | storage degraded | the device had I/Os in flight and completed none, for over 5 s |
 /// | cannot say | no capability and too little seen, or one that no longer holds, under 100 I/Os, over half unknown, no timing |
 /// | throttled | a cap set since the measurement is reached, latency 2 x the curve's |
 /// | nobody waits | the device is over the service level, the database keeps it and waits under 10 % |
@@ -27,8 +28,9 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | cannot say | tasks are stalled on I/O over half of the time, no layer accounts for it, and the log is not timed |
 /// | healthy | never measured, and the storage was seen to carry 1.43 x this demand, or to give that much when it was full |
 /// | healthy | none of these |
-const TABLE: [(VerdictKind, Row); 14] = [
+const TABLE: [(VerdictKind, Row); 15] = [
     (VerdictKind::StorageDegraded, failing::failing),
+    (VerdictKind::StorageDegraded, hung::hung),
     (VerdictKind::CannotSay, cannot_say::cannot_say),
     (VerdictKind::Throttled, throttled::throttled),
     (VerdictKind::NobodyWaits, nobody_waits::nobody_waits),
@@ -60,9 +62,12 @@ pub fn judge(
     grounds.evidence.extend(case.stall_facts());
     grounds.evidence.extend(case.volume());
     let (confidence, doubts) = confidence(&case, kind);
-    let seen = case.seen_room().filter(|_| kind != VerdictKind::CannotSay);
+    let has_room = kind != VerdictKind::CannotSay && !case.hangs();
+    let seen = case.seen_room().filter(|_| has_room);
     let utilisation = case.figures.utilisation.or_else(|| seen.as_ref()?.utilisation());
-    let headroom = case.headroom().filter(|_| kind != VerdictKind::CannotSay);
+    // What a device that hangs lets through is no demand.
+    let utilisation = utilisation.filter(|_| !case.hangs());
+    let headroom = case.headroom().filter(|_| has_room);
     Verdict {
         verdict: kind,
         cause: case.cause(kind),

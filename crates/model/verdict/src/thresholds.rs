@@ -41,6 +41,8 @@ pub const UNTIMED_SHARE_MAX: f64 = 0.1;
 pub const STALLED_MIN: f64 = 0.5;
 /// A layer that is busy for this part of the time in which tasks are stalled accounts for it.
 pub const EXPLAINED_MIN: f64 = 0.5;
+/// A device that completes nothing for longer than this hangs. A disk that wakes up or tries again internally takes a few seconds.
+pub const HUNG_MIN_NS: u64 = 5_000_000_000;
 /// No session waits for storage: less than a tenth of one session's time goes into I/O.
 pub const OUTSTANDING_IDLE: f64 = 0.1;
 /// Seconds at the operating limit that make a burst rather than the everyday state.

@@ -2,14 +2,20 @@
 
 use crate::builder::*;
 use filestats::{Figure, FileKind, Interval, Ops, Reason, ServiceLevel};
-use verdict::{CapUse, Confidence, LogTiming, Observation, Pressure, Verdict, VerdictKind, judge};
+use verdict::{CapUse, Cause, Confidence, LogTiming, Observation, Pressure, Verdict, VerdictKind, judge};
 use workload::{Cap, CapKind};
 
 /// A second in which tasks were stalled and the busiest device was busy for these shares.
 fn pressure(stalled: f64, device: f64) -> Pressure {
     let ns = |share: f64| Figure::Known((share * 1e9) as u64);
     let unknown = Figure::unknown(Reason::NotCounted);
-    Pressure { elapsed_ns: 1_000_000_000, host_ns: ns(stalled), group_ns: unknown, device_ns: ns(device) }
+    Pressure {
+        elapsed_ns: 1_000_000_000,
+        host_ns: ns(stalled),
+        group_ns: unknown,
+        device_ns: ns(device),
+        hung_ns: Figure::Known(0),
+    }
 }
 
 fn under(pressure: Pressure, mut observation: Observation) -> Observation {
@@ -213,4 +219,21 @@ fn a_log_that_is_busy_all_of_the_time_is_serialized_however_much_of_the_storage_
     assert!((busy.utilisation.unwrap() - 0.73).abs() < 0.01, "{busy:#?}");
     assert_eq!(busy.verdict, VerdictKind::Serialized, "{busy:#?}");
     assert!(busy.summary.contains("73 % of the storage"), "{}", busy.summary);
+}
+
+#[test]
+fn a_device_that_completes_nothing_is_degraded_and_has_no_headroom() {
+    let hung = Pressure { hung_ns: Figure::Known(1_000_000_000), ..pressure(0.99, 1.0) };
+    // Nothing completes, so that the database's counters stand still.
+    let still = Load { reads: 0, commits: 0, ..MODEST };
+    let verdict_after = |seconds: usize| {
+        let mut observation = under(pressure(0.99, 1.0), observed(&[still; 20]));
+        observation.moments[20 - seconds..].iter_mut().for_each(|moment| moment.pressure = hung);
+        verdict(&observation)
+    };
+    assert_eq!(verdict_after(4).verdict, VerdictKind::CannotSay, "a disk that wakes up takes a few seconds");
+    let verdict = verdict_after(6);
+    assert_eq!((verdict.verdict, verdict.cause), (VerdictKind::StorageDegraded, Some(Cause::Below)));
+    assert_eq!((verdict.headroom, verdict.utilisation, verdict.confidence), (None, None, Confidence::High));
+    assert!(verdict.summary.contains("completed none for 6 s"), "{}", verdict.summary);
 }

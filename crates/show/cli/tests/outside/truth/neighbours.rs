@@ -87,7 +87,7 @@ struct Stage {
     pages: tempfile::TempDir,
     // In the order in which they must go.
     upper: LoopDisk,
-    _lower: LoopDisk,
+    lower: LoopDisk,
 }
 
 impl Stage {
@@ -107,7 +107,7 @@ impl Stage {
         let measured = headroom.measure(&dir);
         let iops = measured["curves"][0]["knee"]["iops"].as_f64().unwrap();
         assert!((iops / READS_A_SECOND as f64 - 1.0).abs() < 0.15, "{iops}: {measured:#}");
-        Some(Stage { headroom, database, dir, pages: tempfile::tempdir().unwrap(), upper, _lower: lower })
+        Some(Stage { headroom, database, dir, pages: tempfile::tempdir().unwrap(), upper, lower })
     }
 
     /// What is found of the database while it does that; the page says the same.
@@ -132,6 +132,26 @@ impl Stage {
             assert!(!summary.contains(&name) || html.contains(&name), "{name} is not on the page");
         }
         answer
+    }
+}
+
+/// A file system in which every write waits until it is thawed.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn begin(mount: &Path) -> Option<Frozen> {
+        let done = Command::new("fsfreeze").arg("--freeze").arg(mount).status();
+        let is_frozen = done.is_ok_and(|status| status.success());
+        if !is_frozen {
+            eprintln!("skipped: {} cannot be frozen", mount.display());
+        }
+        is_frozen.then(|| Frozen(mount.to_owned()))
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").arg("--unfreeze").arg(&self.0).status();
     }
 }
 
@@ -173,6 +193,16 @@ fn a_program_beside_or_below_a_database_is_named_and_a_group_that_limits_it_too(
         names(&answer, "fio", below.0.id());
         assert_eq!(answer["verdict"], "storage-degraded", "the device itself is idle: {answer:#}");
     }
+
+    let running = stage.database.start("idle", SECONDS);
+    if let Some(frozen) = Frozen::begin(stage.lower.mount_point()) {
+        let answer = stage.check_running();
+        drop(frozen);
+        assert_eq!(answer["verdict"], "storage-degraded", "nothing completes: {answer:#}");
+        assert!(answer["summary"].as_str().unwrap().contains("completed none"), "{answer:#}");
+        assert_eq!((&answer["headroom"], &answer["cause"]), (&Value::Null, &"below".into()), "{answer:#}");
+    }
+    drop(running);
 
     if let Some(second) = Postgres::make(&stage.dir) {
         let postmaster = fs::read_to_string(stage.dir.join("postgres-data/postmaster.pid")).unwrap();

@@ -1,0 +1,34 @@
+//! Storage that does not answer: no counter of the database grows, so that it looks idle.
+
+use crate::case::Case;
+use crate::evidence::Grounds;
+use crate::thresholds::HUNG_MIN_NS;
+use workload::Unit;
+
+pub(crate) fn hung(case: &Case) -> Option<Grounds> {
+    if !case.hangs() {
+        return None;
+    }
+    let ns = case.hung_ns() as f64;
+    let what = "time in which the device had I/Os in flight and completed none";
+    Some(Grounds {
+        summary: format!("the device had I/Os in flight and completed none for {:.0} s", ns / 1e9),
+        evidence: vec![case.observed(what, ns, Unit::Ns, "/proc/diskstats")],
+        next_step: "look at the kernel's log (dmesg) for resets, path failures and hung tasks, and whether a file system below \
+                    is frozen; the database goes on when the device answers"
+            .into(),
+    })
+}
+
+impl Case<'_> {
+    /// The device did not answer for so long that no other figure says anything.
+    pub fn hangs(&self) -> bool {
+        self.hung_ns() >= HUNG_MIN_NS
+    }
+
+    /// How long the device hung, all such moments together, nanoseconds.
+    fn hung_ns(&self) -> u64 {
+        let moments = self.observation.moments.iter();
+        moments.filter_map(|moment| moment.pressure.hung_ns.known()).fold(0, u64::saturating_add)
+    }
+}
