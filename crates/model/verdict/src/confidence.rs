@@ -130,6 +130,9 @@ fn doubts_of_verdict(case: &Case, kind: VerdictKind) -> Vec<String> {
              the device, as for a throttle (io.max, io.latency, io.cost), and not in the database"
         ));
     }
+    if kind == VerdictKind::Throttled && case.capability.is_none() {
+        doubts.push("the storage was never measured: what it gives without the cap is not known".into());
+    }
     if kind == VerdictKind::StorageDegraded
         && figures.utilisation.is_some_and(|u| u.value >= UTILISATION_NEAR)
     {

@@ -15,6 +15,7 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// |---|---|
 /// | storage degraded | I/Os of the database failed, or a thin pool below has no free block: no curve is needed to see that |
 /// | storage degraded | the device had I/Os in flight and completed none, for over 5 s |
+/// | throttled | never measured, a cap is reached, the database waits 3 x (for commits 5 x) what the device takes |
 /// | cannot say | no capability and too little seen, or one that no longer holds, under 100 I/Os, over half unknown, no timing |
 /// | throttled | a cap set since the measurement is reached, latency 2 x the curve's |
 /// | nobody waits | the device is over the service level, the database keeps it and waits under 10 % |
@@ -28,9 +29,10 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | cannot say | tasks are stalled on I/O over half of the time, no layer accounts for it, and the log is not timed |
 /// | healthy | never measured, and the storage was seen to carry 1.43 x this demand, or to give that much when it was full |
 /// | healthy | none of these |
-const TABLE: [(VerdictKind, Row); 15] = [
+const TABLE: [(VerdictKind, Row); 16] = [
     (VerdictKind::StorageDegraded, failing::failing),
     (VerdictKind::StorageDegraded, hung::hung),
+    (VerdictKind::Throttled, throttled::never_measured),
     (VerdictKind::CannotSay, cannot_say::cannot_say),
     (VerdictKind::Throttled, throttled::throttled),
     (VerdictKind::NobodyWaits, nobody_waits::nobody_waits),
@@ -62,7 +64,9 @@ pub fn judge(
     grounds.evidence.extend(case.stall_facts());
     grounds.evidence.extend(case.volume());
     let (confidence, doubts) = confidence(&case, kind);
-    let has_room = kind != VerdictKind::CannotSay && !case.hangs();
+    // Below a cap that holds everything back, what the storage has left is not known without a measurement.
+    let unknown = kind == VerdictKind::Throttled && capability.is_none();
+    let has_room = kind != VerdictKind::CannotSay && !case.hangs() && !unknown;
     let seen = case.seen_room().filter(|_| has_room);
     let utilisation = case.figures.utilisation.or_else(|| seen.as_ref()?.utilisation());
     // What a device that hangs lets through is no demand.

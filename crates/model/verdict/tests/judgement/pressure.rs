@@ -237,3 +237,30 @@ fn a_device_that_completes_nothing_is_degraded_and_has_no_headroom() {
     assert_eq!((verdict.headroom, verdict.utilisation, verdict.confidence), (None, None, Confidence::High));
     assert!(verdict.summary.contains("completed none for 6 s"), "{}", verdict.summary);
 }
+
+#[test]
+fn a_cap_that_holds_back_is_named_without_a_measurement() {
+    let load = Load { commits: 200, sync_ns: 20 * MS, ..MODEST };
+    let mut observation = counted(790, steady(load));
+    // The throttle is above the device, which takes a millisecond.
+    let at_device = Ops::timed(800, 800 * 4096, 800 * MS);
+    for moment in &mut observation.moments {
+        let Some(Interval::Known(delta)) = moment.device.as_mut().map(|device| &mut device.interval) else {
+            continue;
+        };
+        delta.counters.write = at_device;
+    }
+    let unmeasured = |observation: &Observation| judge(observation, None, &ServiceLevel::OLTP);
+    let verdict = unmeasured(&observation);
+    assert_eq!((verdict.verdict, verdict.headroom), (VerdictKind::Throttled, None), "{verdict:#?}");
+    assert!(
+        verdict.summary.contains("commits take 20.0 x what they take at the device"),
+        "{}",
+        verdict.summary
+    );
+    assert!(verdict.next_step.contains("headroom measure"), "{}", verdict.next_step);
+    assert!(doubt(&verdict, "never measured"), "{verdict:#?}");
+    // Not reached; and a device that is as slow as what the database waits for.
+    assert_eq!(unmeasured(&counted(300, observation.clone())).verdict, VerdictKind::CannotSay);
+    assert_eq!(unmeasured(&counted(790, steady(load))).verdict, VerdictKind::CannotSay);
+}

@@ -217,8 +217,17 @@ fn a_program_beside_or_below_a_database_is_named_and_a_group_that_limits_it_too(
     let running = stage.database.start("readers", SECONDS);
     group.take(running.pid());
     let answer = stage.check_running();
+    // Of storage that was never measured.
+    let source = format!("sqlite:{}", stage.dir.join("shop.db").display());
+    let unmeasured = Headroom::new().json(&["check", "--source", &source, "--duration", "5s"]);
     drop(running);
     assert_eq!(answer["verdict"], "throttled", "{answer:#}");
+    assert_eq!(
+        (&unmeasured["verdict"], &unmeasured["headroom"]),
+        (&answer["verdict"], &Value::Null),
+        "{unmeasured:#}"
+    );
+    assert!(unmeasured["summary"].as_str().unwrap().contains("at the device"), "{unmeasured:#}");
     let origin = group.0.to_str().unwrap();
     for sentence in ["summary", "next_step"] {
         assert!(answer[sentence].as_str().unwrap().contains(origin), "{answer:#}");
