@@ -1,22 +1,21 @@
-//! The totals as metric families: the one list that all formats write.
+//! Metric families: what all formats write.
 
-use crate::totals::{Class, Health, Summed, Sums, Totals};
-use filestats::FileKind;
+use filestats::{LatencyBuckets, LatencyTotals};
 
 /// A metric family: the series of one name.
 pub(crate) struct Family {
-    pub name: String,
+    pub name: &'static str,
     pub kind: FamilyKind,
     pub unit: Unit,
-    pub help: String,
+    pub help: &'static str,
     pub points: Vec<Point>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FamilyKind {
     Counter,
-    Summary,
     Gauge,
+    Histogram,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,190 +24,136 @@ pub(crate) enum Unit {
     Bytes,
     Seconds,
     Ratio,
+    Operations,
+    OperationsPerSecond,
+    BytesPerSecond,
+    SecondsPerByte,
 }
 
-/// One series, or the two of a summary.
+/// A value with its labels; several series of a histogram.
 pub(crate) struct Point {
     /// Labels in the order of the text format.
     pub labels: Vec<(&'static str, String)>,
     pub value: Value,
+    /// When a counter or histogram was zero, nanoseconds since 1970, where that is known.
+    pub since_unix_ns: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    Count(u64),
-    Time { ns: u128 },
-    Total(f64),
-    Summary { ns: u128, count: u64 },
-    Gauge(f64),
+    Number(f64),
+    Histogram(Histogram),
 }
 
-/// The operations of one kind among those of a class.
-type Part = fn(&Sums) -> &Summed;
+/// A classic histogram.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Histogram {
+    /// How many are in each bucket; the last one has no upper bound.
+    pub counts: [u64; BUCKETS],
+    /// The sum of all values, seconds.
+    pub sum: f64,
+}
 
-impl Totals {
-    /// All families; a family may have no series yet.
-    pub(crate) fn families(&self) -> Vec<Family> {
-        let parts: [(&str, &str, Part); 3] = [
-            ("read", "reads", |sums| &sums.read),
-            ("write", "writes", |sums| &sums.write),
-            ("sync", "syncs", |sums| &sums.sync),
-        ];
-        let mut families = Vec::new();
-        for (one, many, part) in parts {
-            families.extend(self.of_files(one, many, part));
-            let (one, many) = if one == "sync" { ("flush", "flushes") } else { (one, many) };
-            families.extend(self.of_devices(one, many, part));
-        }
-        families.push(self.waited());
-        families.extend(self.of_recorder());
-        families
-    }
+/// Buckets are what a histogram costs a server.
+pub(crate) const BUCKETS: usize = 16;
+/// The upper bounds of all but the last, as powers of two of nanoseconds: 16 us to 2.1 s. Those of [`LatencyBuckets`] are among them, so
+/// that no latency is counted in another bucket than its own.
+const BOUNDS_LOG2: [u32; BUCKETS - 1] = [14, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 29, 31];
 
-    fn of_files(&self, one: &str, many: &str, part: Part) -> Vec<Family> {
-        let points = |there: fn(&Summed) -> bool, value: fn(&Summed) -> Value| -> Vec<Point> {
-            let classes = self.classes.iter().filter(|(class, _)| class.kind != FileKind::Device);
-            let summed = classes.map(|(class, sums)| (class, part(sums))).filter(|(_, summed)| there(summed));
-            summed.map(|(class, summed)| Point { labels: file_labels(class), value: value(summed) }).collect()
-        };
-        let some = |summed: &Summed| summed.count > 0;
-        let name = format!("headroom_file_{many}");
-        let count = points(some, |summed| Value::Count(summed.count));
-        let mut families = vec![counter(&name, Unit::None, &format!("{many} of files"), count)];
-        if one != "sync" {
-            let name = format!("headroom_file_{one}_bytes");
-            let bytes = points(some, |summed| Value::Count(summed.bytes));
-            families.push(counter(&name, Unit::Bytes, &format!("bytes of {many}"), bytes));
-        }
-        let help = format!("time of {many} that are timed, and how many those are");
-        let times = points(|summed| summed.timed > 0, Summed::summary);
-        families.push(times_of(&format!("headroom_file_{one}"), help, times));
-        families
-    }
-
-    fn of_devices(&self, one: &str, many: &str, part: Part) -> [Family; 2] {
-        let points = |value: fn(&Summed) -> Value| -> Vec<Point> {
-            let classes = self.classes.iter().filter(|(class, _)| class.kind == FileKind::Device);
-            let point = |(class, sums)| Point { labels: device_labels(class), value: value(part(sums)) };
-            classes.map(point).collect()
-        };
-        let name = format!("headroom_device_{many}");
-        let count = points(|summed| Value::Count(summed.count));
-        let help = format!("time of {many} of block devices");
-        [
-            counter(&name, Unit::None, &format!("{many} of block devices"), count),
-            times_of(&format!("headroom_device_{one}"), help, points(Summed::summary)),
-        ]
-    }
-
-    fn waited(&self) -> Family {
-        let points = self.waits.iter().map(|(wait, ns)| Point {
-            labels: vec![
-                ("source", wait.source.clone()),
-                ("class", wait.class.to_string()),
-                ("event", wait.event.clone()),
-            ],
-            value: Value::Time { ns: *ns },
-        });
-        let help = "time that sessions waited, by event";
-        counter("headroom_wait_time_seconds", Unit::Seconds, help, points.collect())
-    }
-
-    /// The families about the collection itself: sources that fail, lost intervals, failed pushes.
-    fn of_recorder(&self) -> [Family; 4] {
-        let unknown = self.unknown.iter().map(|((source, reason), count)| Point {
-            labels: vec![("source", source.clone()), ("reason", reason.to_string())],
-            value: Value::Count(*count),
-        });
-        let sources = |value: fn(&Health) -> u64| -> Vec<Point> {
-            let point = |(source, health): (&String, &Health)| Point {
-                labels: vec![("source", source.clone())],
-                value: Value::Count(value(health)),
-            };
-            self.sources.iter().map(point).collect()
-        };
-        let dropped = self.dropped.iter().map(|((to, reason), count)| Point {
-            labels: vec![("to", to.clone()), ("reason", reason.to_string())],
-            value: Value::Count(*count),
-        });
-        [
-            counter(
-                "headroom_intervals_unknown",
-                Unit::None,
-                "intervals of files of which nothing is known, by reason; they are in no other figure",
-                unknown.collect(),
-            ),
-            counter(
-                "headroom_source_failures",
-                Unit::None,
-                "looks at a source that gave nothing",
-                sources(|health| health.failures),
-            ),
-            Family {
-                name: "headroom_source_up".into(),
-                kind: FamilyKind::Gauge,
-                unit: Unit::None,
-                help: "1: the last look gave counters".into(),
-                points: sources(|health| u64::from(health.up)),
-            },
-            counter(
-                "headroom_pushes_dropped",
-                Unit::None,
-                "pushes to another server that it will never see",
-                dropped.collect(),
-            ),
-        ]
-    }
+/// A series as Prometheus names it.
+pub(crate) struct Series<'a> {
+    pub name: String,
+    /// The label that further labels precede: of a bucket.
+    pub bound: Option<String>,
+    pub point: &'a Point,
+    pub value: f64,
 }
 
 impl Family {
-    /// The series of the family's points as Prometheus names them: name, label set, value.
-    pub fn series(&self) -> impl Iterator<Item = (String, &Point, f64)> {
-        self.points.iter().flat_map(move |point| {
-            let parts = match point.value {
-                Value::Count(count) if self.kind == FamilyKind::Gauge => [Some(("", count as f64)), None],
-                Value::Count(count) => [Some(("_total", count as f64)), None],
-                Value::Time { ns } => [Some(("_total", seconds(ns))), None],
-                Value::Total(value) => [Some(("_total", value)), None],
-                Value::Gauge(value) => [Some(("", value)), None],
-                Value::Summary { ns, count } => [Some(("_sum", seconds(ns))), Some(("_count", count as f64))],
-            };
-            let named = move |(suffix, value)| (format!("{}{suffix}", self.name), point, value);
-            parts.into_iter().flatten().map(named)
+    /// The series of all points.
+    pub fn series(&self) -> impl Iterator<Item = Series<'_>> {
+        self.points.iter().flat_map(|point| self.series_of(point))
+    }
+
+    /// Those of one point.
+    pub fn series_of<'a>(&self, point: &'a Point) -> Vec<Series<'a>> {
+        let series = |suffix: &str, bound: Option<String>, value: f64| Series {
+            name: format!("{}{suffix}", self.name),
+            bound,
+            point,
+            value,
+        };
+        match &point.value {
+            Value::Number(value) => {
+                let suffix = if self.kind == FamilyKind::Counter { "_total" } else { "" };
+                vec![series(suffix, None, *value)]
+            }
+            Value::Histogram(histogram) => {
+                let bounds = bounds_s().map(written_bound).chain(["+Inf".to_owned()]);
+                let buckets = bounds.zip(histogram.cumulative());
+                let mut all: Vec<Series<'a>> =
+                    buckets.map(|(bound, count)| series("_bucket", Some(bound), count as f64)).collect();
+                all.push(series("_count", None, histogram.count() as f64));
+                all.push(series("_sum", None, histogram.sum));
+                all
+            }
+        }
+    }
+}
+
+/// The upper bounds of all buckets but the last, seconds.
+pub(crate) fn bounds_s() -> impl Iterator<Item = f64> {
+    BOUNDS_LOG2.into_iter().map(|log2| (1_u64 << log2) as f64 / 1e9)
+}
+
+/// As Go and so Prometheus 3 writes it, whatever a server is sent: scraped and pushed series have the same labels.
+fn written_bound(bound_s: f64) -> String {
+    if bound_s < 1e-4 { format!("{bound_s:e}").replace("e-", "e-0") } else { bound_s.to_string() }
+}
+
+impl Histogram {
+    /// Of latencies in finer buckets.
+    pub fn new(totals: &LatencyTotals) -> Histogram {
+        let mut counts = [0_u64; BUCKETS];
+        for (index, count) in totals.buckets.filled() {
+            let lower_ns = LatencyBuckets::lower_ns(index);
+            let at = BOUNDS_LOG2.iter().take_while(|log2| lower_ns >= 1 << **log2).count();
+            counts[at] = counts[at].saturating_add(count);
+        }
+        Histogram { counts, sum: totals.time_ns as f64 / 1e9 }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// How many are at or below each bound.
+    pub fn cumulative(&self) -> impl Iterator<Item = u64> {
+        self.counts.iter().scan(0_u64, |sum, count| {
+            *sum = sum.saturating_add(*count);
+            Some(*sum)
         })
     }
 }
 
-impl Summed {
-    fn summary(&self) -> Value {
-        Value::Summary { ns: self.time_ns, count: self.timed }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_latency_is_in_the_bucket_of_its_bounds() {
+        for (ns, below) in [(1, 0), (16_383, 0), (16_384, 1), (1_000_000, 5), (1 << 31, 15), (u64::MAX, 15)] {
+            let mut totals = LatencyTotals::default();
+            totals.buckets.record(ns);
+            let histogram = Histogram::new(&totals);
+            assert_eq!(histogram.counts.iter().position(|count| *count > 0), Some(below), "{ns}");
+            assert_eq!(histogram.count(), 1);
+        }
+        let bounds: Vec<String> = bounds_s().map(written_bound).collect();
+        assert_eq!(bounds[..3], ["1.6384e-05", "6.5536e-05", "0.000131072"]);
+        // No bucket of the source lies across a bound.
+        for log2 in BOUNDS_LOG2 {
+            assert_eq!(LatencyBuckets::lower_ns(LatencyBuckets::index(1 << log2)), 1 << log2);
+        }
     }
-}
-
-pub(crate) fn seconds(ns: u128) -> f64 {
-    ns as f64 / 1e9
-}
-
-/// The summed times of operations, and how many those are.
-fn times_of(name: &str, help: String, points: Vec<Point>) -> Family {
-    let name = format!("{name}_time_seconds");
-    Family { name, kind: FamilyKind::Summary, unit: Unit::Seconds, help, points }
-}
-
-fn counter(name: &str, unit: Unit, help: &str, points: Vec<Point>) -> Family {
-    Family { name: name.into(), kind: FamilyKind::Counter, unit, help: help.into(), points }
-}
-
-fn file_labels(class: &Class) -> Vec<(&'static str, String)> {
-    vec![
-        ("source", class.source.clone()),
-        ("database", class.name.clone()),
-        ("kind", class.kind.to_string()),
-        ("drive", class.drive.clone()),
-        ("layer", if class.below { "below the page cache" } else { "file" }.into()),
-    ]
-}
-
-fn device_labels(class: &Class) -> Vec<(&'static str, String)> {
-    vec![("source", class.source.clone()), ("device", class.name.clone())]
 }

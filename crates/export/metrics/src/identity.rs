@@ -7,6 +7,8 @@ use std::fmt;
 pub struct Identity {
     /// The label `instance`.
     pub instance: String,
+    /// The name of the host, as OTLP has it beside that.
+    pub host: String,
     /// Further labels.
     pub labels: ExtraLabels,
 }
@@ -19,24 +21,24 @@ pub struct ExtraLabels(Vec<(String, String)>);
 pub const OWN_LABELS: &[&str] = &[
     "class",
     "curve",
-    "database",
     "device",
-    "drive",
-    "event",
     "from",
     "instance",
     "job",
     "kind",
     "layer",
+    "le",
     "mount",
     "op",
     "outstanding",
+    "parent",
     "part",
     "pattern",
     "reason",
     "resource",
     "source",
     "to",
+    "type",
     "verdict",
     "version",
 ];

@@ -1,5 +1,5 @@
 //! The part of the Protocol Buffers wire format (<https://protobuf.dev/programming-guides/encoding/>) that two requests
-//! with ten message types need. A code generator would add more build time than this file saves.
+//! with a dozen message types need. A code generator would add more build time than this file saves.
 
 use filestats::varint;
 
@@ -22,6 +22,12 @@ impl Message {
     pub fn fixed(&mut self, field: u32, value: u64) {
         self.key(field, FIXED_64);
         self.0.extend(value.to_le_bytes());
+    }
+
+    /// `repeated fixed64`, and `repeated double` as bits.
+    pub fn packed(&mut self, field: u32, values: impl Iterator<Item = u64>) {
+        let bytes: Vec<u8> = values.flat_map(u64::to_le_bytes).collect();
+        self.bytes(field, &bytes);
     }
 
     pub fn double(&mut self, field: u32, value: f64) {

@@ -1,7 +1,7 @@
 //! The text that Prometheus reads: OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>) and the
 //! older format 0.0.4.
 
-use crate::families::{Family, FamilyKind, Unit};
+use crate::families::{Family, FamilyKind, Point, Unit};
 use crate::identity::ExtraLabels;
 use std::fmt::Write;
 
@@ -29,21 +29,13 @@ impl Format {
     }
 }
 
-/// What a server that scrapes can be given.
-pub trait Exposition {
-    /// All of it in a text format.
-    fn text(&self, format: Format) -> String;
-}
-
 /// Families in a text format, with further labels for all of them.
 pub(crate) fn write_families(families: &[Family], format: Format, further: &ExtraLabels) -> String {
     let mut text = String::new();
     for family in families {
         describe(&mut text, family, format);
-        for (name, point, value) in family.series() {
-            // Writing into a String cannot fail.
-            let own = point.labels.iter().map(|(name, value)| (*name, value.as_str()));
-            let _ = writeln!(text, "{name}{} {value}", written_labels(own.chain(further.iter())));
+        for point in &family.points {
+            write_point(&mut text, family, point, format, further);
         }
     }
     if format == Format::OpenMetrics {
@@ -52,21 +44,36 @@ pub(crate) fn write_families(families: &[Family], format: Format, further: &Extr
     text
 }
 
+/// Writing into a String cannot fail.
+fn write_point(text: &mut String, family: &Family, point: &Point, format: Format, further: &ExtraLabels) {
+    let labels = |bound: Option<&str>| {
+        let own = point.labels.iter().map(|(name, value)| (*name, value.as_str()));
+        written_labels(own.chain(further.iter()).chain(bound.map(|bound| ("le", bound))))
+    };
+    for series in family.series_of(point) {
+        let _ = writeln!(text, "{}{} {}", series.name, labels(series.bound.as_deref()), series.value);
+    }
+    if let (Format::OpenMetrics, Some(since)) = (format, point.since_unix_ns) {
+        let _ = writeln!(text, "{}_created{} {}", family.name, labels(None), since as f64 / 1e9);
+    }
+}
+
 fn describe(text: &mut String, family: &Family, format: Format) {
     let kind = match family.kind {
         FamilyKind::Counter => "counter",
-        FamilyKind::Summary => "summary",
         FamilyKind::Gauge => "gauge",
+        FamilyKind::Histogram => "histogram",
     };
     // The older format names a counter family like its sample, with `_total`.
     let old_counter = format == Format::Prometheus && family.kind == FamilyKind::Counter;
     let called = format!("{}{}", family.name, if old_counter { "_total" } else { "" });
     let _ = writeln!(text, "# HELP {called} {}\n# TYPE {called} {kind}", family.help);
+    // A unit must be the end of the name.
     let unit = match family.unit {
-        Unit::None => return,
         Unit::Bytes => "bytes",
         Unit::Seconds => "seconds",
         Unit::Ratio => "ratio",
+        _ => return,
     };
     if format == Format::OpenMetrics {
         let _ = writeln!(text, "# UNIT {called} {unit}");
@@ -83,7 +90,7 @@ fn written_labels<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Totals;
+    use crate::AgentState;
 
     #[test]
     fn a_label_cannot_end_its_line() {
@@ -93,15 +100,14 @@ mod tests {
 
     #[test]
     fn each_family_is_described_once_and_the_text_ends() {
-        let text = Totals::default().text(Format::OpenMetrics);
+        let text = AgentState::default().text(Format::OpenMetrics);
         let mut types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         let all = types.len();
         types.sort_unstable();
         types.dedup();
         assert_eq!(types.len(), all);
-        assert!(text.ends_with("# EOF\n") && text.contains("# UNIT headroom_file_read_bytes bytes"));
-        assert!(
-            Totals::default().text(Format::Prometheus).contains("# TYPE headroom_file_reads_total counter")
-        );
+        assert!(text.ends_with("# EOF\n") && text.contains("# UNIT headroom_device_read_bytes bytes"));
+        let old = AgentState::default().text(Format::Prometheus);
+        assert!(old.contains("# TYPE headroom_device_reads_total counter") && !old.contains("# EOF"));
     }
 }

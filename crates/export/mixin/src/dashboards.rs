@@ -1,9 +1,11 @@
 //! What the dashboards show: each panel is a title, a description, a unit and its expressions.
 
-use crate::grafana::{Dashboard, Panel, dashboard, graph, number, series, table};
+use crate::device_panels::{
+    device_busy, device_bytes, device_latency, device_operations, device_outstanding,
+};
+use crate::file_panels::{SOURCE, file_bytes, file_latency, file_operations, slowest_percent, waits};
+use crate::grafana::{Dashboard, RATIO, dashboard, graph, number, rate, series, table};
 use crate::rules::{P95_1D, P95_RANGE, SHARED, UTILISATION};
-
-const RATIO: &str = "percentunit";
 
 /// All of them.
 pub fn dashboards() -> Vec<Dashboard> {
@@ -12,7 +14,6 @@ pub fn dashboards() -> Vec<Dashboard> {
 
 const VOLUME: &str = "{{instance}} {{mount}}";
 const DATABASE: &str = "{{instance}} {{mount}} {{source}}";
-const DEVICE: &str = "{{instance}} {{device}}";
 const BAD: &str = ",verdict!~\"healthy|nobody-waits|cannot-say\"";
 
 fn fleet() -> Dashboard {
@@ -171,62 +172,6 @@ fn latency_times(further: &str) -> String {
     )
 }
 
-fn rate(name: &str, further: &str) -> String {
-    format!("rate({}[$__rate_interval])", series(name, further))
-}
-
-fn device_operations(further: &str) -> Panel {
-    let targets = vec![
-        (rate("headroom_device_reads_total", further), "{{instance}} {{device}} reads"),
-        (rate("headroom_device_writes_total", further), "{{instance}} {{device}} writes"),
-    ];
-    graph("I/Os of devices", "The I/O of all processes, as the kernel counts it.", "iops", targets)
-}
-
-fn device_bytes(further: &str) -> Panel {
-    let targets = vec![
-        (rate("headroom_device_read_bytes_total", further), "{{instance}} {{device}} read"),
-        (rate("headroom_device_written_bytes_total", further), "{{instance}} {{device}} written"),
-    ];
-    graph("Throughput of devices", "Bytes of all processes.", "Bps", targets)
-}
-
-fn device_latency(further: &str) -> Panel {
-    let latency =
-        |time: &str, count: &str| format!("{} / ({} > 0)", rate(time, further), rate(count, further));
-    let targets = vec![
-        (
-            latency("headroom_device_read_time_seconds_total", "headroom_device_reads_total"),
-            "{{instance}} {{device}} reads",
-        ),
-        (
-            latency("headroom_device_write_time_seconds_total", "headroom_device_writes_total"),
-            "{{instance}} {{device}} writes",
-        ),
-    ];
-    graph("Latency of devices", "Mean time from request to completion.", "s", targets)
-}
-
-fn device_outstanding(further: &str) -> Panel {
-    let both = format!(
-        "{} + {}",
-        rate("headroom_device_read_time_seconds_total", further),
-        rate("headroom_device_write_time_seconds_total", further)
-    );
-    graph(
-        "Outstanding I/Os of devices",
-        "Mean number in flight: time of I/Os over time.",
-        "none",
-        vec![(both, DEVICE)],
-    )
-}
-
-fn device_busy(further: &str) -> Panel {
-    let busy = rate("headroom_device_busy_seconds_total", further);
-    let description = "Share of the time with an I/O in flight. A device that takes many at once is far from full at 100 %.";
-    graph("Busy time of devices", description, RATIO, vec![(busy, DEVICE)])
-}
-
 fn volume() -> Dashboard {
     let panels = [
         graph(
@@ -297,6 +242,24 @@ fn volume() -> Dashboard {
             RATIO,
             series("headroom_capability_sharing_ratio", MOUNT),
         ),
+        table(
+            "Limits on I/Os",
+            "Of the databases' control groups, a second.",
+            "iops",
+            series("headroom_cap_operations_per_second", MOUNT),
+        ),
+        table(
+            "Limits on bytes",
+            "Of the databases' control groups, a second.",
+            "Bps",
+            series("headroom_cap_bytes_per_second", MOUNT),
+        ),
+        table(
+            "Devices",
+            "What each volume's device is, and on which it lies.",
+            "none",
+            series("headroom_device_info", MOUNT),
+        ),
         device_operations(MOUNT),
         device_bytes(MOUNT),
         device_latency(MOUNT),
@@ -309,8 +272,6 @@ fn volume() -> Dashboard {
         &panels,
     )
 }
-
-const SOURCE: &str = ",source=~\"$source\"";
 
 fn database() -> Dashboard {
     let panels = [
@@ -347,6 +308,11 @@ fn database() -> Dashboard {
             "none",
             vec![(series("headroom_demand_outstanding", SOURCE), "{{mount}}")],
         ),
+        file_operations(),
+        file_bytes(),
+        file_latency(),
+        slowest_percent(),
+        waits(),
         graph(
             "Source",
             "1: the last sample gave counters.",

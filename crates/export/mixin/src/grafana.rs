@@ -32,6 +32,8 @@ pub struct Panel {
 /// A variable: its name, and the metric whose label it is.
 pub type Variable = (&'static str, &'static str);
 
+/// The unit of a share.
+pub const RATIO: &str = "percentunit";
 /// A unit of the grid's 24 columns.
 const WIDTH: usize = 24;
 const GRAPH: (usize, usize) = (12, 8);
@@ -41,6 +43,11 @@ const TABLE: (usize, usize) = (24, 10);
 /// A family's series of the chosen hosts; `further` conditions begin with a comma.
 pub fn series(name: &str, further: &str) -> String {
     format!("{name}{{cluster=~\"$cluster\",job=~\"$job\",instance=~\"$instance\"{further}}}")
+}
+
+/// How much a counter grows a second.
+pub fn rate(name: &str, further: &str) -> String {
+    format!("rate({}[$__rate_interval])", series(name, further))
 }
 
 /// A panel of lines over time.

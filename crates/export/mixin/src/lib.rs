@@ -12,6 +12,8 @@
 
 mod alerts;
 mod dashboards;
+mod device_panels;
+mod file_panels;
 pub mod files;
 mod grafana;
 mod jsonnet;

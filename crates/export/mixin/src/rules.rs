@@ -59,9 +59,7 @@ pub fn groups() -> Vec<Group> {
 fn rates() -> Group {
     let of_both = |read: &str, write: &str| {
         let of = |op: &str, name: &str| {
-            format!(
-                "label_replace(sum without (device) (rate({name}{{mount!=\"\"}}[5m])), \"op\", \"{op}\", \"\", \"\")"
-            )
+            format!("label_replace(sum without (device) (rate({name}[5m])), \"op\", \"{op}\", \"\", \"\")")
         };
         format!("{}\nor\n{}", of("read", read), of("write", write))
     };

@@ -27,7 +27,8 @@ fn each_name_is_a_family_of_the_agent_or_a_rule() {
     let mut unused = families.clone();
     for expression in expressions() {
         for name in names.find_iter(&expression).map(|found| found.as_str()) {
-            let family = name.strip_suffix("_total").unwrap_or(name);
+            let family = ["_total", "_bucket"].into_iter().find_map(|end| name.strip_suffix(end));
+            let family = family.unwrap_or(name);
             unused.remove(family);
             assert!(
                 records.contains(name) || families.contains(family),

@@ -1,5 +1,5 @@
 use http_client::{Credential, Endpoint, WrongEndpoint};
-use metrics::{Pushed, SentSeries, Stamp};
+use metrics::{AgentState, SentSeries, Stamp};
 use std::fmt;
 
 /// The protocol of a server.
@@ -63,7 +63,7 @@ impl Protocol {
     }
 
     /// The body of a request.
-    pub(crate) fn encode(self, figures: &impl Pushed, stamp: &Stamp, sent: &mut SentSeries) -> Vec<u8> {
+    pub(crate) fn encode(self, figures: &AgentState, stamp: &Stamp, sent: &mut SentSeries) -> Vec<u8> {
         match self {
             Protocol::RemoteWrite => compressed(&figures.remote_write(stamp, sent)),
             Protocol::Otlp => figures.otlp(stamp),

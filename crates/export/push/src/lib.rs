@@ -1,4 +1,4 @@
-//! Pushes figures to other servers every few seconds: Prometheus remote-write 1.0 and OTLP/HTTP.
+//! Pushes an agent's figures to other servers every few seconds: Prometheus remote-write 1.0 and OTLP/HTTP.
 //!
 //! ```text
 //! every tick: figures ─> request ─> Queue (QUEUE_BYTES_MAX; the oldest are dropped) ─> sender ─> POST, one at a time
@@ -6,8 +6,6 @@
 //!                                            connection, 429, 5xx: again, later and later ─┤
 //!                                                     any other 4xx: dropped, not retried ─┘
 //! ```
-//!
-//! The figures are a recorder's `Totals` or an agent's `AgentState`: what is [`metrics::Pushed`].
 //!
 //! Main path: [`Destination::new`], then [`start`], which returns at once: a thread per server sends. Counters are
 //! cumulative, so a dropped request costs detail, not correctness. A change of state (it fails for a new reason; it works

@@ -4,7 +4,7 @@ use crate::http::{Outcome, push};
 use crate::queue::Queue;
 use crate::{Destination, QUEUE_BYTES_MAX};
 use host::unix_ns;
-use metrics::{Dropped, Identity, Pushed, SentSeries, Stamp};
+use metrics::{AgentState, Dropped, Identity, SentSeries, Stamp};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -90,9 +90,9 @@ struct Trouble {
     dropped: u64,
 }
 
-struct Sender<T> {
+struct Sender {
     to: Destination,
-    figures: Arc<Mutex<T>>,
+    figures: Arc<Mutex<AgentState>>,
     /// The series of the last request that was queued.
     sent: Mutex<SentSeries>,
     queue: Mutex<Queue>,
@@ -114,9 +114,9 @@ struct State {
 ///
 /// # Errors
 /// Where the system refuses a thread.
-pub fn start<T: Pushed>(
+pub fn start(
     to: Destination,
-    figures: Arc<Mutex<T>>,
+    figures: Arc<Mutex<AgentState>>,
     every: Duration,
     identity: Identity,
     report: impl Fn(&StateChange) + Send + Sync + 'static,
@@ -125,7 +125,7 @@ pub fn start<T: Pushed>(
     for reason in [Dropped::QueueFull, Dropped::Refused] {
         locked(&figures).push_dropped(&to.to_string(), reason, 0);
     }
-    let stamp = Stamp { since_unix_ns: unix_ns(), at_unix_ns: 0, identity };
+    let stamp = Stamp { at_unix_ns: 0, identity };
     let ending = Arc::new(Ending::default());
     let sender = Arc::new(Sender {
         to,
@@ -158,7 +158,7 @@ pub fn start<T: Pushed>(
     Ok(Pushing { ending, thread })
 }
 
-impl<T: Pushed> Sender<T> {
+impl Sender {
     /// Queues a request at each tick, also while the last one is being sent.
     async fn fill(&self, mut stamp: Stamp, every: Duration) {
         let mut ticks = tokio::time::interval(every);

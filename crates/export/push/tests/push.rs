@@ -1,6 +1,6 @@
 //! Pushing to a server whose responses the test sets.
 
-use metrics::{Exposition, Format, Identity, Totals};
+use metrics::{AgentState, Format, Identity, SourceState};
 use push::{Destination, Protocol, Pushing, StateChange, finish, start};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -47,8 +47,14 @@ fn answer(mut stream: impl Read + Write, answer: &str, number: u32, to: &Sender<
 struct Pushed {
     requests: Receiver<Vec<u8>>,
     changes: Receiver<StateChange>,
-    totals: Arc<Mutex<Totals>>,
+    state: Arc<Mutex<AgentState>>,
     pushing: Pushing,
+}
+
+/// A source that is read.
+fn begin(state: &Mutex<AgentState>, source: &str) {
+    let read = SourceState { up: Some(true), ..SourceState::default() };
+    state.lock().unwrap().sources.insert(source.into(), read);
 }
 
 fn push(protocol: Protocol, answers: &'static [&'static str]) -> Pushed {
@@ -60,19 +66,19 @@ fn push_every(protocol: Protocol, answers: &'static [&'static str], every: Durat
     let credential = "bearer sesame".parse().unwrap();
     let url = format!("http://127.0.0.1:{port}/in?x=y");
     let to = Destination::new(protocol, &url, Some(credential)).unwrap();
-    let totals = Arc::new(Mutex::new(Totals::default()));
-    totals.lock().unwrap().began("engine");
+    let state = Arc::new(Mutex::new(AgentState::default()));
+    begin(&state, "engine");
     let (report, changes) = channel();
     let report = move |what: &StateChange| drop(report.send(what.clone()));
     let pushing = start(
         to,
-        totals.clone(),
+        state.clone(),
         every,
         Identity { instance: "host-1".into(), ..Identity::default() },
         report,
     )
     .unwrap();
-    Pushed { requests, changes, totals, pushing }
+    Pushed { requests, changes, state, pushing }
 }
 
 impl Pushed {
@@ -146,7 +152,7 @@ fn what_is_refused_is_gone_and_counted() {
     assert!(matches!(&refused, StateChange::Refused { why } if why.contains("400")), "{refused}");
     let again = pushed.next_change();
     assert!(matches!(again, StateChange::Again { dropped: 2, .. }), "{again}");
-    let text = pushed.totals.lock().unwrap().text(Format::OpenMetrics);
+    let text = pushed.state.lock().unwrap().text(Format::OpenMetrics);
     let counted = text.lines().find(|line| line.contains("pushes_dropped") && line.contains("refused"));
     assert!(counted.is_some_and(|line| line.ends_with("/in\",reason=\"refused\"} 2")), "{text}");
     assert!(!text.contains("x=y") && !text.contains("sesame"), "{text}");
@@ -157,8 +163,8 @@ fn a_server_that_is_not_there_hinders_nobody() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let to = Destination::new(Protocol::Otlp, &format!("http://127.0.0.1:{port}/"), None).unwrap();
     let (report, changes) = channel();
-    let totals = Arc::new(Mutex::new(Totals::default()));
-    start(to, totals.clone(), Duration::from_millis(10), Identity::default(), move |what| {
+    let state = Arc::new(Mutex::new(AgentState::default()));
+    start(to, state.clone(), Duration::from_millis(10), Identity::default(), move |what| {
         drop(report.send(what.clone()));
     })
     .unwrap();
@@ -167,7 +173,7 @@ fn a_server_that_is_not_there_hinders_nobody() {
         matches!(&failing, StateChange::Failing { why, .. } if why.contains("cannot connect")),
         "{failing}"
     );
-    assert!(totals.try_lock().is_ok() || totals.lock().is_ok());
+    assert!(state.try_lock().is_ok() || state.lock().is_ok());
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -177,7 +183,7 @@ fn at_the_end_what_came_since_the_last_tick_is_sent() {
     let pushed = push_every(Protocol::Otlp, &["200 OK"], DAY);
     assert_eq!(pushed.next_change(), StateChange::Pushing);
     drop(pushed.request());
-    pushed.totals.lock().unwrap().began("the-last-one");
+    begin(&pushed.state, "the-last-one");
     let Pushed { requests, changes, pushing, .. } = pushed;
     finish(vec![pushing], Duration::from_secs(20));
     let last = requests.try_recv().expect("it was sent before the end");
@@ -197,7 +203,7 @@ fn a_server_that_is_away_or_hangs_keeps_nobody_from_the_end_and_what_it_misses_i
     let to = Destination::new(Protocol::Otlp, &url, None).unwrap();
     let hangs = start(
         to,
-        away.totals.clone(),
+        away.state.clone(),
         DAY,
         Identity { instance: "host-1".into(), ..Identity::default() },
         report,

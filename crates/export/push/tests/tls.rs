@@ -1,6 +1,6 @@
 //! https, against OpenSSL's server with a certificate of our own.
 
-use metrics::{Identity, Totals};
+use metrics::{AgentState, Identity};
 use push::{Destination, Protocol, StateChange, start};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -51,7 +51,7 @@ fn a_certificate_is_checked_and_a_private_one_is_accepted_where_it_is_named() {
     let url = format!("https://127.0.0.1:{port}/api/v1/write");
     let to = Destination::new(Protocol::RemoteWrite, &url, Some("basic me:sesame".parse().unwrap())).unwrap();
     let every = Duration::from_millis(200);
-    start(to, Arc::new(Mutex::new(Totals::default())), every, Identity::default(), move |what| {
+    start(to, Arc::new(Mutex::new(AgentState::default())), every, Identity::default(), move |what| {
         drop(report.send(what.clone()));
     })
     .unwrap();

@@ -1,8 +1,8 @@
-//! The HTTP server of `record --metrics` and of the agent.
+//! The HTTP server of the agent, and of the page of a history.
 //!
 //! ```text
 //! accept.rs   connection ─> Access: TLS, names, users ─> bounds, pace ─> routes.rs
-//! routes.rs   GET /metrics        ─> Exposition::text(), OpenMetrics or the older format, as the Accept header asks
+//! routes.rs   GET /metrics        ─> AgentState::text(), OpenMetrics or the older format, as the Accept header asks
 //!             GET /, /app.js ...  ─> files.rs: the page, embedded, with an ETag
 //!             GET /api/v1/...     ─> page::Api, by a thread that may wait
 //!             GET /api/v1/stream  ─> stream.rs: server-sent events
@@ -26,7 +26,7 @@ pub use access::{Access, AccessError, Reload, Settings};
 pub use connections::{CONNECTIONS_MAX, PAGES_MAX, SCRAPES_MAX, STREAMS_MAX};
 pub use pace::PATIENCE;
 
-use metrics::Exposition;
+use metrics::AgentState;
 use page::Api;
 use routes::Site;
 use std::io;
@@ -36,42 +36,23 @@ use std::sync::{Arc, Mutex};
 /// Threads that read the history or wait for figures: requests beyond that wait.
 const THREADS_MAX: usize = 8;
 
-/// Serves metrics in a thread of its own until the program ends. Returns the address that it listens on.
+/// Serves metrics, and the page with its data, in a thread of its own until the program ends. Returns the address that it
+/// listens on.
 ///
 /// # Errors
 /// Where the address cannot be listened on.
-pub fn metrics<T: Exposition + Send + 'static>(
+pub fn serve(
     address: SocketAddr,
     access: Access,
-    served: Arc<Mutex<T>>,
-) -> io::Result<SocketAddr> {
-    serve(address, access, Site { exposition: served, api: None })
-}
-
-/// The same, and the page with its data.
-///
-/// # Errors
-/// Where the address cannot be listened on.
-pub fn page<T: Exposition + Send + 'static>(
-    address: SocketAddr,
-    access: Access,
-    served: Arc<Mutex<T>>,
+    state: Arc<Mutex<AgentState>>,
     api: Arc<Api>,
-) -> io::Result<SocketAddr> {
-    serve(address, access, Site { exposition: served, api: Some(api) })
-}
-
-fn serve<T: Exposition + Send + 'static>(
-    address: SocketAddr,
-    access: Access,
-    site: Site<T>,
 ) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let bound = listener.local_addr()?;
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().max_blocking_threads(THREADS_MAX).build()?;
-    let site = Arc::new(site);
+    let site = Arc::new(Site { state, api });
     std::thread::Builder::new().name("serve".into()).spawn(move || {
         let answer = move |request| routes::answer(request, site.clone());
         // A listener that fails permanently ends the server, not the program.

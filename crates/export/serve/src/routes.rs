@@ -6,52 +6,51 @@ use http_body_util::{Either, Full};
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use hyper::{Request, Response, StatusCode};
-use metrics::{Exposition, Format};
+use metrics::{AgentState, Format};
 use page::Api;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is served.
-pub(crate) struct Site<T> {
+pub(crate) struct Site {
     /// `/metrics`.
-    pub exposition: Arc<Mutex<T>>,
-    /// The page and its data; `None` where there is no page.
-    pub api: Option<Arc<Api>>,
+    pub state: Arc<Mutex<AgentState>>,
+    /// The page's data.
+    pub api: Arc<Api>,
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
 /// The answer to a request that is allowed: a GET or a HEAD.
-pub(crate) async fn answer<B, T: Exposition>(request: Request<B>, site: Arc<Site<T>>) -> Response<Sent> {
+pub(crate) async fn answer<B>(request: Request<B>, site: Arc<Site>) -> Response<Sent> {
     let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
     at(path, query, request.headers(), &site).await
 }
 
-async fn at<T: Exposition>(path: &str, query: &str, headers: &HeaderMap, site: &Site<T>) -> Response<Sent> {
-    match (path, &site.api) {
-        ("/metrics", _) => exposition(&site.exposition, headers),
-        ("/healthz", _) => sent(StatusCode::OK, TEXT, "ok\n"),
-        ("/readyz", Some(api)) if !api.is_ready() => {
+async fn at(path: &str, query: &str, headers: &HeaderMap, site: &Site) -> Response<Sent> {
+    let api = || site.api.clone();
+    match path {
+        "/metrics" => metrics(&site.state, headers),
+        "/healthz" => sent(StatusCode::OK, TEXT, "ok\n"),
+        "/readyz" if !site.api.is_ready() => {
             sent(StatusCode::SERVICE_UNAVAILABLE, TEXT, "databases are being looked for\n")
         }
-        ("/readyz", _) => sent(StatusCode::OK, TEXT, "ok\n"),
-        ("/api/v1/stream", Some(api)) => stream::events(api.clone(), query.to_owned()),
-        (path, Some(api)) if path.starts_with("/api/v1/") => data(api.clone(), path, query).await,
-        (path, Some(_)) => match files::at(path) {
+        "/readyz" => sent(StatusCode::OK, TEXT, "ok\n"),
+        "/api/v1/stream" => stream::events(api(), query.to_owned()),
+        path if path.starts_with("/api/v1/") => data(api(), path, query).await,
+        path => match files::at(path) {
             Some(file) => embedded(file, headers),
             None => {
                 sent(StatusCode::NOT_FOUND, TEXT, "not here; the page is at /, the metrics at /metrics\n")
             }
         },
-        ("/", None) => sent(StatusCode::OK, TEXT, "headroom: the metrics are at /metrics\n"),
-        (_, None) => sent(StatusCode::NOT_FOUND, TEXT, "not here; the metrics are at /metrics\n"),
     }
 }
 
-fn exposition(served: &Mutex<impl Exposition>, headers: &HeaderMap) -> Response<Sent> {
+fn metrics(state: &Mutex<AgentState>, headers: &HeaderMap) -> Response<Sent> {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let format = Format::accepted(accept);
-    let text = served.lock().unwrap_or_else(PoisonError::into_inner).text(format);
+    let text = state.lock().unwrap_or_else(PoisonError::into_inner).text(format);
     sent(StatusCode::OK, format.content_type(), text)
 }
 

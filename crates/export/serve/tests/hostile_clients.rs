@@ -1,6 +1,7 @@
 //! Silent, slow and numerous clients on real sockets: none delays the answer to another.
 
-use metrics::Totals;
+use metrics::{AgentState, SourceState};
+use page::{About, Api, Live};
 use serve::{Access, CONNECTIONS_MAX, PATIENCE, Settings};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,15 +16,25 @@ const PROMPT: Duration = Duration::from_secs(5);
 const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 fn server(settings: Settings) -> SocketAddr {
-    let mut totals = Totals::default();
+    let mut state = AgentState::default();
     let name = "x".repeat(4096);
     // Each source is named in two series.
     for source in 0..ANSWER_BYTES / name.len() / 2 {
-        totals.failed(&format!("{source}{name}"));
+        let failing = SourceState { up: Some(false), failures: 1, ..SourceState::default() };
+        state.sources.insert(format!("{source}{name}"), failing);
     }
+    let about = About {
+        host: String::new(),
+        version: String::new(),
+        started_unix_ns: 0,
+        window_ns: 0,
+        every_ns: 0,
+        live: true,
+    };
+    let api = Api::new(Arc::new(Live::default()), about, "no-history".into(), None);
     let address = "127.0.0.1:0".parse().unwrap();
     let access = Access::new(settings, address, |reload| panic!("{reload:?}")).unwrap();
-    serve::metrics(address, access, Arc::new(Mutex::new(totals))).unwrap()
+    serve::serve(address, access, Arc::new(Mutex::new(state)), Arc::new(api)).unwrap()
 }
 
 /// Many clients that send this and nothing more, and read nothing.

@@ -4,7 +4,7 @@ use crate::log_watch::LogWatch;
 use crate::processors::Processors;
 use crate::volumes::{Scope, Volume, Volumes};
 use collect::Source;
-use filestats::{FileInterval, Rules, Snapshot, WaitInterval, intervals, wait_intervals};
+use filestats::{FileInterval, Rules, Snapshot, SourceTotals, WaitInterval, intervals, wait_intervals};
 use history::History;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -26,6 +26,8 @@ pub struct Observer<'a> {
     samples: Vec<Sample>,
     /// What sessions had waited for at each sample of a window.
     waits: VecDeque<Snapshot>,
+    /// What all samples add up to; `None` where that is of no use.
+    totals: Option<SourceTotals>,
 }
 
 /// How much of what is observed is kept.
@@ -70,6 +72,7 @@ impl<'a> Observer<'a> {
             taken: 0,
             samples: Vec::new(),
             waits: VecDeque::new(),
+            totals: None,
         }
     }
 
@@ -77,6 +80,17 @@ impl<'a> Observer<'a> {
     #[must_use]
     pub fn with_extent(self, extent: Extent) -> Observer<'a> {
         Observer { extent, ..self }
+    }
+
+    /// The same, which adds what it samples to these totals: those of another observer of the same source before.
+    #[must_use]
+    pub fn with_totals(self, totals: SourceTotals) -> Observer<'a> {
+        Observer { totals: Some(totals), ..self }
+    }
+
+    /// What was added to [`Observer::with_totals`], with it.
+    pub fn totals(&self) -> SourceTotals {
+        self.totals.clone().unwrap_or_default()
     }
 
     /// The source.
@@ -146,7 +160,11 @@ impl<'a> Observer<'a> {
         if let Some(last) = self.samples.last() {
             let files = intervals(&last.files, &sample.files, Rules::default());
             let files = self.log.replace(files, self.last_of_log.as_ref().zip(log.as_ref()));
-            add_moments(&mut self.volumes, files, last, &sample);
+            let placed = place_files(&mut self.volumes, files);
+            if let Some(totals) = &mut self.totals {
+                add_totals(totals, &self.volumes, &placed, last, &sample);
+            }
+            add_moments(&mut self.volumes, placed, last, &sample);
         }
         self.last_of_log = log;
         self.taken += 1;
@@ -268,24 +286,43 @@ impl<'a> Observer<'a> {
     }
 }
 
-/// The moment between two samples, for each volume with the files on it.
-fn add_moments(volumes: &mut Volumes, files: Vec<FileInterval>, last: &Sample, now: &Sample) {
-    // The counter begins again when the server restarts.
-    let commits = last.commits.zip(now.commits).and_then(|(last, now)| now.checked_sub(last));
-    let mut placed: Vec<Vec<FileInterval>> = Vec::new();
-    // The volumes that a log lies on.
-    let mut logs = BTreeSet::new();
+/// Files by the volume that they lie on.
+struct Placed {
+    /// Of each volume.
+    files: Vec<Vec<FileInterval>>,
+    /// The volumes that a log lies on; `None` is one that is not observed.
+    logs: BTreeSet<Option<usize>>,
+}
+
+fn place_files(volumes: &mut Volumes, files: Vec<FileInterval>) -> Placed {
+    let mut placed = Placed { files: Vec::new(), logs: BTreeSet::new() };
     for file in files {
         let place = volumes.volume_of(&file.file);
-        placed.resize_with(volumes.all.len(), Vec::new);
+        placed.files.resize_with(volumes.all.len(), Vec::new);
         if is_log(&file) {
-            logs.insert(place);
+            placed.logs.insert(place);
         }
         if let Some(at) = place {
-            placed[at].push(file);
+            placed.files[at].push(file);
         }
     }
-    placed.resize_with(volumes.all.len(), Vec::new);
+    placed.files.resize_with(volumes.all.len(), Vec::new);
+    placed
+}
+
+fn add_totals(totals: &mut SourceTotals, volumes: &Volumes, placed: &Placed, last: &Sample, now: &Sample) {
+    let began_unix_ns = last.files.taken_unix_ns;
+    for (target, files) in volumes.targets().zip(&placed.files) {
+        totals.add_files(&target.place(), files, began_unix_ns);
+    }
+    totals.add_waits(&wait_intervals(&last.files, &now.files, Rules::default()), began_unix_ns);
+}
+
+/// The moment between two samples, for each volume with the files on it.
+fn add_moments(volumes: &mut Volumes, placed: Placed, last: &Sample, now: &Sample) {
+    // The counter begins again when the server restarts.
+    let commits = last.commits.zip(now.commits).and_then(|(last, now)| now.checked_sub(last));
+    let Placed { files: placed, logs } = placed;
     let device = |at: usize| {
         let [last, now] = [last, now].map(|sample| sample.devices.get(at).and_then(Option::as_ref));
         last.zip(now).and_then(|(last, now)| intervals(last, now, Rules::default()).into_iter().next())

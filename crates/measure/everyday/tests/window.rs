@@ -3,8 +3,8 @@
 use collect::{Source, SourceError};
 use everyday::{Extent, Observer, Scope};
 use filestats::{
-    Cache, Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Sample, Snapshot, WaitClass,
-    WaitSample,
+    Cache, Counters, Epoch, Figure, FileClass, FileIdentity, FileKind, Meaning, Ops, Sample, Snapshot,
+    SourceTotals, WaitClass, WaitSample,
 };
 use std::time::Duration;
 use storage::Target;
@@ -111,6 +111,23 @@ fn a_moment_in_which_nothing_was_used_is_known() {
     let idle = sampled(&mut observer.with_extent(Extent::Window(Duration::from_secs(60))), 9);
     assert!(idle.moments.iter().all(|moment| moment.files.len() == 1 && moment.database().is_some()));
     assert_eq!(Figures::from_moments(&idle.moments, None).coverage, 1.0);
+}
+
+#[test]
+fn totals_grow_with_each_sample_and_another_observer_goes_on_with_them() {
+    let window = Extent::Window(Duration::from_secs(3));
+    let mut first = observer(window).with_totals(SourceTotals::default());
+    sampled(&mut first, 11);
+    let mut second = observer(window).with_totals(first.totals());
+    sampled(&mut second, 6);
+    let totals = second.totals();
+    let classes = totals.files.values().next().unwrap();
+    let data = &classes[&FileClass { kind: FileKind::Data, below_cache: false }];
+    assert_eq!((data.read.count, data.read.bytes), (1500, 1500 * 8192), "10 and 5 intervals");
+    assert_eq!(data.since_unix_ns, 1_800_000_001 * S, "when the first sample was taken");
+    assert_eq!(totals.waits[&WaitClass::DataRead].time_ns, 15 * S / 2);
+    assert_eq!((totals.files.len(), classes.len()), (1, 1));
+    assert_eq!(observer(window).totals(), SourceTotals::default(), "counted only where it is wanted");
 }
 
 #[test]

@@ -37,6 +37,11 @@ impl Target {
         &self.facts
     }
 
+    /// The mount point, else the path: what the volume is called in verdicts and metrics.
+    pub fn place(&self) -> String {
+        self.facts.mount.clone().unwrap_or_else(|| self.path.display().to_string())
+    }
+
     /// Reads the facts again (free space, caps, devices); the alignment cannot change and is kept.
     ///
     /// # Errors

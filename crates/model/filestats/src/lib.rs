@@ -10,6 +10,7 @@
 //! later Snapshot  ──┘                   Delta: IOPS, MiB/s, latency, average bytes, outstanding (N)
 //!                                         └─ Profile::band(), ServiceLevel::kept()
 //! the same two ─────> wait_intervals() ─> waits beside stalls, see [`waits`]
+//! both, as they come ─> SourceTotals: counters by class of file and of wait, for metrics
 //! ```
 //!
 //! Counters only grow within one [`Epoch`]; a restart, a reset, a file swap or a counter that fell ends it, and
@@ -31,6 +32,7 @@ mod ops;
 mod sample;
 mod service_level;
 mod time_series;
+mod totals;
 mod traced;
 pub mod varint;
 pub mod waits;
@@ -45,5 +47,6 @@ pub use sample::{
 };
 pub use service_level::{ServiceLevel, UnknownServiceLevel};
 pub use time_series::{FileEpoch, FileSeries, Lifetime, Step, Tick, TimeSeries, WaitEpoch, WaitSeries};
+pub use totals::{FileClass, FileTotals, LatencyTotals, OpTotals, SourceTotals, WaitTotals};
 pub use traced::{IoFlags, Served, TracedIo, TracedOp};
 pub use waits::{WaitClass, WaitDelta, WaitInterval, WaitSample, wait_intervals};

@@ -170,6 +170,23 @@ impl WaitClass {
         WaitClass::Other,
     ];
 
+    /// A word for it: "data-read".
+    pub fn word(self) -> &'static str {
+        match self {
+            WaitClass::DataRead => "data-read",
+            WaitClass::PeersRead => "peers-read",
+            WaitClass::DataWrite => "data-write",
+            WaitClass::DataSync => "data-sync",
+            WaitClass::LogWrite => "log-write",
+            WaitClass::LogSync => "log-sync",
+            WaitClass::Temp => "temp",
+            WaitClass::Backup => "backup",
+            WaitClass::Throttled => "throttled",
+            WaitClass::Replication => "replication",
+            WaitClass::Other => "other",
+        }
+    }
+
     /// What it means where much time goes into it.
     pub fn implies(self) -> &'static str {
         match self {

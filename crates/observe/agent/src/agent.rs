@@ -216,6 +216,8 @@ impl Agent {
             began: false,
         };
         self.live.began(&watched.identity);
+        let state = SourceState { since_unix_ns: clocks().unix_ns, ..SourceState::default() };
+        lock(&self.state).sources.insert(watched.identity.clone(), state);
         self.watched.insert(number, watched);
         let watcher = Watcher {
             number,
@@ -255,7 +257,7 @@ impl Agent {
         let Some(watched) = self.watched.get_mut(&watcher) else { return };
         watched.last_message = Instant::now();
         match report {
-            Report::Judged { volumes, took } => {
+            Report::Judged { volumes, totals, took } => {
                 let again = watched.failing.take().is_some();
                 if again || !std::mem::replace(&mut watched.began, true) {
                     let mounts = volumes.iter().map(|volume| volume.subject.mount.as_str()).collect();
@@ -263,8 +265,9 @@ impl Agent {
                 }
                 let mut state = lock(&self.state);
                 let source = state.sources.entry(watched.identity.clone()).or_default();
-                (source.up, source.last_success_unix_ns) = (true, Some(at.unix_ns));
+                (source.up, source.last_success_unix_ns) = (Some(true), Some(at.unix_ns));
                 source.collection_s = Some(took.as_secs_f64());
+                source.totals = Arc::new(totals);
                 drop(state);
                 let judged: BTreeSet<Subject> = volumes.iter().map(|volume| volume.subject.clone()).collect();
                 volumes.into_iter().for_each(|volume| self.judged(watcher, at, volume, log));
@@ -316,6 +319,7 @@ impl Agent {
             commit: volume.commit,
             incident_open: open.is_some(),
             contradicted: volume.contradicted,
+            caps: volume.caps,
         };
         state.subjects.insert(subject, judged);
         drop(state);
@@ -356,7 +360,7 @@ impl Agent {
         }
         let mut state = lock(&self.state);
         let source: &mut SourceState = state.sources.entry(watched.identity.clone()).or_default();
-        (source.up, source.failures) = (false, source.failures + 1);
+        (source.up, source.failures) = (Some(false), source.failures + 1);
         drop(state);
         self.unknown(watcher, at, |_| true, log);
     }

@@ -47,7 +47,7 @@ impl Capabilities {
     }
 
     fn volume(&mut self, target: &Target) -> &Volume {
-        let place = place(target);
+        let place = target.place();
         let before = self.volumes.get(&place);
         if before.is_none_or(|volume| volume.read.elapsed() >= READ_AGAIN) {
             let found = Known::read(&self.history, target.facts(), Caching::Direct);
@@ -85,7 +85,7 @@ impl Capabilities {
 
     /// Learns from the moments of a volume that are new.
     pub fn learn(&mut self, target: &Target, observation: &Observation) {
-        let Some(volume) = self.volumes.get_mut(&place(target)) else { return };
+        let Some(volume) = self.volumes.get_mut(&target.place()) else { return };
         for second in observation.moments.iter().filter_map(Moment::second) {
             volume.is_changed |= volume.learner.observe(&second);
         }
@@ -102,9 +102,4 @@ impl Capabilities {
         });
         taken.collect()
     }
-}
-
-/// The mount point of a target, else its path.
-pub fn place(target: &Target) -> String {
-    target.facts().mount.clone().unwrap_or_else(|| target.path().display().to_string())
 }

@@ -1,16 +1,24 @@
 //! What the kernel counts of the block devices below the volumes, for `/metrics`.
 
-use host::{DeviceNumber, DiskCounters, DiskTransfers, read_diskstats};
-use metrics::{AgentState, DeviceOps, DeviceState};
+use host::{DeviceNumber, DiskCounters, DiskTransfers, device_chain, read_diskstats};
+use metrics::{AgentState, DeviceFlushes, DeviceOps, DeviceState};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use workload::DeviceFacts;
 
 /// The devices of the volumes that were judged, by mount point.
 #[derive(Default)]
 pub struct Devices {
-    by_mount: BTreeMap<String, DeviceNumber>,
+    by_mount: BTreeMap<String, Device>,
     sampled: Option<Instant>,
+}
+
+/// A device, and what it lies on.
+struct Device {
+    number: DeviceNumber,
+    kind: String,
+    parents: Vec<String>,
 }
 
 /// A server that scrapes computes rates over a minute or more: a counter that is a second old is 2 % off at most.
@@ -22,8 +30,8 @@ impl Devices {
     /// From now on the device of a mount point is this one.
     pub fn follow(&mut self, mount: &str, device: Option<DeviceNumber>) {
         match device {
-            Some(number) if self.by_mount.get(mount) == Some(&number) => {}
-            Some(number) => drop(self.by_mount.insert(mount.to_owned(), number)),
+            Some(number) if self.by_mount.get(mount).is_some_and(|known| known.number == number) => {}
+            Some(number) => drop(self.by_mount.insert(mount.to_owned(), Device::new(number))),
             None => drop(self.by_mount.remove(mount)),
         }
     }
@@ -35,24 +43,48 @@ impl Devices {
         }
         self.sampled = Some(Instant::now());
         let lines = read_diskstats().unwrap_or_default();
-        let line_of = |number: &DeviceNumber| lines.iter().find(|line| line.number == *number);
-        let known = self.by_mount.iter().filter_map(|(mount, number)| Some((mount, line_of(number)?)));
-        let devices = known.map(|(mount, line)| (mount.clone(), device_state(line))).collect();
+        let known = self.by_mount.iter().filter_map(|(mount, device)| {
+            let line = lines.iter().find(|line| line.number == device.number)?;
+            Some((mount.clone(), device.state(line)))
+        });
+        let devices = known.collect();
         state.lock().unwrap_or_else(PoisonError::into_inner).devices = devices;
     }
 }
 
-fn device_state(line: &DiskCounters) -> DeviceState {
-    let ops = |done: DiskTransfers| DeviceOps {
-        count: done.count,
-        bytes: done.sectors.saturating_mul(SECTOR_BYTES),
-        time_ns: done.time_ms.saturating_mul(NS_PER_MS),
-    };
-    DeviceState {
-        device: line.name.clone(),
-        reads: ops(line.reads),
-        writes: ops(line.writes),
-        busy_ns: line.busy_ms.saturating_mul(NS_PER_MS),
+impl Device {
+    fn new(number: DeviceNumber) -> Device {
+        let chain = device_chain(number);
+        let kind = chain.first().map(|device| device.kind.to_string()).unwrap_or_default();
+        Device { number, kind, parents: parents(&chain) }
+    }
+
+    fn state(&self, line: &DiskCounters) -> DeviceState {
+        let ops = |done: DiskTransfers| DeviceOps {
+            count: done.count,
+            bytes: done.sectors.saturating_mul(SECTOR_BYTES),
+            time_ns: done.time_ms.saturating_mul(NS_PER_MS),
+        };
+        let flushes =
+            |(count, ms): (u64, u64)| DeviceFlushes { count, time_ns: ms.saturating_mul(NS_PER_MS) };
+        DeviceState {
+            device: line.name.clone(),
+            kind: self.kind.clone(),
+            parents: self.parents.clone(),
+            reads: ops(line.reads),
+            writes: ops(line.writes),
+            flushes: line.flushes.map(flushes),
+            busy_ns: line.busy_ms.saturating_mul(NS_PER_MS),
+        }
+    }
+}
+
+/// The devices right below the first of a chain: its members, its disk, or that of its file.
+fn parents(chain: &[DeviceFacts]) -> Vec<String> {
+    let Some((device, below)) = chain.split_first() else { return Vec::new() };
+    match &device.layout {
+        Some(layout) if !layout.members.is_empty() => layout.members.clone(),
+        _ => below.first().map(|parent| parent.name.clone()).into_iter().collect(),
     }
 }
 
@@ -73,5 +105,21 @@ mod tests {
         assert!(counted.device == line.name && counted.reads.count >= line.reads.count);
         assert_eq!(counted.reads.bytes % SECTOR_BYTES, 0);
         assert!(!state.devices.contains_key("/gone"));
+    }
+
+    #[test]
+    fn a_device_lies_on_its_members_or_on_what_is_next_in_the_chain() {
+        let device = |name: &str, members: &[&str]| {
+            let layout = serde_json::json!({"made_by": "md", "how": "raid1", "members": members});
+            let layout = if members.is_empty() { serde_json::Value::Null } else { layout };
+            let facts = serde_json::json!({
+                "name": name, "number": "8:1", "kind": "md", "size_bytes": 1, "layout": layout,
+            });
+            serde_json::from_value::<DeviceFacts>(facts).unwrap()
+        };
+        let array = [device("md0", &["sda1", "sdb1"]), device("sda1", &[]), device("sda", &[])];
+        assert_eq!(parents(&array), ["sda1", "sdb1"]);
+        assert_eq!(parents(&array[1..]), ["sda"]);
+        assert!(parents(&array[2..]).is_empty());
     }
 }

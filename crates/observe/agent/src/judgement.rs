@@ -1,16 +1,16 @@
 //! What is judged of a database at one time, for each of its volumes.
 
-use crate::capabilities::place;
 use capability::{Binding, Capability};
 use everyday::JudgedVolume;
 use filestats::{Figure, FileInterval, ServiceLevel, WaitInterval};
 use host::DeviceNumber;
 use incidents::{BusyFile, BusyProcess, Detail, LongWait, Readings, Standing, Subject, Verdicts};
 use metrics::{Headroom, Latency};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use verdict::{Confidence, Figures, Neighbour, Observation, Verdict, VerdictKind, judge};
+use workload::CapKind;
 
 /// What was judged of a database on one volume.
 pub struct SubjectJudgement {
@@ -33,6 +33,8 @@ pub struct SubjectJudgement {
     pub capability: Option<Arc<Capability>>,
     /// What it was seen to give over that, where it contradicts it for a day: the worst figure.
     pub contradicted: Option<f64>,
+    /// What limits the database's processes on it a second, the lowest of each kind.
+    pub caps: BTreeMap<CapKind, u64>,
     /// The block device of the volume.
     pub device: Option<DeviceNumber>,
 }
@@ -82,7 +84,7 @@ impl SubjectJudgement {
             detail(verdict, &observation, &whole, question.waits)
         };
         SubjectJudgement {
-            subject: Subject { mount: place(&target), database: question.database.to_owned() },
+            subject: Subject { mount: target.place(), database: question.database.to_owned() },
             standing,
             verdict: kind,
             confidence,
@@ -93,6 +95,7 @@ impl SubjectJudgement {
             commit: whole.commit,
             detail,
             contradicted: contradicted(&observation, capability.as_ref()),
+            caps: lowest_caps(&observation),
             capability: capability.map(Arc::new),
             device: target.facts().device_number().and_then(DeviceNumber::parse),
         }
@@ -103,6 +106,15 @@ fn contradicted(observation: &Observation, capability: Option<&Capability>) -> O
     let (seen, capability) = (observation.seen.as_ref()?, capability?);
     let lasting = seen.lasting_contradictions(capability.measured_unix_ns);
     lasting.map(|one| one.times).min_by(f64::total_cmp)
+}
+
+fn lowest_caps(observation: &Observation) -> BTreeMap<CapKind, u64> {
+    let mut lowest = BTreeMap::new();
+    for cap in &observation.caps {
+        let known = lowest.entry(cap.kind).or_insert(cap.per_second);
+        *known = cap.per_second.min(*known);
+    }
+    lowest
 }
 
 /// The figure to plan with; its range where it has one.

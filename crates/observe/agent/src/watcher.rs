@@ -1,12 +1,12 @@
 //! The thread of one source.
 
 use crate::WatchedSource;
-use crate::capabilities::{Capabilities, place};
+use crate::capabilities::Capabilities;
 use crate::judgement::{Question, SubjectJudgement};
 use capability::Capability;
 use collect::FileNames;
 use everyday::{Extent, JudgedVolume, Observer, Scope, judge_volumes};
-use filestats::{Interval, Reason, ServiceLevel};
+use filestats::{Interval, Reason, ServiceLevel, SourceTotals};
 use incidents::{Clocks, Subject};
 use page::{Details, Judged, Live};
 use std::convert::Infallible;
@@ -27,8 +27,9 @@ pub struct Message {
 
 /// The result of a tick.
 pub enum Report {
-    /// Each volume was judged. `took` is the longest time that a sample of the counters took.
-    Judged { volumes: Vec<SubjectJudgement>, took: Duration },
+    /// Each volume was judged. `totals` is what was counted since the source is watched, `took` the longest time that a sample
+    /// of the counters took.
+    Judged { volumes: Vec<SubjectJudgement>, totals: SourceTotals, took: Duration },
     /// The source gives nothing.
     Nothing { why: String },
 }
@@ -105,9 +106,10 @@ impl Watcher {
     /// Watches, and opens the source again after a failure.
     pub fn run(self) {
         let mut retry = RETRY_FIRST;
+        let mut totals = SourceTotals::default();
         loop {
             // A panic in one source stops neither the others nor, permanently, this one.
-            let watched = catch_unwind(AssertUnwindSafe(|| self.watch_once(&mut retry)));
+            let watched = catch_unwind(AssertUnwindSafe(|| self.watch_once(&mut retry, &mut totals)));
             match watched {
                 Ok(Over::Stopped) => return,
                 Ok(Over::OpenAgain) => {}
@@ -125,8 +127,8 @@ impl Watcher {
         }
     }
 
-    fn watch_once(&self, retry: &mut Duration) -> Over {
-        let observer = match self.open() {
+    fn watch_once(&self, retry: &mut Duration, totals: &mut SourceTotals) -> Over {
+        let mut observer = match self.open() {
             Ok(observer) => observer,
             Err(why) => {
                 return match self.send(Report::Nothing { why }) {
@@ -136,7 +138,11 @@ impl Watcher {
             }
         };
         *retry = RETRY_FIRST;
-        self.watch(observer)
+        // After a panic they begin at zero again: totals that fell a little would count twice.
+        observer = observer.with_totals(std::mem::take(totals));
+        let over = self.watch(&mut observer);
+        *totals = observer.totals();
+        over
     }
 
     fn open(&self) -> Result<Observer<'static>, String> {
@@ -153,7 +159,7 @@ impl Watcher {
     }
 
     /// Samples every second, and judges every few.
-    fn watch(&self, mut observer: Observer<'static>) -> Over {
+    fn watch(&self, observer: &mut Observer<'static>) -> Over {
         let (mut failures, mut longest) = (0_u32, Duration::ZERO);
         let mut last: Option<Clocks> = None;
         let mut due = self.began;
@@ -168,7 +174,7 @@ impl Watcher {
             match observer.sample(None) {
                 Ok(()) => {
                     (failures, last) = (0, Some(now));
-                    self.keep_newest(&mut observer);
+                    self.keep_newest(observer);
                 }
                 Err(error) => {
                     observer.forget();
@@ -185,7 +191,7 @@ impl Watcher {
             let is_due = Instant::now() >= judge_at;
             if failures == 0 && (is_due || self.live.is_waited_for(&self.source.identity)) {
                 judge_at = if is_due { next_tick(judge_at, self.every) } else { judge_at };
-                if let Some(over) = self.judge(&mut observer, std::mem::take(&mut longest)) {
+                if let Some(over) = self.judge(observer, std::mem::take(&mut longest)) {
                     return over;
                 }
             }
@@ -206,7 +212,7 @@ impl Watcher {
     }
 
     fn subject(&self, target: &Target) -> Subject {
-        Subject { mount: place(target), database: self.source.identity.clone() }
+        Subject { mount: target.place(), database: self.source.identity.clone() }
     }
 
     /// Keeps the newest moment of each volume for the page.
@@ -249,7 +255,7 @@ impl Watcher {
             judgement
         };
         let volumes: Vec<SubjectJudgement> = volumes.into_iter().map(judged).collect();
-        match self.send(Report::Judged { volumes, took }) {
+        match self.send(Report::Judged { volumes, totals: observer.totals(), took }) {
             Err(AgentEnded) => Some(Over::Stopped),
             // It has other processes now, whose log and neighbours are to be watched.
             Ok(()) => restarted.then_some(Over::OpenAgain),

@@ -31,13 +31,6 @@ pub struct Settings {
 /// An event for the log, or for a caller that follows the recording.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A snapshot was taken. It may still fail to be saved.
-    Snapshot {
-        /// The source's name.
-        source: &'a str,
-        /// The snapshot.
-        snapshot: &'a Snapshot,
-    },
     /// The first snapshot of a source was kept, or the first after a failure.
     Recording {
         /// Its name.
@@ -228,7 +221,6 @@ impl Writer {
     /// Saves a snapshot and ends the gap before it.
     fn keep(&mut self, source: usize, snapshot: &Snapshot, log: &mut dyn FnMut(Event<'_>)) {
         self.states[source].last_message = Instant::now();
-        log(Event::Snapshot { source: &self.states[source].name, snapshot });
         let state = &mut self.states[source];
         if state.known_as.as_ref() != Some(&snapshot.source) {
             match self.history.recorded_as(&state.name, &snapshot.source) {
@@ -373,12 +365,11 @@ fn span_text(span: Duration) -> String {
 }
 
 impl Event<'_> {
-    /// Its priority by syslog(3): 3 error, 4 warning, 6 information; 7 is not logged.
+    /// Its priority by syslog(3): 3 error, 4 warning, 6 information.
     pub fn priority(&self) -> u8 {
         match self {
             Event::NotKept { .. } => 3,
             Event::Failed { .. } | Event::Late { .. } | Event::Note { .. } => 4,
-            Event::Snapshot { .. } => 7,
             Event::Recording { .. } | Event::KeptAgain { .. } | Event::Thinned { .. } => 6,
         }
     }
@@ -387,7 +378,6 @@ impl Event<'_> {
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Snapshot { source, snapshot } => write!(f, "{source}: {} files", snapshot.samples.len()),
             Event::Recording { source, files, after: None } => {
                 write!(f, "{source}: recording, {files} files")
             }

@@ -95,7 +95,7 @@ const NAP: Duration = Duration::from_millis(50);
 /// `headroom agent`.
 pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let mut config = Config::read(args)?;
-    let listening = Listening::new(config.listen.address(), config.access.clone(), "--listen ADDRESS:PORT")?;
+    let listening = Listening::new(config.listen.address(), config.access.clone())?;
     if args.check_config {
         let sources: Vec<String> = config.sources.iter().map(ToString::to_string).collect();
         out.answer(

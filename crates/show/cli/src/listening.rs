@@ -1,7 +1,7 @@
-//! The HTTP servers of `agent` and `record`: the options of access.
+//! The HTTP servers of `agent` and `page`: the options of access.
 
 use crate::service_log::log;
-use metrics::Exposition;
+use metrics::AgentState;
 use page::Api;
 use serve::{Access, Reload, Settings};
 use std::io;
@@ -46,17 +46,13 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Reads the files that are named; `None` without an address. `option` is the one that gives it.
-    pub fn new(
-        address: Option<SocketAddr>,
-        settings: Settings,
-        option: &str,
-    ) -> Result<Option<Listening>, Failure> {
+    /// Reads the files that are named; `None` without an address.
+    pub fn new(address: Option<SocketAddr>, settings: Settings) -> Result<Option<Listening>, Failure> {
         let Some(address) = address else {
             let none = Settings::default();
             return match settings == none {
                 true => Ok(None),
-                false => Err(Failure::usage(format_args!("no address to listen on: give {option}"))),
+                false => Err(Failure::usage("no address to listen on: give --listen ADDRESS:PORT")),
             };
         };
         let report = |reload| match reload {
@@ -70,25 +66,11 @@ impl Listening {
         Ok(Some(Listening { address, access }))
     }
 
-    /// Begins to answer.
-    pub fn serve(self, served: Arc<Mutex<impl Exposition + Send + 'static>>) -> Result<(), Failure> {
+    /// Begins to answer. Returns the URL of the page.
+    pub fn serve(self, state: Arc<Mutex<AgentState>>, api: Arc<Api>) -> io::Result<String> {
         let Listening { address, access } = self;
         let scheme = access.scheme();
-        let bound =
-            serve::metrics(address, access, served).map_err(|error| cannot_answer(address, &error))?;
-        log(6, &format!("metrics at {scheme}://{bound}/metrics"));
-        Ok(())
-    }
-
-    /// Begins to answer with the page too. Returns its URL.
-    pub fn serve_page(
-        self,
-        served: Arc<Mutex<impl Exposition + Send + 'static>>,
-        api: Arc<Api>,
-    ) -> io::Result<String> {
-        let Listening { address, access } = self;
-        let scheme = access.scheme();
-        let bound = serve::page(address, access, served, api)?;
+        let bound = serve::serve(address, access, state, api)?;
         Ok(format!("{scheme}://{bound}/"))
     }
 }

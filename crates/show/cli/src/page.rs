@@ -44,7 +44,7 @@ pub(crate) struct Served<'a> {
 
 /// `headroom page`.
 pub fn run(args: &PageArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    let listening = Listening::new(Some(args.listen), args.access.settings(), "--listen ADDRESS:PORT")?;
+    let listening = Listening::new(Some(args.listen), args.access.settings())?;
     let kept = kept::open(history)?;
     let path = kept.path().to_owned();
     let (live, ended_unix_ns) = Live::from_history(&kept, ServiceLevel::OLTP.read_ns)?;
@@ -65,7 +65,7 @@ pub fn run(args: &PageArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let api = Arc::new(Api::new(Arc::new(live), about, path.clone(), Some(ended_unix_ns)));
     interrupt::install();
     let Some(listening) = listening else { return Ok(FINE) };
-    let url = listening.serve_page(state, api).map_err(|error| cannot_answer(args.listen, &error))?;
+    let url = listening.serve(state, api).map_err(|error| cannot_answer(args.listen, &error))?;
     out.answer(
         |_| format!("{} at {url}, until Ctrl-C", path.display()),
         || serde_json::json!(Served { url: &url, history: &path }),

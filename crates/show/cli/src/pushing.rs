@@ -2,7 +2,7 @@
 
 use crate::private_file::{entries, others_can_read};
 use crate::service_log::log;
-use metrics::{Identity, Pushed};
+use metrics::{AgentState, Identity};
 use push::{Credential, Destination, Protocol, Pushing};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ pub const END_WITHIN: Duration = Duration::from_secs(2);
 /// Pushes to all of them, until they are finished.
 pub fn start(
     destinations: Vec<Destination>,
-    figures: &Arc<Mutex<impl Pushed>>,
+    figures: &Arc<Mutex<AgentState>>,
     every: Duration,
     identity: &Identity,
 ) -> Result<Vec<Pushing>, Failure> {

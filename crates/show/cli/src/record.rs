@@ -1,15 +1,8 @@
-use crate::listening::{AccessArgs, Listening};
 use crate::private_file::{entries, others_can_read};
-use crate::pushing::{self, END_WITHIN, PushArgs};
 use crate::service_log::{log, stop_on_interrupt};
-use filestats::Snapshot;
 use history::Retention;
-use metrics::{Identity, Totals};
 use record::{Event, RecordedSource, Recorder, Settings};
-use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use terminal::{Done, FINE, Failure, Output, SourceName, interrupt, kept, text_file};
 use workload_file::values;
@@ -34,13 +27,6 @@ pub struct RecordArgs {
     /// Between two snapshots
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = values::some_time)]
     every: Duration,
-    /// Answer Prometheus at http://ADDRESS:PORT/metrics
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    metrics: Option<SocketAddr>,
-    #[command(flatten)]
-    access: AccessArgs,
-    #[command(flatten)]
-    push: PushArgs,
     /// End after so long
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     duration: Option<Duration>,
@@ -61,9 +47,6 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
         return Err(Failure::usage("--every is at least 1s"));
     }
     let sources = sources(args)?;
-    let destinations = pushing::destinations(&args.push)?;
-    let listening = Listening::new(args.metrics, args.access.settings(), "--metrics ADDRESS:PORT")?;
-    let exported = args.metrics.is_some() || !destinations.is_empty();
     let history = kept::open_to_write(history)?;
     interrupt::install();
     let settings = Settings {
@@ -75,21 +58,14 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
     };
     let began = Instant::now();
     let stop = stop_on_interrupt();
-    let totals = Arc::new(Mutex::new(Totals::default()));
-    if let Some(listening) = listening {
-        listening.serve(totals.clone())?;
-    }
-    let identity = Identity { instance: host::hostname(), ..Identity::default() };
-    let pushing = pushing::start(destinations, &totals, args.every, &identity)?;
     let (path, count) = (history.path().display().to_string(), sources.len());
     log(6, &format!("recording {count} sources every {} s into {path}", args.every.as_secs()));
     let names = collect::FileNames::default();
     let recorded = sources.into_iter().map(|name| recorded(name, names.clone())).collect();
-    let mut tally = Tally { totals: exported.then_some(totals), ..Tally::default() };
+    let mut tally = Tally::default();
     Recorder { sources: recorded, history, settings }.run(&stop, &mut |event| tally.add(&event));
-    push::finish(pushing, END_WITHIN);
     let took_s = began.elapsed().as_secs_f64();
-    let Tally { failures, thinned, .. } = tally;
+    let Tally { failures, thinned } = tally;
     out.answer(
         |_| format!("recorded {count} sources for {took_s:.0} s into {path}"),
         || serde_json::json!({"sources": count, "elapsed_s": took_s, "failures": failures, "thinned": thinned}),
@@ -100,34 +76,14 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
 /// What the events of a recording add up to.
 #[derive(Default)]
 struct Tally {
-    /// The exported totals; `None` where nothing is exported.
-    totals: Option<Arc<Mutex<Totals>>>,
-    /// The last snapshot of each source.
-    last: HashMap<String, Snapshot>,
     failures: u64,
     thinned: usize,
 }
 
 impl Tally {
     fn add(&mut self, event: &Event<'_>) {
-        // Locked only to add: a log that blocks must not hold up a scrape.
-        let totals = self.totals.as_ref();
-        let totals = || totals.map(|totals| totals.lock().unwrap_or_else(PoisonError::into_inner));
         match event {
-            Event::Snapshot { source, snapshot } => {
-                let Some(mut totals) = totals() else { return };
-                match self.last.insert((*source).to_owned(), (*snapshot).clone()) {
-                    Some(earlier) => totals.add(source, &earlier, snapshot),
-                    None => totals.began(source),
-                }
-                return;
-            }
-            Event::Failed { source, .. } => {
-                if let Some(mut totals) = totals() {
-                    totals.failed(source);
-                }
-                self.failures += 1;
-            }
+            Event::Failed { .. } => self.failures += 1,
             Event::Thinned { captures } => self.thinned += captures,
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! The labels of the families, and the words that are their values. No sentence and no path of a file is among them.
 
+use filestats::FileClass;
 use workload::{Durability, Pattern, Shape};
 
 pub(super) const SUBJECT: &[&str] = &["mount", "source"];
@@ -12,8 +13,16 @@ pub(super) const BY_POINT: &[&str] = &["mount", "curve", "outstanding"];
 pub(super) const BY_FLOW: &[&str] = &["mount", "op", "pattern"];
 pub(super) const BY_PART: &[&str] = &["mount", "part"];
 pub(super) const DEVICE: &[&str] = &["mount", "device"];
+pub(super) const DEVICE_BELOW: &[&str] = &["mount", "device", "type", "parent"];
+pub(super) const BY_FILES: &[&str] = &["mount", "source", "kind", "layer", "op"];
 pub(super) const SOURCE: &[&str] = &["source"];
+pub(super) const BY_WAIT: &[&str] = &["source", "class"];
 pub(super) const BY_SERVER: &[&str] = &["to", "reason"];
+
+/// Where the operations of files are counted: by those who call, or below the page cache.
+pub(super) fn layer(class: FileClass) -> &'static str {
+    if class.below_cache { "block" } else { "file" }
+}
 
 /// A word for each shape: "random-read-8k", "sequential-write-60k-synced", "random-30w-8k".
 pub(super) fn curve_name(shape: &Shape) -> String {

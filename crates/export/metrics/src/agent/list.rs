@@ -1,27 +1,16 @@
 //! [`FAMILIES`], the one list of names, units and labels: `/metrics`, what is pushed, and the table of docs/reference/metrics.md are made
 //! from it.
 
+use super::description::{FamilyDescription, counter, gauge, histogram};
 use super::labels::{
-    BY_CURVE, BY_FLOW, BY_OPERATION, BY_ORIGIN, BY_PART, BY_POINT, BY_RESOURCE, BY_SERVER, BY_VERDICT,
-    DEVICE, SOURCE, SUBJECT,
+    BY_CURVE, BY_FILES, BY_FLOW, BY_OPERATION, BY_ORIGIN, BY_PART, BY_POINT, BY_RESOURCE, BY_SERVER,
+    BY_VERDICT, BY_WAIT, DEVICE, DEVICE_BELOW, SOURCE, SUBJECT,
 };
 use super::state::AgentState;
-use super::values::{Points, seconds};
-use crate::families::{FamilyKind, Unit};
+use super::values::{FILE_OPS, TRANSFERS, seconds};
+use crate::families::Unit;
 use verdict::Confidence;
-
-/// One family: everything but its values.
-pub struct FamilyDescription {
-    /// Its name.
-    pub name: &'static str,
-    /// Its labels, in order.
-    pub labels: &'static [&'static str],
-    /// What it says.
-    pub help: &'static str,
-    pub(super) kind: FamilyKind,
-    pub(super) unit: Unit,
-    pub(super) points: fn(&AgentState) -> Points,
-}
+use workload::CapKind;
 
 /// All families, in the order in which they are written.
 pub const FAMILIES: &[FamilyDescription] = &[
@@ -95,7 +84,7 @@ pub const FAMILIES: &[FamilyDescription] = &[
         "headroom_demand_outstanding",
         SUBJECT,
         "mean I/Os that the database waits for",
-        Unit::None,
+        Unit::Operations,
         |state| state.of_subjects(|one| one.outstanding),
     ),
     gauge(
@@ -111,6 +100,20 @@ pub const FAMILIES: &[FamilyDescription] = &[
         "latency that the curves expect at that concurrency and size",
         Unit::Seconds,
         |state| state.of_operations(|latency| latency.expected_ns),
+    ),
+    gauge(
+        "headroom_cap_operations_per_second",
+        BY_OPERATION,
+        "the limit of the database's control groups on I/Os; no series without one",
+        Unit::OperationsPerSecond,
+        |state| state.caps([CapKind::ReadIops, CapKind::WriteIops]),
+    ),
+    gauge(
+        "headroom_cap_bytes_per_second",
+        BY_OPERATION,
+        "the same on bytes",
+        Unit::BytesPerSecond,
+        |state| state.caps([CapKind::ReadBytes, CapKind::WriteBytes]),
     ),
     gauge("headroom_incident_open", SUBJECT, "1 while an incident is open", Unit::None, |state| {
         state.of_subjects(|one| Some(f64::from(u8::from(one.incident_open))))
@@ -133,14 +136,14 @@ pub const FAMILIES: &[FamilyDescription] = &[
         "headroom_capability_knee_outstanding",
         BY_CURVE,
         "outstanding I/Os at which latency begins to pay for throughput",
-        Unit::None,
+        Unit::Operations,
         |state| state.of_curves(|curve| Some(curve.knee.as_ref()?.outstanding)),
     ),
     gauge(
         "headroom_capability_operations_per_second",
         BY_CURVE,
         "highest rate of I/Os of the curve",
-        Unit::None,
+        Unit::OperationsPerSecond,
         |state| state.of_curves(capability::Curve::iops_max),
     ),
     gauge(
@@ -154,7 +157,7 @@ pub const FAMILIES: &[FamilyDescription] = &[
         "headroom_capability_cost_seconds_per_byte",
         BY_FLOW,
         "time of the storage that each byte of an I/O takes",
-        Unit::None,
+        Unit::SecondsPerByte,
         |state| state.of_flows(|demand| demand.per_byte_ns),
     ),
     gauge(
@@ -168,7 +171,7 @@ pub const FAMILIES: &[FamilyDescription] = &[
         "headroom_curve_operations_per_second",
         BY_POINT,
         "I/Os a second of the curve with so many outstanding",
-        Unit::None,
+        Unit::OperationsPerSecond,
         |state| state.of_points(|point| point.iops),
     ),
     gauge(
@@ -178,45 +181,112 @@ pub const FAMILIES: &[FamilyDescription] = &[
         Unit::Seconds,
         |state| state.of_points(|point| seconds(point.latency_ns)),
     ),
-    counter("headroom_device_reads", DEVICE, "reads of the volume's block device", Unit::None, |state| {
-        state.of_devices(|one| one.reads.count as f64)
-    }),
-    counter("headroom_device_writes", DEVICE, "writes of it", Unit::None, |state| {
-        state.of_devices(|one| one.writes.count as f64)
+    counter(
+        "headroom_device_reads",
+        DEVICE,
+        "reads of the volume's block device",
+        Unit::Operations,
+        |state| state.of_devices(|one| Some(one.reads.count as f64)),
+    ),
+    counter("headroom_device_writes", DEVICE, "writes of it", Unit::Operations, |state| {
+        state.of_devices(|one| Some(one.writes.count as f64))
     }),
     counter("headroom_device_read_bytes", DEVICE, "bytes of its reads", Unit::Bytes, |state| {
-        state.of_devices(|one| one.reads.bytes as f64)
+        state.of_devices(|one| Some(one.reads.bytes as f64))
     }),
     counter("headroom_device_written_bytes", DEVICE, "bytes of its writes", Unit::Bytes, |state| {
-        state.of_devices(|one| one.writes.bytes as f64)
+        state.of_devices(|one| Some(one.writes.bytes as f64))
     }),
     counter(
         "headroom_device_read_time_seconds",
         DEVICE,
         "time of its reads, summed over all of them",
         Unit::Seconds,
-        |state| state.of_devices(|one| seconds(one.reads.time_ns as f64)),
+        |state| state.of_devices(|one| Some(seconds(one.reads.time_ns as f64))),
     ),
     counter(
         "headroom_device_write_time_seconds",
         DEVICE,
         "time of its writes, summed over all of them",
         Unit::Seconds,
-        |state| state.of_devices(|one| seconds(one.writes.time_ns as f64)),
+        |state| state.of_devices(|one| Some(seconds(one.writes.time_ns as f64))),
+    ),
+    counter(
+        "headroom_device_flushes",
+        DEVICE,
+        "flushes of its cache, where the kernel counts them",
+        Unit::Operations,
+        |state| state.of_devices(|one| Some(one.flushes?.count as f64)),
+    ),
+    counter(
+        "headroom_device_flush_time_seconds",
+        DEVICE,
+        "time of its flushes, summed over all of them",
+        Unit::Seconds,
+        |state| state.of_devices(|one| Some(seconds(one.flushes?.time_ns as f64))),
     ),
     counter(
         "headroom_device_busy_seconds",
         DEVICE,
         "time in which it had at least one I/O in flight",
         Unit::Seconds,
-        |state| state.of_devices(|one| seconds(one.busy_ns as f64)),
+        |state| state.of_devices(|one| Some(seconds(one.busy_ns as f64))),
+    ),
+    gauge(
+        "headroom_device_info",
+        DEVICE_BELOW,
+        "1; what it is (disk, partition, loop, dm, md), and a device that it lies on, whose I/O is its I/O too",
+        Unit::None,
+        AgentState::devices_below,
+    ),
+    counter(
+        "headroom_file_operations",
+        BY_FILES,
+        "reads, writes and syncs of files",
+        Unit::Operations,
+        |state| state.of_files(FILE_OPS, |one| Some(one.count as f64)),
+    ),
+    counter("headroom_file_bytes", BY_FILES, "bytes of reads and writes of files", Unit::Bytes, |state| {
+        state.of_files(TRANSFERS, |one| Some(one.bytes as f64))
+    }),
+    counter(
+        "headroom_file_timed_operations",
+        BY_FILES,
+        "those of the operations that the source times",
+        Unit::Operations,
+        |state| state.of_files(FILE_OPS, |one| one.is_timed().then_some(one.timed as f64)),
+    ),
+    counter(
+        "headroom_file_time_seconds",
+        BY_FILES,
+        "time of these, summed over all of them",
+        Unit::Seconds,
+        |state| state.of_files(FILE_OPS, |one| one.is_timed().then_some(seconds(one.time_ns as f64))),
+    ),
+    histogram(
+        "headroom_file_latency_seconds",
+        BY_FILES,
+        "their latencies, where the source keeps a histogram",
+        Unit::Seconds,
+        AgentState::file_latencies,
+    ),
+    counter(
+        "headroom_wait_time_seconds",
+        BY_WAIT,
+        "time that sessions waited, where the source counts it",
+        Unit::Seconds,
+        AgentState::waits,
     ),
     gauge("headroom_source_up", SOURCE, "1: the last sample gave counters", Unit::None, |state| {
-        state.of_sources(|one| Some(f64::from(u8::from(one.up))))
+        state.of_sources(|one| Some(f64::from(u8::from(one.up?))))
     }),
-    counter("headroom_source_failures", SOURCE, "samples that gave nothing", Unit::None, |state| {
-        state.of_sources(|one| Some(one.failures as f64))
-    }),
+    counter(
+        "headroom_source_failures",
+        SOURCE,
+        "samples that gave nothing",
+        Unit::None,
+        AgentState::source_failures,
+    ),
     gauge(
         "headroom_source_last_success_timestamp_seconds",
         SOURCE,
@@ -238,9 +308,13 @@ pub const FAMILIES: &[FamilyDescription] = &[
         Unit::None,
         AgentState::dropped_pushes,
     ),
-    counter("process_cpu_seconds", &[], "processor time that the agent has used", Unit::Seconds, |state| {
-        state.of_process(|own| own.cpu_s)
-    }),
+    counter(
+        "process_cpu_seconds",
+        &[],
+        "processor time that the agent has used",
+        Unit::Seconds,
+        AgentState::processor_time,
+    ),
     gauge("process_resident_memory_bytes", &[], "memory that the agent has in use", Unit::Bytes, |state| {
         state.of_process(|own| own.resident_bytes as f64)
     }),
@@ -251,23 +325,3 @@ pub const FAMILIES: &[FamilyDescription] = &[
         state.of_process(|own| own.started_unix_s)
     }),
 ];
-
-const fn gauge(
-    name: &'static str,
-    labels: &'static [&'static str],
-    help: &'static str,
-    unit: Unit,
-    points: fn(&AgentState) -> Points,
-) -> FamilyDescription {
-    FamilyDescription { name, labels, help, kind: FamilyKind::Gauge, unit, points }
-}
-
-const fn counter(
-    name: &'static str,
-    labels: &'static [&'static str],
-    help: &'static str,
-    unit: Unit,
-    points: fn(&AgentState) -> Points,
-) -> FamilyDescription {
-    FamilyDescription { name, labels, help, kind: FamilyKind::Counter, unit, points }
-}

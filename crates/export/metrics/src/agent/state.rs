@@ -3,10 +3,12 @@
 use crate::identity::ExtraLabels;
 use crate::pushed::Dropped;
 use capability::{Binding, Capability};
+use filestats::SourceTotals;
 use incidents::Subject;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use verdict::{Confidence, VerdictKind};
+use workload::CapKind;
 
 /// What the agent knows now.
 #[derive(Clone, Debug, Default)]
@@ -47,12 +49,27 @@ pub struct ProcessState {
 pub struct DeviceState {
     /// Its name below /dev.
     pub device: String,
+    /// What it is: "partition", "dm".
+    pub kind: String,
+    /// Names of the devices that it lies on: its I/O is theirs too. Empty for a disk.
+    pub parents: Vec<String>,
     /// Reads, their bytes, and their time in nanoseconds.
     pub reads: DeviceOps,
     /// Writes likewise.
     pub writes: DeviceOps,
+    /// `None` where the kernel does not count them.
+    pub flushes: Option<DeviceFlushes>,
     /// Time with at least one I/O in flight, nanoseconds.
     pub busy_ns: u64,
+}
+
+/// Flushes of a device's cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceFlushes {
+    /// How many.
+    pub count: u64,
+    /// Their time, nanoseconds.
+    pub time_ns: u64,
 }
 
 /// Completed I/Os in one direction.
@@ -93,6 +110,8 @@ pub struct SubjectState {
     pub incident_open: bool,
     /// What the storage was seen to give over what it gave when it was measured, where that contradicts the measurement for a day.
     pub contradicted: Option<f64>,
+    /// What limits the database's processes on the volume: operations or bytes a second.
+    pub caps: BTreeMap<CapKind, u64>,
 }
 
 /// How many times today's demand can be carried, as `headroom check` says it.
@@ -118,12 +137,16 @@ pub struct Latency {
 /// How a source is read.
 #[derive(Clone, Debug, Default)]
 pub struct SourceState {
-    /// The last sample gave counters.
-    pub up: bool,
+    /// Since when it is watched, nanoseconds since 1970: all of its counters were zero then.
+    pub since_unix_ns: u64,
+    /// The last sample gave counters; `None` before the first one.
+    pub up: Option<bool>,
     /// Samples that gave nothing.
     pub failures: u64,
     /// When counters were last read, nanoseconds since 1970.
     pub last_success_unix_ns: Option<u64>,
     /// How long the last sample took, seconds.
     pub collection_s: Option<f64>,
+    /// What it did, by class of file and of wait.
+    pub totals: Arc<SourceTotals>,
 }

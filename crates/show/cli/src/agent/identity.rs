@@ -32,7 +32,7 @@ pub fn new(
     given.for_each(|name| drop(labels.remove(name)));
     let all = labels.into_iter().chain(args.label.iter().cloned());
     let labels = ExtraLabels::new(all).map_err(|why| Failure::usage(format_args!("--label: {why}")))?;
-    Ok(Identity { instance, labels })
+    Ok(Identity { instance, host: host::hostname(), labels })
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub fn begin(
     state: Arc<Mutex<AgentState>>,
     api: Arc<Api>,
 ) -> Result<(), Failure> {
-    match listening.serve_page(state, api) {
+    match listening.serve(state, api) {
         Ok(url) => {
             log(6, &format!("page at {url}"));
             log(6, &format!("metrics at {url}metrics"));

@@ -114,8 +114,8 @@ fn dashboards_keep_the_rules_of_the_linter() {
                 for label in ["job=~\"$job\"", "instance=~\"$instance\""] {
                     assert!(shared || expression.contains(label), "{title}: {expression}");
                 }
-                // The counters end in _total, and are never shown without a rate.
-                let totals = expression.matches("_total{").count();
+                // Counters and buckets are never shown without a rate.
+                let totals = expression.matches("_total{").count() + expression.matches("_bucket{").count();
                 assert_eq!(totals, expression.matches("rate(").count(), "{title}: {expression}");
             }
         }

@@ -6,7 +6,7 @@ use crate::synthetic::{SyntheticHost, SyntheticVolume, now_unix_s, openmetrics, 
 use capability::{Capability, CostModel, Curve, Maximum};
 use checks::{Load, curve};
 use incidents::Subject;
-use metrics::{AgentState, Exposition, Format, SourceState, SubjectState};
+use metrics::{AgentState, DeviceOps, DeviceState, Format, SourceState, SubjectState};
 use report::Check;
 use std::fmt::Write;
 use std::path::Path;
@@ -46,6 +46,7 @@ fn exposition(check: &Check) -> String {
         commit: metrics::Latency::default(),
         incident_open: check.verdict.verdict.is_bad_news(),
         contradicted: None,
+        caps: Default::default(),
     };
     let mut state = AgentState { version: "0.1.0".into(), ..AgentState::default() };
     state.subjects.insert(Subject { mount: "/data".into(), database: "postgres:".into() }, judged);
@@ -53,7 +54,7 @@ fn exposition(check: &Check) -> String {
         let capability = Capability { measured_unix_ns: 0, ..capability.clone() };
         state.capabilities.insert("/data".into(), Arc::new(capability));
     }
-    state.sources.insert("postgres:".into(), SourceState { up: true, ..SourceState::default() });
+    state.sources.insert("postgres:".into(), SourceState { up: Some(true), ..SourceState::default() });
     state.text(Format::Prometheus)
 }
 
@@ -100,6 +101,34 @@ fn run_tests(tests: &str, evaluation: &str, files: &str) {
 }
 
 const LABELS: &str = "instance=\"db1:9187\",job=\"headroom\"";
+
+#[test]
+fn the_documented_sum_over_devices_counts_no_io_twice() {
+    if !has_prometheus() {
+        return;
+    }
+    let documentation = include_str!("../../../../../docs/reference/metrics.md");
+    let begin = documentation.find("`sum by (instance) (").unwrap() + 1;
+    let expression = documentation[begin..].split('`').next().unwrap();
+    let mut state = AgentState::default();
+    let mut add = |mount: &str, device: &str, parent: &str, count: u64| {
+        let reads = DeviceOps { count, ..DeviceOps::default() };
+        let parents = vec![parent.to_owned()];
+        let device = DeviceState { device: device.into(), parents, reads, ..DeviceState::default() };
+        state.devices.insert(mount.into(), device);
+    };
+    // One device at two mount points, an image in a file on it, and a second partition of the same disk.
+    add("/data", "vda1", "vda", 100);
+    add("/srv", "vda1", "vda", 100);
+    add("/image", "loop0", "vda1", 30);
+    add("/log", "vda2", "vda", 7);
+    let series = input(&with_labels(&state.text(Format::Prometheus), LABELS));
+    let test = format!(
+        "  - interval: 1m\n    input_series:\n{series}    promql_expr_test:\n      - expr: '{expression}'\n        \
+         eval_time: 10m\n        exp_samples:\n          - labels: '{{instance=\"db1:9187\"}}'\n            value: 107\n"
+    );
+    run_tests(&test, "1m", "");
+}
 
 #[test]
 fn promtool_accepts_the_rules_and_the_alerts() {

@@ -1,15 +1,21 @@
 //! Hosts that do not exist: their agents' own exposition, with the labels that a scrape adds.
 
 use crate::checks;
+use filestats::{
+    FileClass, FileKind, FileTotals, LatencyBuckets, LatencyTotals, OpTotals, SourceTotals, WaitClass,
+    WaitTotals,
+};
 use incidents::Subject;
 use metrics::{
-    AgentState, DeviceOps, DeviceState, Dropped, Exposition, Format, Headroom, Latency, ProcessState,
+    AgentState, DeviceFlushes, DeviceOps, DeviceState, Dropped, Format, Headroom, Latency, ProcessState,
     SourceState, SubjectState,
 };
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use verdict::{Confidence, VerdictKind};
+use workload::CapKind;
 
 /// A volume of a host.
 #[derive(Clone)]
@@ -87,6 +93,7 @@ impl SyntheticHost {
                 commit: Latency { latency_ns: Some(3.0e6), expected_ns: Some(2.0e6) },
                 incident_open: volume.verdict.is_bad_news(),
                 contradicted: volume.measured.then_some(1.2),
+                caps: [(CapKind::WriteIops, 2000), (CapKind::ReadBytes, 100 << 20)].into(),
             };
             state.subjects.insert(subject, judged);
             if volume.measured {
@@ -101,17 +108,22 @@ impl SyntheticHost {
             };
             let device = DeviceState {
                 device: format!("vd{number}"),
+                kind: "partition".into(),
+                parents: vec!["vd".into()],
                 reads: ops(400, 8192),
                 writes: ops(100, 16_384),
+                flushes: Some(DeviceFlushes { count: seconds * 50, time_ns: seconds * 50_000_000 }),
                 busy_ns: seconds * 300_000_000,
             };
             state.devices.insert(volume.mount.clone(), device);
         }
         let source = SourceState {
-            up: self.source_up,
+            since_unix_ns: BOOT_UNIX_S * 1_000_000_000,
+            up: Some(self.source_up),
             failures: at_unix_s - BOOT_UNIX_S,
             last_success_unix_ns: Some(at_unix_s * 1_000_000_000),
             collection_s: Some(0.01),
+            totals: Arc::new(totals(&self.volumes, at_unix_s - BOOT_UNIX_S)),
         };
         state.sources.insert(DATABASE.into(), source);
         state.process = Some(ProcessState {
@@ -137,6 +149,26 @@ impl SyntheticHost {
         let added = format!("instance=\"{}\",job=\"headroom\",cluster=\"{}\"", self.instance, self.cluster);
         with_labels(&text, &added)
     }
+}
+
+/// What the database of those volumes did in so many seconds.
+fn totals(volumes: &[SyntheticVolume], seconds: u64) -> SourceTotals {
+    let read = OpTotals {
+        count: seconds * 400,
+        bytes: seconds * 400 * 8192,
+        timed: seconds * 400,
+        time_ns: seconds * 400 * 1_500_000,
+        latencies: Some(LatencyTotals {
+            buckets: LatencyBuckets::from_range(LatencyBuckets::index(1_500_000), &[seconds * 400]),
+            time_ns: seconds * 400 * 1_500_000,
+            ..LatencyTotals::default()
+        }),
+    };
+    let files = FileTotals { read, sync: Some(OpTotals::default()), ..FileTotals::default() };
+    let class = FileClass { kind: FileKind::Data, below_cache: false };
+    let files = volumes.iter().map(|volume| (volume.mount.clone(), BTreeMap::from([(class, files.clone())])));
+    let wait = WaitTotals { time_ns: seconds * 500_000_000, ..WaitTotals::default() };
+    SourceTotals { files: files.collect(), waits: [(WaitClass::DataRead, wait)].into() }
 }
 
 /// The series of an exposition, with further labels.
@@ -166,8 +198,10 @@ fn samples(hosts: &[SyntheticHost], times: &[u64], per_second: u64) -> String {
     for (number, host) in hosts.iter().enumerate() {
         for at in times {
             for (series, value) in host.series(*at) {
-                // Points of curves are most of the series, and the same for all.
-                if !series.starts_with("headroom_curve_") || number < 2 {
+                // Points of curves and files are most of the series, and the same for all.
+                let is_alike =
+                    ["headroom_curve_", "headroom_file_"].iter().any(|name| series.starts_with(name));
+                if !is_alike || number < 2 {
                     let _ = writeln!(text, "{series} {value} {}", at * per_second);
                 }
             }

@@ -315,6 +315,11 @@ fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_
     assert!(!file.is_empty() && open["next_step"].as_str().unwrap().len() > 10, "{open:#}");
     let labels = format!("{{mount=\"{mount}\",source=\"{database}\"");
     assert_eq!(agent.series(&format!("headroom_incident_open{labels}}}")), Some(1.0));
+    let cap = format!("headroom_cap_operations_per_second{labels},op=\"read\"}}");
+    assert_eq!(agent.series(&cap), Some(CAP as f64));
+    let reads = format!("headroom_file_operations_total{labels},kind=\"data\",layer=\"file\",op=\"read\"}}");
+    assert!(agent.series(&reads) > Some(0.0), "{}", agent.metrics());
+    assert!(agent.metrics().contains("type=\"loop\",parent=\""), "{}", agent.metrics());
     promtool_is_content(&agent.metrics());
     page::shows_incident(&agent, &open);
 

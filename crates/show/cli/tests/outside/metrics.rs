@@ -1,4 +1,4 @@
-//! `headroom record --metrics`, `--remote-write` and `--otlp` with a real Prometheus and a real VictoriaMetrics.
+//! `/metrics`, `--remote-write` and `--otlp` of `headroom agent` with a real Prometheus and a real VictoriaMetrics.
 
 use crate::programs::{Headroom, Scenario};
 use filestats::{Figure, Rules, Snapshot, intervals};
@@ -56,10 +56,10 @@ fn query(port: u16, promql: &str) -> Option<f64> {
     answer["data"]["result"][0]["value"][1].as_str()?.parse().ok()
 }
 
-fn record(ours: &Headroom, source: &str, port: u16, pushed_to: &[String]) -> (Ended, u16) {
+fn start_agent(ours: &Headroom, source: &str, port: u16, pushed_to: &[String]) -> (Ended, u16) {
     let address = format!("127.0.0.1:{port}");
-    let mut command = ours.command(&["record", "--source", source, "--every", "1s", "--metrics", &address]);
-    command.args(pushed_to);
+    let mut command = ours.command(&["agent", "--source", source, "--listen", &address]);
+    command.args(["--every", "1s", "--window", "10s", "--push-every", "1s"]).args(pushed_to);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let line = lines.find(|line| line.contains("metrics at http://")).unwrap();
@@ -68,10 +68,13 @@ fn record(ours: &Headroom, source: &str, port: u16, pushed_to: &[String]) -> (En
     (Ended(child), port)
 }
 
-/// The latency of the log's syncs, of the series with those labels.
-fn quotient(labels: &str) -> String {
-    let rate = |name| format!("rate(headroom_file_sync_time_seconds_{name}{{kind=\"log\",{labels}}}[10s])");
-    format!("{} / {}", rate("sum"), rate("count"))
+/// The latency of the log's syncs, of the series with those labels. OTLP has no suffix of counters.
+fn quotient(labels: &str, suffix: &str) -> String {
+    let rate = |name| {
+        let labels = format!("kind=\"log\",op=\"sync\",layer=\"file\",{labels}");
+        format!("rate(headroom_file_{name}{suffix}{{{labels}}}[10s])")
+    };
+    format!("{} / {}", rate("time_seconds"), rate("timed_operations"))
 }
 
 /// Mean time of a sync of the log in all known intervals of the last so many seconds.
@@ -178,21 +181,24 @@ fn prometheus_and_victoriametrics_compute_our_latency_scraped_and_pushed() {
         let api = free_port();
         let Some(server) = start_server(program, dir.path(), api) else { continue };
         servers.push(server);
-        queries.push((format!("{program} scrapes"), api, quotient("job=\"scraped\"")));
-        queries.push((format!("remote-write to {program}"), api, quotient("job=\"headroom\"")));
+        queries.push((format!("{program} scrapes"), api, quotient("job=\"scraped\"", "_total")));
+        queries.push((format!("remote-write to {program}"), api, quotient("job=\"headroom\"", "_total")));
         pushed_to.extend(["--remote-write".into(), format!("http://127.0.0.1:{api}/api/v1/write")]);
         if program == "prometheus" {
             continue;
         }
         if knows_otlp(api) {
             // What OTLP calls a service has no job.
-            queries.push((format!("otlp to {program}"), api, quotient("job=\"\"")));
+            queries.push((format!("otlp to {program}"), api, quotient("job=\"\"", "")));
             pushed_to.extend(["--otlp".into(), format!("http://127.0.0.1:{api}/opentelemetry/v1/metrics")]);
         } else {
             println!("skipped: OTLP: this {program} does not know it");
         }
     }
-    let (_recording, _) = record(&ours, &format!("sqlite:{}", database.display()), port, &pushed_to);
+    let source = format!("sqlite:{}", database.display());
+    let (_agent, _) = start_agent(&ours, &source, port, &pushed_to);
+    let mut record = ours.command(&["record", "--source", &source, "--every", "1s"]);
+    let _recording = Ended(record.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     their_quotients_are_ours(&queries, &ours.history());
     println!("{} ways gave our latency", queries.len());
 }
@@ -207,7 +213,8 @@ fn a_credential_comes_from_the_environment_or_a_file_and_is_in_no_argument_or_er
         std::fs::write(&file, text).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
         let source = format!("sqlite:{}", dir.path().join("no.db").display());
-        let mut command = ours.command(&["record", "--source", &source, "--duration", "1s"]);
+        let mut command =
+            ours.command(&["agent", "--source", &source, "--listen", "none", "--duration", "1s"]);
         command.args(["--remote-write", url, "--push-auth", file.to_str().unwrap()]);
         let output = command.env("HEADROOM_REMOTE_WRITE_AUTH", environment).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -233,20 +240,31 @@ fn both_formats_are_given_as_they_are_asked_for() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let database = dir.path().join("shop.db");
     let _running = Scenario::prepare("commits", &database).start("commits", 60);
-    let (_recording, port) =
-        record(&ours, &format!("sqlite:{}", database.display()), 0, &["--source".into(), "devices:".into()]);
-    std::thread::sleep(Duration::from_millis(3500));
-    let open = get(port, "/metrics", "application/openmetrics-text; version=1.0.0").unwrap();
+    let (_agent, port) = start_agent(&ours, &format!("sqlite:{}", database.display()), 0, &[]);
+    let began = Instant::now();
+    let of_log = |family: &str| format!("headroom_file_{family}{{mount=");
+    let open = loop {
+        let open = get(port, "/metrics", "application/openmetrics-text; version=1.0.0").unwrap();
+        if open.contains(&of_log("latency_seconds_bucket")) {
+            break open;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{open}");
+        std::thread::sleep(Duration::from_millis(200));
+    };
     assert!(
-        open.ends_with("# EOF\n") && open.contains("# UNIT headroom_file_sync_time_seconds seconds"),
+        open.ends_with("# EOF\n") && open.contains("# UNIT headroom_file_time_seconds seconds"),
         "{open}"
     );
-    assert!(open.contains("headroom_file_syncs_total{source=\"sqlite:"), "{open}");
-    let mount = std::fs::read_to_string("/proc/self/mounts").unwrap();
-    if mount.lines().any(|line| line.starts_with("/dev/") && line.contains(" / ")) {
-        assert!(open.contains("headroom_device_writes_total{source=\"devices:\",device=\"/dev/"), "{open}");
+    for family in
+        ["operations_total", "operations_created", "latency_seconds_count", "latency_seconds_created"]
+    {
+        assert!(open.contains(&of_log(family)), "{family}: {open}");
     }
+    let syncs = |line: &&str| line.contains("kind=\"log\"") && line.contains("op=\"sync\"");
+    let buckets = open.lines().filter(|line| line.starts_with(&of_log("latency_seconds_bucket")));
+    assert_eq!(buckets.filter(syncs).count(), 16, "{open}");
     let old = get(port, "/metrics", "text/plain").unwrap();
-    assert!(old.contains("# TYPE headroom_file_syncs_total counter") && !old.contains("# EOF"), "{old}");
+    assert!(old.contains("# TYPE headroom_file_operations_total counter"), "{old}");
+    assert!(!old.contains("# EOF") && !old.contains("_created"), "{old}");
     assert_eq!(get(port, "/elsewhere", "*/*"), None);
 }
