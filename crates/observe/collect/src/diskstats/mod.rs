@@ -176,6 +176,7 @@ mod tests {
             in_flight: 3,
             busy_ms: 36,
             weighted_ms: 943,
+            discards: 0,
             flushes: Some((4190, 128)),
         };
         let line = DiskLine::from(disk.clone());
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!((read, write), (Ops::timed(7, 8192, 3_000_000), Ops::timed(9, 8192, 3_000_000)));
         assert_eq!(sync, Figure::Known(Ops::timed(4190, 0, 128_000_000)));
         assert_eq!(busy_ns, Figure::Known(36_000_000));
-        let old = DiskLine::from(DiskCounters { flushes: None, ..disk });
+        let old = DiskLine::from(DiskCounters { discards: 0, flushes: None, ..disk });
         assert_eq!(old.counters.sync, Figure::unknown(Reason::NotCounted), "not zero");
     }
 
