@@ -1,6 +1,7 @@
 //! `headroom agent` with real servers on real block devices whose limits change at a known second.
 
 mod page;
+mod privileges;
 mod soak;
 
 use crate::programs::Headroom;

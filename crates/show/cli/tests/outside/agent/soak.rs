@@ -155,18 +155,25 @@ impl Stage {
             return false;
         }
         self.wait_for_line(mark, " opened: ");
-        let is_killed = dice.up_to(2) == 1;
-        if is_killed {
+        let mut filler = None;
+        let turn = dice.up_to(3);
+        if turn == 1 {
             // Until the next agent has read the log of the first, the load justifies it.
             self.claims.justified.push((from, Instant::now()));
             self.agent_ends("-KILL");
             self.wait_until_up();
             self.agent().wait_for_verdict(40, &["throttled", "saturated"]);
             mark = 0;
+        } else if turn == 2 {
+            // It is closed while nothing can be kept.
+            filler = Some(self.fill_history_disk());
         }
         self.disk.unthrottle();
         self.wait_for_line(mark, " closed: ");
         drop(load);
+        if filler.take().is_some() && self.has_line(mark, "nothing is added to the history") {
+            self.wait_for_line(mark, "the history can be written again");
+        }
         self.claims.justified.push((from, Instant::now()));
         true
     }

@@ -202,12 +202,16 @@ impl Stage {
         self.log().lock().unwrap().len()
     }
 
+    /// Whether a line of the log behind `mark` has this text.
+    pub fn has_line(&self, mark: usize, text: &str) -> bool {
+        self.log().lock().unwrap().iter().skip(mark).any(|(_, line)| line.contains(text))
+    }
+
     /// Waits until a line of the log behind `mark` has this text.
     #[track_caller]
     pub fn wait_for_line(&self, mark: usize, text: &str) {
         let began = Instant::now();
-        let is_there = || self.log().lock().unwrap().iter().skip(mark).any(|(_, line)| line.contains(text));
-        while !is_there() {
+        while !self.has_line(mark, text) {
             let log = self.log().lock().unwrap();
             assert!(began.elapsed() < LINE_WITHIN, "not in the log: {text}: {:#?}", &log[mark..]);
             drop(log);
