@@ -18,6 +18,7 @@
 //! pressure        /proc/pressure/io          io_stalled_us: how long tasks waited for I/O, of the host and of a control group
 //! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
+//! privileges      capget(2), capset(2)       give_up_unneeded, with(privilege, work): capabilities of threads
 //! clock           clock_gettime(2)           unix_ns, monotonic_ns
 //! ```
 //!
@@ -49,6 +50,7 @@ mod own_usage;
 mod peer;
 mod pressure;
 mod private_file;
+pub mod privileges;
 mod process;
 mod process_files;
 mod processors;

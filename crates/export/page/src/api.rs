@@ -6,6 +6,7 @@ use crate::query::Query;
 use crate::series::Remembered;
 use crate::{Details, capabilities, curve, incident_list, series, state, verdicts};
 use history::History;
+use host::privileges::{Privilege, with};
 use incidents::Subject;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -241,7 +242,7 @@ impl Api {
     ) -> Result<T, Refused> {
         let mut history = lock(&self.history);
         if history.is_none() {
-            *history = Some(History::open_kept(&self.path)?);
+            *history = Some(with(Privilege::Files, || History::open_kept(&self.path))?);
         }
         read(history.as_ref())
     }

@@ -18,6 +18,7 @@ pub use error::AccessError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use files::Files;
+use host::privileges::{Privilege, with};
 use host_names::HostNames;
 use hyper::header::HeaderValue;
 use passwords::{Passwords, Users};
@@ -125,7 +126,9 @@ impl Access {
             current.looked = Instant::now();
             if current.files.have_changed() {
                 let mut files = Files::default();
-                match load(&self.settings, self.address, &self.random, &mut files) {
+                // As at the start: the key of TLS may be another user's.
+                let read = || load(&self.settings, self.address, &self.random, &mut files);
+                match with(Privilege::Files, read) {
                     Ok(rules) => {
                         current.rules = Arc::new(rules);
                         (self.report)(Reload::Done);

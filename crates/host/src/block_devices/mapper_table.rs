@@ -9,6 +9,7 @@
 
 use super::query::{MAPPER_WORDS, Query, query};
 use crate::DeviceNumber;
+use crate::privileges::{Privilege, with};
 use std::fs::File;
 use std::path::Path;
 use workload::Layout;
@@ -62,7 +63,7 @@ fn ask(control: &Path, number: DeviceNumber, flags: u32) -> Option<Vec<MapperTar
     buffer[2] = pair(HEADER_BYTES as u32, 0);
     buffer[3] = pair(0, flags);
     buffer[5] = libc::makedev(number.major, number.minor);
-    query(&control, Query::MapperTable, &mut buffer)
+    with(Privilege::DeviceMapper, || query(&control, Query::MapperTable, &mut buffer))
         .then(|| parse(&buffer.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>()))?
 }
 

@@ -112,6 +112,27 @@ impl LoopDisk {
         must("mount", &["-o", &options, &self.mount_point.to_string_lossy()]);
     }
 
+    /// Lets its ext4 find an error, which makes it read-only at once, also for files that are open; `false`, with a message,
+    /// without such a trigger in this kernel.
+    #[must_use]
+    pub fn fail_read_only(&mut self) -> bool {
+        self.remount("errors=remount-ro");
+        let name = self.device().file_name().expect("a device's name").to_string_lossy().into_owned();
+        let trigger = format!("/sys/fs/ext4/{name}/trigger_fs_error");
+        let failed = fs::write(&trigger, "of a test");
+        failed.inspect_err(|error| eprintln!("skipped: {trigger}: {error}")).is_ok()
+    }
+
+    /// Unmounts it, repairs its ext4, and mounts it again. No program may use it.
+    pub fn repair(&mut self) {
+        self.unmount();
+        let device = self.device().to_string_lossy().into_owned();
+        // An exit code of 1 says that errors were corrected.
+        let checked = Command::new("e2fsck").args(["-fy", &device]).output().expect("e2fsck");
+        assert!(checked.status.code().is_some_and(|code| code < 2), "{checked:?}");
+        must("mount", &["-t", "ext4", &device, &self.mount_point.to_string_lossy()]);
+    }
+
     /// Makes one partition of it all and returns the partition's device; `None`, with a message, if the system cannot.
     pub fn partition(&mut self) -> Option<PathBuf> {
         let (image, device) = (self.backing_file(), self.device().to_string_lossy().into_owned());

@@ -13,6 +13,11 @@
 //! Main path: [`Agent::run`] until its flag is set. The verdicts are those of `headroom check`: the same observer, the same
 //! [`everyday::judge_volumes`]. A source that hangs or fails has a gap: no verdict, no incident, and no health.
 //!
+//! Privileges (`host::privileges`): BPF programs are loaded again whenever a database is found, so that they cannot be given up after
+//! the start. Instead all other capabilities are, before the first thread begins; those for BPF are in effect in a thread
+//! only while it loads programs or reads their tables; and the threads that read what other machines send (the HTTP server,
+//! notifications, pushes) give up all, but for the files of TLS. A bug there acts without them.
+//!
 //! It puts no load on storage, and records no counters: that is what `headroom record` is for.
 
 mod agent;

@@ -1,5 +1,6 @@
 //! Connections to a server, made within a deadline.
 
+use host::privileges::{self, Privilege};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
@@ -49,9 +50,11 @@ pub(crate) fn unix_at_once(path: &Path) -> io::Result<OwnedFd> {
 pub(crate) fn unix_as(path: &Path, user: u32, group: u32) -> io::Result<OwnedFd> {
     let (path, user, group) = (path.to_path_buf(), Uid::from_raw(user), Gid::from_raw(group));
     let connected = std::thread::Builder::new().name("connect-as".into()).spawn(move || {
-        set_thread_groups(&[])?;
-        set_thread_gid(group)?;
-        set_thread_uid(user)?;
+        privileges::with(Privilege::OtherUsers, || {
+            set_thread_groups(&[])?;
+            set_thread_gid(group)?;
+            set_thread_uid(user)
+        })?;
         unix_at_once(&path)
     })?;
     connected.join().map_err(|_| io::Error::other("its thread failed"))?

@@ -11,6 +11,7 @@ use ::agent::{Agent, Event, Keeper};
 use config::Config;
 use filestats::ServiceLevel;
 use history::{History, MovedAside};
+use host::privileges::give_up_unneeded;
 use listen::Listen;
 use metrics::{AgentState, Identity};
 use page::{About, Api, Live};
@@ -106,6 +107,10 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
             || serde_json::json!({"sources": sources}),
         );
         return Ok(FINE);
+    }
+    // Before any other thread begins.
+    if let Err(error) = give_up_unneeded() {
+        log(4, &format!("privileges that are not needed are kept: {error}"));
     }
     let path = begin_history(history)?;
     interrupt::install_for_service();

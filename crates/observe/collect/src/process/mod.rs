@@ -86,6 +86,7 @@ use crate::file_names::FileNames;
 use crate::source::{IoFailures, Source};
 use counter::Counter;
 use filestats::{Epoch, Snapshot};
+use host::privileges::{Privilege, with};
 use losses::Missing;
 use shared::{Part, Share, is_shared};
 use std::path::{Path, PathBuf};
@@ -121,7 +122,7 @@ impl Process {
         Ok(Process {
             name: selection.to_string(),
             source: selection.source(),
-            counting: Counting::begin(selection)?,
+            counting: with(Privilege::Programs, || Counting::begin(selection))?,
             device_notes: Vec::new(),
             failures: Vec::new(),
             processes: Vec::new(),
@@ -200,7 +201,7 @@ impl Source for Process {
     }
 
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        let part = self.counting.take()?;
+        let part = with(Privilege::Programs, || self.counting.take())?;
         let mut snapshot = Snapshot {
             source: self.source.clone(),
             taken_unix_ns: part.taken_unix_ns,

@@ -4,6 +4,7 @@ use super::refused::open_error;
 use aya::EbpfError;
 use aya::programs::ProgramType;
 use aya::sys::is_program_supported;
+use host::privileges::{Privilege, with};
 use std::fs::File;
 
 /// Whether this kernel has its types, and lets this user load a program on a tracepoint: what [`super::Process::open`]
@@ -15,7 +16,7 @@ use std::fs::File;
 pub fn check_permission() -> Result<(), OpenError> {
     File::open(KERNEL_BTF).map_err(|error| OpenError::NoBtf(error.to_string()))?;
     let refused = |why: &str| OpenError::Refused { program: "(empty)".into(), why: why.into() };
-    match is_program_supported(ProgramType::RawTracePoint) {
+    match with(Privilege::Programs, || is_program_supported(ProgramType::RawTracePoint)) {
         Ok(true) => Ok(()),
         Ok(false) => Err(refused("it knows no programs on tracepoints")),
         Err(error) => Err(open_error("(empty)", &EbpfError::from(error))),

@@ -28,6 +28,7 @@ use crate::diskstats;
 use crate::error::SourceError;
 use crate::source::IoFailures;
 use filestats::{Epoch, Sample};
+use host::privileges::{Privilege, with};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -177,7 +178,7 @@ impl Drop for Share {
     fn drop(&mut self) {
         let mut guard = shared();
         let Some(shared) = guard.as_mut() else { return };
-        shared.close(self.0);
+        with(Privilege::Programs, || shared.close(self.0));
         shared.names_due = true;
         if shared.readers.is_empty() {
             *guard = None;

@@ -5,6 +5,7 @@ use aya::maps::PerCpuHashMap;
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader};
 use host::DeviceNumber;
+use host::privileges::{Privilege, with};
 use std::collections::HashMap;
 
 /// Compiled by scripts/bpf and committed, so that building Headroom does not need clang.
@@ -72,6 +73,10 @@ impl DeviceUsers {
     /// # Errors
     /// The kernel does not let this user load BPF programs, or has no BTF.
     pub fn open() -> Result<DeviceUsers, OpenError> {
+        with(Privilege::Programs, DeviceUsers::load)
+    }
+
+    fn load() -> Result<DeviceUsers, OpenError> {
         let btf = Btf::from_sys_fs().map_err(|error| OpenError::NoBtf(error.to_string()))?;
         let mut ebpf =
             EbpfLoader::new().btf(Some(&btf)).load(OBJECT).map_err(|error| open_error("maps", &error))?;
@@ -90,6 +95,10 @@ impl DeviceUsers {
     /// # Errors
     /// The table cannot be read.
     pub fn read(&self) -> Result<HashMap<UserOfDevice, Queued>, SourceError> {
+        with(Privilege::Programs, || self.read_table())
+    }
+
+    fn read_table(&self) -> Result<HashMap<UserOfDevice, Queued>, SourceError> {
         let map = self.0.map(TABLE).ok_or_else(|| no_table(TABLE))?;
         let table: PerCpuHashMap<_, u64, [u64; 4]> = PerCpuHashMap::try_from(map).map_err(table_error)?;
         let mut users = HashMap::new();

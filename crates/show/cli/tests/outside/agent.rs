@@ -1,6 +1,8 @@
 //! `headroom agent` with real servers on real block devices whose limits change at a known second.
 
 mod page;
+mod privileges;
+mod soak;
 
 use crate::programs::Headroom;
 use crate::truth::engines::{Evicting, Sessions};
@@ -10,6 +12,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use testbed::{LoopDisk, PostgresServer};
 use workload::CapKind;
@@ -100,6 +103,10 @@ impl Stage {
 struct Agent {
     child: Child,
     port: u16,
+    /// The lines of its log, and when they came.
+    log: Arc<Mutex<Vec<(Instant, String)>>>,
+    /// Reads them; ends with it.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Agent {
@@ -112,10 +119,20 @@ impl Agent {
     fn begin(mut command: Command) -> Agent {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let line = lines.find(|line| line.contains("metrics at http://")).unwrap();
-        std::thread::spawn(move || lines.for_each(|line| println!("  {line}")));
+        let mut first = Vec::new();
+        let line = lines.by_ref().inspect(|line| first.push((Instant::now(), line.clone())));
+        let line = line.into_iter().find(|line| line.contains("metrics at http://"));
+        let line = line.unwrap_or_else(|| panic!("it ended: {first:#?}"));
         let port = line.rsplit(':').next().unwrap().trim_end_matches("/metrics").parse().unwrap();
-        Agent { child, port }
+        let log = Arc::new(Mutex::new(first));
+        let kept = Arc::clone(&log);
+        let reader = std::thread::spawn(move || {
+            for line in lines {
+                println!("  {line}");
+                kept.lock().unwrap().push((Instant::now(), line));
+            }
+        });
+        Agent { child, port, log, reader: Some(reader) }
     }
 
     fn metrics(&self) -> String {

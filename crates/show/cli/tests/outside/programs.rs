@@ -40,6 +40,11 @@ impl Headroom {
         Headroom { home: tempfile::tempdir().unwrap() }
     }
 
+    /// The same, in a directory on a disk of its own.
+    pub fn new_in(dir: &Path) -> Headroom {
+        Headroom { home: tempfile::tempdir_in(dir).unwrap() }
+    }
+
     /// Where its history is.
     pub fn history(&self) -> PathBuf {
         self.home.path().join("history.db")

@@ -1,9 +1,10 @@
 //! `headroom record` beside two database servers that are killed, restarted and frozen at random, and is killed
 //! itself: what was kept is recomputed here from the raw counters, and held against what was really done when.
 //!
-//! For HEADROOM_SOAK_SECONDS, 20 by default; `HEADROOM_SOAK_SECONDS=600 cargo test -p headroom --test outside soak`
+//! For HEADROOM_SOAK_SECONDS, 12 by default; `HEADROOM_SOAK_SECONDS=600 cargo test -p headroom --test outside soak`
 //! is the long one. HEADROOM_SOAK_SEED draws the same disturbances again.
 
+use crate::dice::{Dice, number};
 use crate::programs::Headroom;
 use filestats::{
     Counters, Figure, FileIdentity, FileInterval, FileKind, Interval, Ops, Reason, Rules, Sample, Snapshot,
@@ -23,10 +24,9 @@ const LOAD_SEEN_AFTER_NS: u64 = SECOND_NS / 2;
 
 #[test]
 fn no_interval_is_wrong_however_servers_and_recorder_die() {
-    let seconds = number("HEADROOM_SOAK_SECONDS").unwrap_or(20);
-    let seed = number("HEADROOM_SOAK_SEED").unwrap_or_else(|| u64::from(std::process::id()));
-    println!("{seconds} s, HEADROOM_SOAK_SEED={seed}");
-    let mut dice = Dice(seed);
+    let seconds = number("HEADROOM_SOAK_SECONDS").unwrap_or(12);
+    println!("{seconds} s");
+    let mut dice = Dice::from_environment();
     let Some(mut postgres) = PostgresServer::start(15) else { return };
     let Some(mut mariadb) = MariadbServer::start(None, &["performance_schema=ON"]) else { return };
     postgres.sql("CREATE TABLE load (id int, filler text)");
@@ -311,28 +311,6 @@ impl Drop for Recorder {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// splitmix64.
-struct Dice(u64);
-
-impl Dice {
-    /// 1 to `most`.
-    fn up_to(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        1 + (bits ^ (bits >> 31)) % most
-    }
-
-    fn sleep_ms(&mut self, most: u64) {
-        std::thread::sleep(Duration::from_millis(self.up_to(most)));
-    }
-}
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().expect(variable))
 }
 
 fn unix_ns() -> u64 {

@@ -2,60 +2,14 @@
 
 use super::{Started, nothing_left, test_files_on_record, text};
 use crate::programs::Headroom;
+use crate::wall_clock;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// A wall clock that is an hour ahead for 100 ms, then an hour behind: for one program, not for the machine.
-const CLOCK: &str = r#"
-#define _GNU_SOURCE
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
-
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    long failed = syscall(SYS_clock_gettime, clock, now);
-    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) {
-        struct timespec steady;
-        syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &steady);
-        now->tv_sec += steady.tv_nsec / 100000000 % 2 ? 3600 : -3600;
-    }
-    return (int)failed;
-}
-int gettimeofday(struct timeval *now, void *zone) {
-    struct timespec precise;
-    clock_gettime(CLOCK_REALTIME, &precise);
-    *now = (struct timeval){precise.tv_sec, precise.tv_nsec / 1000};
-    return 0;
-}
-time_t time(time_t *told) {
-    struct timespec precise;
-    clock_gettime(CLOCK_REALTIME, &precise);
-    if (told) *told = precise.tv_sec;
-    return precise.tv_sec;
-}
-"#;
-
-/// The library of that clock; `None`, after saying so, without a compiler.
-fn clock(dir: &Path) -> Option<PathBuf> {
-    let (source, library) = (dir.join("clock.c"), dir.join("clock.so"));
-    std::fs::write(&source, CLOCK).unwrap();
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
-    match built {
-        Ok(status) if status.success() => Some(library),
-        other => {
-            eprintln!("skipped: no C compiler: {other:?}");
-            None
-        }
-    }
-}
 
 #[test]
 fn a_clock_that_is_set_changes_nothing_but_when_a_run_is_said_to_have_begun() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let Some(library) = clock(dir.path()) else { return };
+    let Some(library) = wall_clock::alternating(dir.path()) else { return };
     let ours = Headroom::new();
     let flags = ["--create", "64M", "--rate", "500/s", "--series", "500ms", "--warm-up", "500ms"];
     let command = [&["run", text(dir.path()), "--json", "--duration", "2s"], &flags[..]].concat();
