@@ -1,6 +1,7 @@
 //! Tables: named B+trees on pages, ordered by the bytes of their keys.
 
 mod cursor;
+mod extract;
 pub(crate) mod finger;
 mod node;
 mod position;
@@ -15,7 +16,8 @@ use crate::engine::tx::{Pages, WriteTx};
 use crate::error::{Error, Result};
 use crate::format::page;
 use crate::types::PageNo;
-pub use cursor::{Cursor, ExtractIf};
+pub use cursor::Cursor;
+pub use extract::ExtractIf;
 pub(crate) use node::is_inner;
 use node::{Halves, Node, NodeFormat, NodeKind, NodeMut};
 use position::{Position, Target};
