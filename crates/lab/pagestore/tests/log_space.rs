@@ -243,39 +243,3 @@ fn a_partly_logged_transaction_has_a_checkpoint_free_the_log_before_it() {
             .unwrap_or_else(|error| panic!("background {background}: {error}"));
     }
 }
-
-/// Pages whose records take the most: noise, and single bytes between the smallest gaps that end a run.
-fn fill_worst(page: &mut [u8], number: u64) {
-    for (at, byte) in page[pagestore::PAGE_HEADER_BYTES..].iter_mut().enumerate() {
-        let is_run = number.is_multiple_of(2) || at % 6 == 0;
-        let noise =
-            (at as u64 + 1).wrapping_mul(number + 0x9e37_79b9).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        *byte = if is_run { noise as u8 | 1 } else { 0 };
-    }
-}
-
-#[test]
-fn what_is_taken_for_enough_log_space_is_enough_for_pages_that_take_the_most() {
-    for (page_bytes, log_sector_bytes) in [(4096, 4096), (4096, 512), (8192, 4096), (16384, 4096)] {
-        let layout = Layout { vlf_bytes: 256 << 10, vlfs: 8, page_bytes, log_sector_bytes };
-        let options = || Options { cache_bytes: 16 << 20, log_limit_bytes: 2 << 20, ..options() };
-        let store = Store::create_on(Arc::new(SimDisk::new()), layout, options(), 1).unwrap();
-        let (mut refused, mut largest) = (0, 0);
-        for pages in (1..=(4 << 20) / page_bytes as u64).rev().step_by(3) {
-            let mut tx = store.write().unwrap();
-            for number in 0..pages {
-                let page = tx.allocate().unwrap();
-                fill_worst(tx.page_mut(page).unwrap(), number + pages);
-            }
-            match tx.commit(Durability::Full) {
-                Ok(_) => largest = largest.max(pages * page_bytes as u64),
-                Err(pagestore::Error::LogFull { .. }) => refused += 1,
-                Err(error) => panic!("{pages} pages of {page_bytes} bytes: {error}"),
-            }
-        }
-        assert!(
-            refused > 0 && largest > 900 << 10,
-            "{page_bytes}: {refused} refused, {largest} bytes at most"
-        );
-    }
-}

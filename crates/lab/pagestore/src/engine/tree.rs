@@ -57,6 +57,7 @@ fn node_format(pages: &impl Pages) -> Result<NodeFormat> {
 
 /// Reads the root of a table, after checking that the page still belongs to it. Every use of a table begins with
 /// this.
+#[inline]
 fn root_page(pages: &impl Pages, table: Table) -> Result<(PageNo, PageRef<'_>)> {
     let stale = |why| Err(Error::StaleTable { why });
     if table.store != pages.store() {

@@ -88,6 +88,7 @@ impl NodeKind {
 }
 
 /// Kind and format, by the byte in a page.
+#[inline]
 const fn kind_of(byte: u8) -> Option<(NodeKind, NodeFormat)> {
     match byte {
         1 => Some((NodeKind::Leaf, NodeFormat::Plain)),
@@ -104,6 +105,7 @@ pub(crate) fn is_inner(page: &[u8]) -> bool {
 }
 
 /// Whether a page of a table is marked as not being its root.
+#[inline]
 pub(crate) fn is_below_root(page: &[u8]) -> bool {
     u64_at(page, ENTRIES_AT) == BELOW_ROOT && matches!(kind_of(page[KIND_AT]), Some((_, NodeFormat::Heads)))
 }
@@ -116,6 +118,7 @@ pub(crate) fn mark_below_root(page: &mut [u8]) {
 }
 
 /// The first four bytes of the rest of a key. If one head is less than another, so is its key.
+#[inline]
 fn head_of(rest: &[u8]) -> u32 {
     match rest.first_chunk() {
         Some(four) => u32::from_be_bytes(*four),
@@ -201,6 +204,7 @@ impl<'a> Node<'a> {
     }
 
     /// Where the value of an entry lies in the page.
+    #[inline]
     pub(crate) fn value_range(&self, index: usize) -> Result<Range<usize>> {
         let (at, (key, value)) = (self.cell_at(index)?, self.entry(index)?);
         let start = at + LEAF_CELL_HEADER + key.len();
@@ -228,12 +232,14 @@ impl<'a> Node<'a> {
     }
 
     /// The number of bytes that all keys have in common, as far as the node's header says so.
+    #[inline]
     fn prefix_bytes(&self) -> usize {
         let counts = self.format == NodeFormat::Heads && self.count > 0;
         if counts { usize::from(self.bytes[PREFIX_AT]) } else { 0 }
     }
 
     /// The bytes that all keys have in common, read from key `index`.
+    #[inline]
     fn prefix_at(&self, index: usize) -> Result<&'a [u8]> {
         match self.prefix_bytes() {
             0 => Ok(&[]),

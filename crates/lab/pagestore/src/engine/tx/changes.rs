@@ -12,15 +12,12 @@ use super::records::Records;
 use crate::engine::cache::Page;
 use crate::engine::inner::Inner;
 use crate::error::Result;
-use crate::format::delta::RUN_HEADER;
 use crate::log::record::RECORD_HEADER_BYTES;
 use crate::sync::lock;
 use crate::types::PageNo;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Bytes of the index that a record takes, with its share of the block's header.
-const INDEX_ENTRY_BYTES_MAX: usize = 24;
 /// Changed pages of even the smallest cache.
 const PAGES_MIN: usize = 16;
 /// A larger transaction takes another of this many parts of the cache at a time.
@@ -119,12 +116,9 @@ impl WriteTx<'_> {
     }
 
     fn log_bytes_of(&self, pages: usize) -> u64 {
-        // A run's header takes at most as many bytes as the gap before it, so that all but the first are free. A block
-        // loses up to a sector at its end, and it ends when the next record does not fit; this is less than an eighth
-        // of it. Each record also has an index entry.
-        let page_bytes = self.page_bytes();
-        let record_bytes = RECORD_HEADER_BYTES + RUN_HEADER + page_bytes;
-        (pages * (record_bytes + page_bytes / 8 + INDEX_ENTRY_BYTES_MAX) + 64) as u64
+        // A run's header takes at most as many bytes as the gap before it, so a page's record is less than twice
+        // its size. Each record also has an index entry.
+        (pages * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 24) + 64) as u64
     }
 
     /// Logs all pages of a large transaction, before its commit is logged.
