@@ -145,6 +145,7 @@ impl Inner {
     }
 
     /// Whether a page is not below `count`, the number of pages. Most pages are below what it ever was.
+    #[inline]
     pub(crate) fn is_cut(&self, page: PageNo, count: impl FnOnce() -> Result<u64>) -> Result<bool> {
         let cut_from = self.cut_from.load(Ordering::Acquire);
         if page.0 < cut_from as u64 || page == PageNo(0) {

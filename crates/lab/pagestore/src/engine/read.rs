@@ -23,6 +23,7 @@ enum Source<'a> {
 
 impl PageRef<'_> {
     /// The bytes, for as long as the caller likes.
+    #[inline]
     pub(crate) fn into_page(self) -> Page {
         match self.0 {
             Source::Pinned(pinned) => pinned.as_ref().expect("a version was found").content.clone(),
@@ -47,6 +48,7 @@ impl From<Page> for PageRef<'_> {
 impl Deref for PageRef<'_> {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Source::Pinned(pinned) => &pinned.as_ref().expect("a version was found").content,
@@ -58,6 +60,7 @@ impl Deref for PageRef<'_> {
 
 impl Inner {
     /// As `page`, without a lock if the page is in the cache.
+    #[inline]
     pub(crate) fn page_ref(&self, page: PageNo, view: View) -> Result<PageRef<'static>> {
         match self.front.find(page, view) {
             Some(pinned) => Ok(PageRef(Source::Pinned(pinned))),

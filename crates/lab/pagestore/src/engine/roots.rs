@@ -5,18 +5,28 @@ use crate::types::PageNo;
 use arc_swap::ArcSwapOption;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Number and one of the roots of a table, and all its roots, each with the commit that made it the root.
 type Lineages = FxHashMap<(u32, PageNo), Arc<[(u64, PageNo)]>>;
 
 /// See the module. Most stores never have any.
 #[derive(Default)]
-pub(crate) struct MovedRoots(ArcSwapOption<Lineages>);
+pub(crate) struct MovedRoots {
+    lineages: ArcSwapOption<Lineages>,
+    /// Whether there ever were any; every use of a table asks.
+    any: AtomicBool,
+}
 
 impl MovedRoots {
     /// The root, as of commit `sequence`, of the table with this number whose root is or was `root`.
+    #[inline]
     pub(crate) fn find(&self, number: u32, root: PageNo, sequence: u64) -> PageNo {
-        let lineages = self.0.load();
+        // It was set before any snapshot could see a move.
+        if !self.any.load(Ordering::Acquire) {
+            return root;
+        }
+        let lineages = self.lineages.load();
         let Some(lineage) = lineages.as_ref().and_then(|all| all.get(&(number, root))) else { return root };
         let of_then = lineage.iter().rev().find(|(since, _)| *since <= sequence);
         of_then.map_or(root, |(_, root)| *root)
@@ -24,23 +34,24 @@ impl MovedRoots {
 
     /// Commit `since` moves the root of a table; called before any snapshot can see the commit.
     pub(crate) fn add(&self, number: u32, from: PageNo, to: PageNo, since: u64) {
-        let mut all = self.0.load_full().map_or_else(Lineages::default, |all| (*all).clone());
+        let mut all = self.lineages.load_full().map_or_else(Lineages::default, |all| (*all).clone());
         let before = all.get(&(number, from)).map_or_else(|| vec![(0, from)], |before| before.to_vec());
         let lineage: Arc<[_]> = before.into_iter().chain([(since, to)]).collect();
         for (_, root) in lineage.iter() {
             all.insert((number, *root), Arc::clone(&lineage));
         }
-        self.0.store(Some(Arc::new(all)));
+        self.lineages.store(Some(Arc::new(all)));
+        self.any.store(true, Ordering::Release);
     }
 
     /// Commit `since` and later ones did not happen.
     pub(crate) fn forget_from(&self, since: u64) {
-        let Some(all) = self.0.load_full() else { return };
+        let Some(all) = self.lineages.load_full() else { return };
         let kept = |lineage: &[(u64, PageNo)]| -> Arc<[(u64, PageNo)]> {
             lineage.iter().copied().filter(|(at, _)| *at < since).collect()
         };
         let all: Lineages = all.iter().map(|(key, lineage)| (*key, kept(lineage))).collect();
-        self.0.store(Some(Arc::new(all)));
+        self.lineages.store(Some(Arc::new(all)));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tables: named B+trees on pages, ordered by the bytes of their keys.
 
 mod cursor;
+mod extract;
 pub(crate) mod finger;
 mod node;
 mod position;
@@ -15,7 +16,8 @@ use crate::engine::tx::{Pages, WriteTx};
 use crate::error::{Error, Result};
 use crate::format::page;
 use crate::types::PageNo;
-pub use cursor::{Cursor, ExtractIf};
+pub use cursor::Cursor;
+pub use extract::ExtractIf;
 pub(crate) use node::is_inner;
 use node::{Halves, Node, NodeFormat, NodeKind, NodeMut};
 use position::{Position, Target};
@@ -55,6 +57,7 @@ fn node_format(pages: &impl Pages) -> Result<NodeFormat> {
 
 /// Reads the root of a table, after checking that the page still belongs to it. Every use of a table begins with
 /// this.
+#[inline]
 fn root_page(pages: &impl Pages, table: Table) -> Result<(PageNo, PageRef<'_>)> {
     let stale = |why| Err(Error::StaleTable { why });
     if table.store != pages.store() {

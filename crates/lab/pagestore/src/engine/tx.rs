@@ -32,6 +32,10 @@ use buffers::{Buffers, Changed};
 use copies::Copies;
 use records::Records;
 
+/// The log of a commit of at least this many pages is written while later pages are encoded. For fewer it is less than
+/// a whole write, and not worth a thread.
+const WRITTEN_BEHIND_MIN: usize = 512;
+
 /// A source of pages: a snapshot, or a transaction with its own changes.
 pub trait Pages {
     /// The bytes of a page. The first 32 belong to the engine, and are zeros in a user's page.
@@ -187,6 +191,7 @@ struct InstalledCommit {
     committed: Committed,
     /// When its records were appended, in nanoseconds of the monotonic clock.
     appended: u64,
+    pages: usize,
     load: Load,
 }
 
@@ -316,9 +321,14 @@ impl<'a> WriteTx<'a> {
         if let Err(error) = &done
             && self.changes > before
         {
-            self.broken = Some(error.to_string());
+            self.break_off(error);
         }
         done
+    }
+
+    /// From now on the transaction refuses everything but being dropped.
+    pub(super) fn break_off(&mut self, cause: &Error) {
+        self.broken = Some(cause.to_string());
     }
 
     /// Commits; returns when the commit is acknowledged according to `durability`. `None` if nothing was changed.
@@ -333,7 +343,9 @@ impl<'a> WriteTx<'a> {
         let called = monotonic_ns();
         self.store_entries()?;
         self.log_ahead()?;
-        let Some(InstalledCommit { committed, appended, load }) = self.install()? else { return Ok(None) };
+        let Some(InstalledCommit { committed, appended, pages, load }) = self.install()? else {
+            return Ok(None);
+        };
         let (inner, queued_ns) = (self.inner, self.queued_ns);
         drop(self);
         match durability {
@@ -344,6 +356,7 @@ impl<'a> WriteTx<'a> {
                     let instants = Instants { queued_ns, called, appended, submitted, written, durable };
                     inner.counters.commits.record(committed.sequence, &instants);
                 }
+                inner.drop_replaced(pages);
             }
             Durability::Delayed => {
                 inner.journal.acknowledge_delayed(committed.sequence);
@@ -399,10 +412,15 @@ impl<'a> WriteTx<'a> {
             }
         }
         let sequence = *newest + 1;
-        let mut records = Records::begin(&self.inner.journal, self.tx, records);
-        for Changed { page, copy, image } in changed.iter() {
-            records.page(*page, copy.base.as_deref().filter(|_| !*image), &copy.content)?;
-        }
+        let journal = &self.inner.journal;
+        let mut records = Records::begin(journal, self.tx, records);
+        let mut append = || {
+            changed.iter().try_for_each(|Changed { page, copy, image }| {
+                records.page(*page, copy.base.as_deref().filter(|_| !*image), &copy.content)
+            })
+        };
+        let is_overlapped = self.inner.options.background && changed.len() >= WRITTEN_BEHIND_MIN;
+        if is_overlapped { journal.write_behind(append) } else { append() }?;
         let (logged, commit) = records.commit(sequence)?;
         let appended = monotonic_ns();
         // Another thread's write may make it durable before its pages are installed.
@@ -441,7 +459,8 @@ impl<'a> WriteTx<'a> {
         let slots = self.inner.journal.end_transaction(Some(sequence));
         drop(gate);
         let load = self.inner.load_of(commit, slots, dirty_pages);
-        Ok(Some(InstalledCommit { committed: Committed { sequence, lsn: commit }, appended, load }))
+        let committed = Committed { sequence, lsn: commit };
+        Ok(Some(InstalledCommit { committed, appended, pages: installed, load }))
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) const OWNER_CATALOG: u32 = 3;
 pub(crate) const TABLES_FROM: u32 = 16;
 
 /// The owner of a page. Users cannot forge it, since they cannot write the header.
+#[inline]
 pub(crate) fn owner(bytes: &[u8]) -> u32 {
     u32_at(bytes, OWNER_AT)
 }

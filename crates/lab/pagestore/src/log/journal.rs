@@ -5,6 +5,7 @@
 //! commit does its own log write without a hand-over; with many, the commits that arrive during a write share the
 //! next one.
 
+mod write_behind;
 mod write_times;
 
 use crate::error::{Error, Result};

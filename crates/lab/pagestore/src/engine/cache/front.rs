@@ -76,6 +76,7 @@ impl Front {
 
     /// The chunk of a page's set, and the set's index there. The number is mixed, as neighbours would share sets with
     /// every power of two (Knuth 6.4).
+    #[inline]
     fn place(&self, page: PageNo) -> (&OnceLock<Box<[Set]>>, usize) {
         let mixed = page.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
         let set = mixed as usize & (self.sets - 1);
@@ -83,6 +84,7 @@ impl Front {
     }
 
     /// The version of a page in `view`, if it is the newest and in memory.
+    #[inline]
     pub(crate) fn find(&self, page: PageNo, view: View) -> Option<Pinned> {
         let (chunk, index) = self.place(page);
         let set = &chunk.get()?[index];

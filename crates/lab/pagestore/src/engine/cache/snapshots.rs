@@ -2,12 +2,16 @@
 
 use super::old_version::OldVersion;
 use super::{Page, PageTable};
+use crate::engine::inner::Inner;
+use crate::sync::lock;
 use crate::types::PageNo;
 
 /// Buffers of dropped versions that are kept for reuse.
 const REUSABLE_MAX: usize = 8;
 /// Pages whose old versions are dropped under one hold of the lock, unless memory is short.
 const DROPPED_AT_ONCE: usize = if cfg!(test) { 1 } else { 64 };
+/// The pages of a commit that drops what it has replaced itself.
+const LARGE_COMMIT_PAGES: usize = 512;
 
 impl PageTable {
     pub(super) fn oldest_needed(&self, visible: u64) -> u64 {
@@ -31,8 +35,8 @@ impl PageTable {
         self.drop_some_old_versions(visible, DROPPED_AT_ONCE);
     }
 
-    /// As `drop_old_versions`, for a few more pages than a commit of this many adds. What a large commit leaves is
-    /// dropped by later ones, so that it does not block the next.
+    /// As `drop_old_versions`, for a few more pages than a commit of this many adds. What a delayed large commit leaves
+    /// is dropped by later ones, so that it does not block the next.
     pub(crate) fn drop_old_versions_after_commit(&mut self, visible: u64, pages: usize) {
         self.drop_some_old_versions(visible, DROPPED_AT_ONCE + 2 * pages);
     }
@@ -104,6 +108,18 @@ impl PageTable {
     pub(crate) fn take_reusable(&mut self, spare: &mut Vec<Page>) {
         let room = REUSABLE_MAX.saturating_sub(spare.len());
         spare.extend(self.reusable.drain(..).take(room));
+    }
+}
+
+impl Inner {
+    /// Drops what a durable commit of this many pages has replaced, unless the next commits do so anyway: the next large
+    /// transaction then copies its pages into that memory, and the system need not clear any.
+    pub(in crate::engine) fn drop_replaced(&self, pages: usize) {
+        if pages >= LARGE_COMMIT_PAGES {
+            for _ in 0..pages.div_ceil(DROPPED_AT_ONCE) {
+                lock(&self.pages).drop_some_old_versions(self.journal.visible(), DROPPED_AT_ONCE);
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A cursor moves over a table in both directions; in the writing transaction it also changes what it is on.
 
 use super::Table;
-use super::position::{Entry, Position};
+use super::position::Position;
 use crate::engine::tx::{Pages, WriteTx};
 use crate::error::Result;
 use std::ops::{Bound, Deref};
@@ -133,62 +133,6 @@ impl Cursor<&mut WriteTx<'_>> {
     }
 }
 
-/// Removes the entries of a range for which a condition holds, one by one as they are requested. What is not requested
-/// stays.
-pub struct ExtractIf<'t, 'a, F> {
-    cursor: Cursor<&'t mut WriteTx<'a>>,
-    to: Bound<Vec<u8>>,
-    condition: F,
-    /// The removed entry.
-    key: Vec<u8>,
-    value: Vec<u8>,
-    is_done: bool,
-}
-
-impl<'t, 'a, F: for<'e> FnMut(&'e [u8], &'e [u8]) -> bool> ExtractIf<'t, 'a, F> {
-    /// The next entry that was removed.
-    ///
-    /// # Errors
-    /// As `WriteTx::delete`; it ends then.
-    pub fn next_entry(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        while !std::mem::replace(&mut self.is_done, true) {
-            let Some((key, value)) = self.cursor.next()? else { break };
-            let is_within = match &self.to {
-                Bound::Unbounded => true,
-                Bound::Included(to) => key <= &to[..],
-                Bound::Excluded(to) => key < &to[..],
-            };
-            if !is_within {
-                break;
-            }
-            if (self.condition)(key, value) {
-                copy((key, value), &mut self.key, &mut self.value);
-                self.cursor.delete()?;
-                self.is_done = false;
-                return Ok(Some((&self.key, &self.value)));
-            }
-            self.is_done = false;
-        }
-        Ok(None)
-    }
-}
-
-fn copy((key, value): Entry<'_>, key_into: &mut Vec<u8>, value_into: &mut Vec<u8>) {
-    key_into.clear();
-    key_into.extend_from_slice(key);
-    value_into.clear();
-    value_into.extend_from_slice(value);
-}
-
-impl<F: for<'e> FnMut(&'e [u8], &'e [u8]) -> bool> Iterator for ExtractIf<'_, '_, F> {
-    type Item = Result<(Vec<u8>, Vec<u8>)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.next_entry().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())));
-        next.transpose()
-    }
-}
-
 impl<'a> WriteTx<'a> {
     /// A cursor that can change the table.
     ///
@@ -196,42 +140,6 @@ impl<'a> WriteTx<'a> {
     /// When the handle is stale, or a page cannot be read.
     pub fn cursor_mut(&mut self, table: Table) -> Result<Cursor<&mut Self>> {
         Cursor::new(self, table)
-    }
-
-    /// Removes the entries within these bounds for which `condition` holds, one by one as the result is iterated over.
-    ///
-    /// # Errors
-    /// When the handle is stale, or a page cannot be read.
-    pub fn extract_if<F: for<'e> FnMut(&'e [u8], &'e [u8]) -> bool>(
-        &mut self,
-        table: Table,
-        (from, to): (Bound<&[u8]>, Bound<&[u8]>),
-        condition: F,
-    ) -> Result<ExtractIf<'_, 'a, F>> {
-        let mut cursor = self.cursor_mut(table)?;
-        cursor.at = Some(Position::before(&*cursor.tx, table, from)?);
-        let to = to.map(<[u8]>::to_vec);
-        Ok(ExtractIf { cursor, to, condition, key: Vec::new(), value: Vec::new(), is_done: false })
-    }
-
-    /// Removes the entries for which `condition` does not hold; returns their number.
-    ///
-    /// # Errors
-    /// As `delete`.
-    pub fn retain(
-        &mut self,
-        table: Table,
-        mut condition: impl for<'e> FnMut(&'e [u8], &'e [u8]) -> bool,
-    ) -> Result<u64> {
-        self.change_several(|tx| {
-            let all = (Bound::Unbounded, Bound::Unbounded);
-            let mut extracted = tx.extract_if(table, all, |key, value| !condition(key, value))?;
-            let mut removed = 0;
-            while extracted.next_entry()?.is_some() {
-                removed += 1;
-            }
-            Ok(removed)
-        })
     }
 
     /// Removes the first entry, and returns it.

@@ -1,6 +1,6 @@
 //! A place in a table: on an entry, or between two.
 
-use super::node::{Node, NodeKind};
+use super::node::{Node, NodeKind, NodeMut};
 use super::{DEPTH_MAX, Path, Table, root_page, too_deep};
 use crate::engine::cache::Page;
 use crate::engine::read::PageRef;
@@ -103,11 +103,35 @@ impl Position {
         }
     }
 
+    #[inline]
     pub(super) fn node(&self) -> Result<Node<'_>> {
         Node::open(self.page.as_ref().expect("it is there between changes"), self.leaf)
     }
 
+    /// Moves to entry `index` of its leaf.
+    #[inline]
+    pub(super) fn place_on(&mut self, index: usize) {
+        (self.index, self.is_on) = (index, true);
+    }
+
+    /// The index of the next entry, if its leaf has one.
+    #[inline]
+    pub(super) fn next_index(&self) -> usize {
+        self.index + usize::from(self.is_on)
+    }
+
+    /// The number of entries of its leaf that are within `to`.
+    pub(super) fn count_within(&self, to: &Bound<Vec<u8>>) -> Result<usize> {
+        let node = self.node()?;
+        match to {
+            Bound::Unbounded => Ok(node.count()),
+            Bound::Included(to) => node.child_index(to),
+            Bound::Excluded(to) => Ok(node.search(to)?.unwrap_or_else(|index| index)),
+        }
+    }
+
     /// The entry that it is on.
+    #[inline]
     pub(super) fn entry(&self) -> Result<Option<Entry<'_>>> {
         if self.is_on { self.node()?.entry(self.index).map(Some) } else { Ok(None) }
     }
@@ -140,7 +164,7 @@ impl Position {
 
     /// Moves to the beginning (`First`) of the next leaf, or the end (`Last`) of the previous one. Returns false if there
     /// is none.
-    fn move_to_leaf(&mut self, pages: &impl Pages, target: Target<'_>) -> Result<bool> {
+    pub(super) fn move_to_leaf(&mut self, pages: &impl Pages, target: Target<'_>) -> Result<bool> {
         let mut level = self.path.len();
         while let Some(above) = level.checked_sub(1) {
             let (inner, index) = self.path[above];
@@ -172,22 +196,43 @@ impl Position {
         self.page = None;
     }
 
-    /// Removes the entry that it is on; is then before the next one.
-    pub(super) fn delete(&mut self, tx: &mut WriteTx<'_>, table: Table) -> Result<()> {
+    /// Makes the leaf one that the transaction has changed, so that removing entries of it needs no memory or I/O
+    /// unless none is left.
+    pub(super) fn prepare_removal(&mut self, tx: &mut WriteTx<'_>, table: Table) -> Result<()> {
         tx.load_entries(table)?;
+        let before = self.take_page();
+        tx.change(self.leaf, before)?;
+        self.page = Some(tx.page(self.leaf)?);
+        Ok(())
+    }
+
+    /// Removes the entries of the leaf with these indices, which ascend. It is then in the same leaf, at the place of
+    /// the first of them; or where that leaf was, if none is left.
+    pub(super) fn remove(&mut self, tx: &mut WriteTx<'_>, table: Table, indices: &[usize]) -> Result<()> {
+        let Some(first) = indices.first() else { return Ok(()) };
         let node = self.node()?;
         // The last entry of a leaf goes with the leaf, and the path with it.
-        let last = if node.count() == 1 { Some(node.entry(self.index)?.0.to_vec()) } else { None };
+        let emptied = indices.len() == node.count();
+        let key = if emptied { Some(node.key(*first)?.to_vec()) } else { None };
         let before = self.take_page();
-        tx.remove_from_leaf(self.leaf, before, self.index)?;
-        match last {
+        match key {
             Some(key) => {
+                drop(before);
                 tx.remove_empty(std::mem::take(&mut self.path), self.leaf, table.number)?;
                 *self = Self::find(tx, table, Target::Key(&key))?;
             }
-            None => (self.page, self.is_on) = (Some(tx.page(self.leaf)?), false),
+            None => {
+                NodeMut::new(tx.change(self.leaf, before)?, self.leaf).remove_all(indices)?;
+                (self.page, self.index, self.is_on) = (Some(tx.page(self.leaf)?), *first, false);
+            }
         }
-        tx.add_entries(table, -1)
+        tx.add_entries(table, -(indices.len() as i64))
+    }
+
+    /// Removes the entry that it is on; is then before the next one.
+    pub(super) fn delete(&mut self, tx: &mut WriteTx<'_>, table: Table) -> Result<()> {
+        tx.load_entries(table)?;
+        self.remove(tx, table, &[self.index])
     }
 
     /// Replaces the value of the entry that it is on.

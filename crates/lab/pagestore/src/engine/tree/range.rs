@@ -1,7 +1,7 @@
 //! Iteration over a part of a table, in key order from either end.
 
 use super::Table;
-use super::position::Position;
+use super::position::{Position, Target};
 use crate::engine::tx::Pages;
 use crate::error::Result;
 use std::ops::Bound;
@@ -14,6 +14,9 @@ pub struct Range<'a, P> {
     to: Bound<Vec<u8>>,
     /// The last entry that was returned from the front, or the place before the first.
     front: Position,
+    /// The entries of its leaf that are within `to`, and whether none is in a later leaf.
+    front_end: usize,
+    is_last_leaf: bool,
     /// The same from the back, once it was used.
     back: Option<Position>,
     is_done: bool,
@@ -23,7 +26,17 @@ impl<'a, P: Pages> Range<'a, P> {
     pub(crate) fn new(pages: &'a P, table: Table, (from, to): (Bound<&[u8]>, Bound<&[u8]>)) -> Result<Self> {
         let front = Position::before(pages, table, from)?;
         let (from, to) = (from.map(<[u8]>::to_vec), to.map(<[u8]>::to_vec));
-        Ok(Self { pages, table, from, to, front, back: None, is_done: false })
+        let (front_end, is_last_leaf) = (0, false);
+        let mut new =
+            Self { pages, table, from, to, front, front_end, is_last_leaf, back: None, is_done: false };
+        new.enter_leaf()?;
+        Ok(new)
+    }
+
+    fn enter_leaf(&mut self) -> Result<()> {
+        self.front_end = self.front.count_within(&self.to)?;
+        self.is_last_leaf = self.front_end < self.front.node()?.count();
+        Ok(())
     }
 
     /// The next entry, without copying it.
@@ -35,21 +48,20 @@ impl<'a, P: Pages> Range<'a, P> {
             return Ok(None);
         }
         self.is_done = true;
-        if !self.front.forward(self.pages)? {
-            return Ok(None);
+        while self.front.next_index() >= self.front_end {
+            if self.is_last_leaf || !self.front.move_to_leaf(self.pages, Target::First)? {
+                return Ok(None);
+            }
+            self.enter_leaf()?;
         }
+        self.front.place_on(self.front.next_index());
         let entry = self.front.entry()?;
-        let is_within = entry.is_some_and(|(key, _)| match &self.to {
-            Bound::Unbounded => true,
-            Bound::Included(to) => key <= &to[..],
-            Bound::Excluded(to) => key < &to[..],
-        });
         let is_before_back = match self.back.as_ref().map(Position::entry).transpose()?.flatten() {
             Some((back, _)) => entry.is_some_and(|(key, _)| key < back),
             None => true,
         };
-        self.is_done = !(is_within && is_before_back);
-        Ok(entry.filter(|_| is_within && is_before_back))
+        self.is_done = !is_before_back;
+        Ok(entry.filter(|_| is_before_back))
     }
 
     /// The next entry from the back, without copying it.

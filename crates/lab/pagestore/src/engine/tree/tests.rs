@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod cursors;
+mod extract;
 mod nodes;
 
 fn store(cache_bytes: usize) -> Store {

@@ -70,7 +70,7 @@ impl<'a> NodeMut<'a> {
             // The first two keys determine it.
             1 => common_prefix(node.key(0)?, key),
             _ if known == 0 => return Ok(()),
-            _ => common_prefix(node.prefix()?, key),
+            _ => common_prefix(node.prefix_at(0)?, key),
         };
         if prefix != known { self.set_prefix(prefix) } else { Ok(()) }
     }
@@ -202,16 +202,30 @@ impl<'a> NodeMut<'a> {
 
     /// Removes entry `index`.
     pub(crate) fn remove(&mut self, index: usize) -> Result<()> {
+        self.remove_all(&[index])
+    }
+
+    /// Removes the entries with these indices, which ascend.
+    pub(crate) fn remove_all(&mut self, indices: &[usize]) -> Result<()> {
         let node = self.read()?;
-        let (count, length) = (node.count, node.cell(index)?.len());
-        let at = node.cell_at(index)?;
-        let slot_bytes = node.format.slot_bytes();
-        let (slot, slots_end) = (node.slot_at(index), node.slot_at(count));
-        self.bytes[at..at + length].fill(0);
-        self.bytes.copy_within(slot + slot_bytes..slots_end, slot);
-        self.bytes[slots_end - slot_bytes..slots_end].fill(0);
-        put_u16(self.bytes, COUNT_AT, count as u16 - 1);
-        let unused = u16_at(self.bytes, UNUSED_AT).saturating_add(length as u16);
+        let (count, slot_bytes, slots_at) = (node.count, node.format.slot_bytes(), node.slot_at(0));
+        let slot_at = |index: usize| slots_at + slot_bytes * index;
+        let mut unused = u16_at(self.bytes, UNUSED_AT);
+        for index in indices {
+            let node = self.read()?;
+            let (at, length) = (node.cell_at(*index)?, node.cell(*index)?.len());
+            self.bytes[at..at + length].fill(0);
+            unused = unused.saturating_add(length as u16);
+        }
+        // The slots between the removed ones move together.
+        let mut kept_to = indices.first().map_or(slot_at(count), |first| slot_at(*first));
+        for (nth, index) in indices.iter().enumerate() {
+            let next = indices.get(nth + 1).copied().unwrap_or(count);
+            self.bytes.copy_within(slot_at(index + 1)..slot_at(next), kept_to);
+            kept_to += slot_at(next) - slot_at(index + 1);
+        }
+        self.bytes[kept_to..slot_at(count)].fill(0);
+        put_u16(self.bytes, COUNT_AT, (count - indices.len()) as u16);
         put_u16(self.bytes, UNUSED_AT, unused);
         Ok(())
     }
