@@ -24,7 +24,7 @@ const BPF: u64 = 1 << 39;
 const OF_SERVICE: u64 = BPF | PERFMON | SYS_PTRACE | DAC_READ_SEARCH | SYSLOG;
 const OF_ROOT: u64 = OF_SERVICE | CHOWN | DAC_OVERRIDE | SETGID | SETUID | NET_BIND_SERVICE | SYS_ADMIN;
 const FILES: u64 = CHOWN | DAC_OVERRIDE | DAC_READ_SEARCH;
-/// Debian's nobody and nogroup.
+/// A user without rights, and its group: Debian's numbers.
 const NOBODY: u32 = 65_534;
 
 /// The sets of a thread, of /proc/PID/task/TID/status.
