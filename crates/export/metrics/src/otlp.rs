@@ -72,9 +72,8 @@ fn ucum(unit: Unit) -> &'static str {
         Unit::Seconds => "s",
         Unit::Ratio => "1",
         Unit::Operations => "{operation}",
-        Unit::OperationsPerSecond => "{operation}/s",
-        Unit::BytesPerSecond => "By/s",
-        Unit::SecondsPerByte => "s/By",
+        // Prometheus would append a unit with a slash to a name that has it already: it compares single words of the name.
+        Unit::OperationsPerSecond | Unit::BytesPerSecond | Unit::SecondsPerByte => "",
     }
 }
 

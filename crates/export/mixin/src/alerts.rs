@@ -58,9 +58,10 @@ pub fn alerts() -> Vec<Alert> {
             expression: verdict("storage-degraded"),
             holds: "5m",
             severity: "critical",
-            summary: "{{ $labels.instance }} {{ $labels.mount }}: the storage is slower than it was measured",
-            description: "The latency that {{ $labels.source }} sees is far above what this storage gave at the \
-                          same load when it was measured.",
+            summary: "{{ $labels.instance }} {{ $labels.mount }}: storage is slower than it was measured, or fails",
+            description: "{{ $labels.source }} waits far longer than this storage took at the same load when it \
+                          was measured, or its I/Os fail or do not complete. headroom incidents on the host says \
+                          which.",
         },
         Alert {
             name: "HeadroomThrottled",
@@ -68,7 +69,7 @@ pub fn alerts() -> Vec<Alert> {
             holds: "5m",
             severity: "warning",
             summary: "{{ $labels.instance }} {{ $labels.mount }}: a limit slows {{ $labels.source }}",
-            description: "A limit that was set since the storage was measured is reached. headroom incidents on \
+            description: "A limit of a control group is reached, and the database waits for it. headroom incidents on \
                           the host names it.",
         },
         Alert {

@@ -3,6 +3,7 @@
 use crate::grafana::{Panel, RATIO, graph, rate};
 
 const DEVICE: &str = "{{instance}} {{device}}";
+
 pub(crate) fn device_operations(further: &str) -> Panel {
     let targets = vec![
         (rate("headroom_device_reads_total", further), "{{instance}} {{device}} reads"),

@@ -124,9 +124,9 @@ impl Access {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.looked.elapsed() >= LOOK_EVERY {
             current.looked = Instant::now();
-            if current.files.have_changed() {
+            // As at the start: the key of TLS, and its directory, may be another user's.
+            if with(Privilege::Files, || current.files.have_changed()) {
                 let mut files = Files::default();
-                // As at the start: the key of TLS may be another user's.
                 let read = || load(&self.settings, self.address, &self.random, &mut files);
                 match with(Privilege::Files, read) {
                     Ok(rules) => {

@@ -1,10 +1,13 @@
-//! What a source did since it is watched, by class of file and of wait: sums of known intervals, so that they never fall. The sum of
+//! What a source has done since Headroom began to watch it, by class of file and of wait: sums of known intervals, so that they never fall. The sum of
 //! a source's own counters falls when a file is removed.
 
 use crate::{
     Cache, FileInterval, FileKind, Interval, Latencies, LatencyBuckets, Ops, WaitClass, WaitInterval,
 };
 use std::collections::BTreeMap;
+
+/// Mount points of one source: those that come and go add no further ones.
+const MOUNTS_MAX: usize = 64;
 
 /// The totals of one source. An interval that is unknown adds nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +78,8 @@ pub struct WaitTotals {
 impl SourceTotals {
     /// Adds intervals of files at a mount point that began then, by the wall clock.
     pub fn add_files(&mut self, mount: &str, files: &[FileInterval], began_unix_ns: u64) {
-        if files.is_empty() {
+        let is_full = self.files.len() >= MOUNTS_MAX && !self.files.contains_key(mount);
+        if files.is_empty() || is_full {
             return;
         }
         if !self.files.contains_key(mount) {
@@ -175,6 +179,18 @@ mod tests {
         assert_eq!((found.since_unix_ns, found.sync.is_none()), (7, true));
         assert_eq!((found.read.count, found.read.bytes, found.read.time_ns), (45, 368_640, 85_000_000));
         assert_eq!(totals.files["/data"].len(), 1);
+    }
+
+    #[test]
+    fn mounts_that_come_and_go_are_bounded() {
+        let mut totals = SourceTotals::default();
+        for number in 0..100 {
+            totals.add_files(&format!("/run/{number}"), &[reads("/1", Ops::timed(1, 1, 1))], 0);
+        }
+        assert_eq!(totals.files.len(), MOUNTS_MAX);
+        totals.add_files("/run/0", &[reads("/1", Ops::timed(1, 1, 1))], 0);
+        let class = FileClass { kind: FileKind::Data, below_cache: false };
+        assert_eq!(totals.files["/run/0"][&class].read.count, 2);
     }
 
     #[test]

@@ -149,6 +149,7 @@ impl<'a> Case<'a> {
     pub fn cause(&self, kind: VerdictKind) -> Option<Cause> {
         let neighbour = match kind {
             VerdictKind::StorageDegraded if self.fails() => None,
+            VerdictKind::StorageDegraded if self.hangs() => Some(Cause::Below),
             VerdictKind::StorageDegraded => self.slowing_neighbour(),
             VerdictKind::DemandExceedsCapability | VerdictKind::Burst => {
                 self.busy_neighbour(self.figures.utilisation?.binding)
@@ -184,14 +185,19 @@ impl<'a> Case<'a> {
     /// cap itself counted that: before I/Os are merged into the device's requests. Where it does not count, the device's rate
     /// without what other programs are known to have done, which the cap of a control group does not hold.
     pub fn cap_reached(&self) -> Option<(&Cap, f64, bool)> {
-        let counted = |cap: &Cap| {
+        self.caps_reached().next()
+    }
+
+    /// All such caps.
+    pub fn caps_reached(&self) -> impl Iterator<Item = (&Cap, f64, bool)> {
+        let counted = move |cap: &Cap| {
             let used = self.figures.caps.iter().find(|used| used.cap == *cap)?;
             Some((used.per_second(), true))
         };
-        let rate = |cap: &Cap| counted(cap).or_else(|| Some((self.own_rate_at_device(cap.kind)?, false)));
+        let rate = move |cap: &Cap| counted(cap).or_else(|| Some((self.own_rate_at_device(cap.kind)?, false)));
         let caps = self.observation.caps.iter().filter(|cap| !self.capped_when_measured(cap));
-        let mut rates = caps.filter_map(|cap| rate(cap).map(|(rate, by_cap)| (cap, rate, by_cap)));
-        rates.find(|(cap, rate, _)| *rate >= CAP_REACHED * cap.per_second as f64)
+        let rates = caps.filter_map(move |cap| rate(cap).map(|(rate, by_cap)| (cap, rate, by_cap)));
+        rates.filter(|(cap, rate, _)| *rate >= CAP_REACHED * cap.per_second as f64)
     }
 
     /// Operations or bytes a second of the device, without those of other programs that are known.

@@ -12,6 +12,8 @@ use workload::DeviceFacts;
 pub struct Devices {
     by_mount: BTreeMap<String, Device>,
     sampled: Option<Instant>,
+    /// When it was last read what the devices lie on.
+    layouts: Option<Instant>,
 }
 
 /// A device, and what it lies on.
@@ -23,6 +25,8 @@ struct Device {
 
 /// A server that scrapes computes rates over a minute or more: a counter that is a second old is 2 % off at most.
 const EVERY: Duration = Duration::from_secs(1);
+/// A device can get other members, and its number another device.
+const LAYOUTS_EVERY: Duration = Duration::from_secs(60);
 const SECTOR_BYTES: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -42,6 +46,10 @@ impl Devices {
             return;
         }
         self.sampled = Some(Instant::now());
+        if self.layouts.is_none_or(|last| last.elapsed() >= LAYOUTS_EVERY) {
+            self.layouts = Some(Instant::now());
+            self.by_mount.values_mut().for_each(|device| *device = Device::new(device.number));
+        }
         let lines = read_diskstats().unwrap_or_default();
         let known = self.by_mount.iter().filter_map(|(mount, device)| {
             let line = lines.iter().find(|line| line.number == device.number)?;

@@ -27,7 +27,7 @@ pub struct Message {
 
 /// The result of a tick.
 pub enum Report {
-    /// Each volume was judged. `totals` is what was counted since the source is watched, `took` the longest time that a sample
+    /// Each volume was judged. `totals` is what was counted since the source has been watched, `took` the longest time that a sample
     /// of the counters took.
     Judged { volumes: Vec<SubjectJudgement>, totals: SourceTotals, took: Duration },
     /// The source gives nothing.

@@ -42,13 +42,13 @@ impl FamilyDescription {
             value.is_finite().then(|| point(labels, Value::Number(value), since))
         };
         match self.values {
-            Values::Gauge(of) => {
-                let gauges = of(state).into_iter().map(|(labels, value)| (labels, value, None));
+            Values::Gauge(read) => {
+                let gauges = read(state).into_iter().map(|(labels, value)| (labels, value, None));
                 gauges.filter_map(number).collect()
             }
-            Values::Counter(of) => of(state).into_iter().filter_map(number).collect(),
-            Values::Histogram(of) => {
-                let all = of(state).into_iter();
+            Values::Counter(read) => read(state).into_iter().filter_map(number).collect(),
+            Values::Histogram(read) => {
+                let all = read(state).into_iter();
                 all.map(|(labels, value, since)| point(labels, Value::Histogram(value), since)).collect()
             }
         }

@@ -137,7 +137,7 @@ pub struct Latency {
 /// How a source is read.
 #[derive(Clone, Debug, Default)]
 pub struct SourceState {
-    /// Since when it is watched, nanoseconds since 1970: all of its counters were zero then.
+    /// Since when it has been watched, nanoseconds since 1970: all of its counters were zero then.
     pub since_unix_ns: u64,
     /// The last sample gave counters; `None` before the first one.
     pub up: Option<bool>,

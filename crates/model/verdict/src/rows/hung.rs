@@ -1,8 +1,9 @@
 //! Storage that does not answer: no counter of the database grows, so that it looks idle.
 
+use crate::Pressure;
 use crate::case::Case;
 use crate::evidence::Grounds;
-use crate::thresholds::HUNG_MIN_NS;
+use crate::thresholds::{HUNG_MIN_NS, STALLED_MIN};
 use workload::Unit;
 
 pub(crate) fn hung(case: &Case) -> Option<Grounds> {
@@ -26,9 +27,19 @@ impl Case<'_> {
         self.hung_ns() >= HUNG_MIN_NS
     }
 
-    /// How long the device hung, all such moments together, nanoseconds.
+    /// How long the device hung at a stretch, the longest such time, nanoseconds.
     fn hung_ns(&self) -> u64 {
-        let moments = self.observation.moments.iter();
-        moments.filter_map(|moment| moment.pressure.hung_ns.known()).fold(0, u64::saturating_add)
+        let (mut longest, mut stretch) = (0, 0_u64);
+        for moment in &self.observation.moments {
+            let hung_ns = moment.pressure.hung_ns.known().filter(|_| is_waited_for(&moment.pressure));
+            stretch = hung_ns.filter(|ns| *ns > 0).map_or(0, |ns| stretch.saturating_add(ns));
+            longest = longest.max(stretch);
+        }
+        longest
     }
+}
+
+/// Tasks wait, where the kernel says whether any does: some kernels count I/Os in flight that are not there.
+fn is_waited_for(pressure: &Pressure) -> bool {
+    pressure.share(pressure.host_ns).known().is_none_or(|share| share >= STALLED_MIN)
 }

@@ -5,11 +5,11 @@ use crate::evidence::{DATABASE, DEVICE, Grounds, cap_unit};
 use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{COMMIT_RATIO_DEGRADED, OUTSTANDING_IDLE, RATIO_AGREES, RATIO_DEGRADED};
 use crate::{Evidence, Expected};
-use filestats::{Delta, Figure};
-use workload::{Cap, Unit};
+use workload::{Cap, CapKind, Unit};
 
 pub(crate) fn throttled(case: &Case) -> Option<Grounds> {
-    let (cap, fact) = at_the_cap(case)?;
+    let (cap, rate, by_cap) = case.cap_reached()?;
+    let fact = at_the_cap(case, cap, rate, by_cap);
     let wait = case.noticed_wait().filter(|wait| wait.ratio >= RATIO_AGREES)?;
     let mut evidence = vec![fact];
     evidence.extend(case.latency());
@@ -28,8 +28,9 @@ pub(crate) fn never_measured(case: &Case) -> Option<Grounds> {
     if case.capability.is_some() || case.figures.outstanding < OUTSTANDING_IDLE {
         return None;
     }
-    let (cap, fact) = at_the_cap(case)?;
-    let (what, latency_ns, device_ns) = waits_above_device(case)?;
+    let (fact, cap, (what, latency_ns, device_ns)) = case.caps_reached().find_map(|(cap, rate, by_cap)| {
+        Some((at_the_cap(case, cap, rate, by_cap), cap, waits_above_device(case, cap)?))
+    })?;
     let device = Expected { value: device_ns, source: DEVICE.into(), at: case.ended() };
     let latency = case.observed(&format!("latency of {what}"), latency_ns, Unit::Ns, DATABASE);
     Some(Grounds {
@@ -43,35 +44,37 @@ pub(crate) fn never_measured(case: &Case) -> Option<Grounds> {
     })
 }
 
-/// What the database waits for much longer than the device takes for it: what, nanoseconds of the database, of the device.
-fn waits_above_device(case: &Case) -> Option<(&'static str, f64, f64)> {
-    let figures = &case.figures;
-    let device_ns = |latency: fn(&Delta) -> Figure<f64>| latency(figures.device.as_ref()?).known();
-    let reads = figures.storage_reads;
-    let enough = !figures.reads_by_device && reads.count >= IOS_TO_COMPARE;
-    let read_ns = reads.latency_ns().known().filter(|_| enough);
-    let read = read_ns
-        .zip(device_ns(Delta::read_latency_ns))
-        .map(|(own, device)| ("reads from storage", own, device));
-    let enough = !figures.commits_by_device && figures.commits.count >= IOS_TO_COMPARE;
-    let commit_ns = figures.commit_ns().filter(|_| enough);
-    let commit =
-        commit_ns.zip(device_ns(Delta::write_latency_ns)).map(|(own, device)| ("commits", own, device));
-    let is_longer = |(_, own, device): &(_, f64, f64), times: f64| *own >= times * device;
-    read.filter(|read| is_longer(read, RATIO_DEGRADED))
-        .or(commit.filter(|commit| is_longer(commit, COMMIT_RATIO_DEGRADED)))
+/// What a cap can hold back, if the database waits for it much longer than the device takes: what, nanoseconds of the database, of
+/// the device.
+fn waits_above_device(case: &Case, cap: &Cap) -> Option<(&'static str, f64, f64)> {
+    let (figures, device) = (&case.figures, case.figures.device.as_ref()?);
+    let (what, own_ns, device_ns, times) = match cap.kind {
+        CapKind::ReadIops | CapKind::ReadBytes => {
+            let reads = figures.storage_reads;
+            let is_timed = !figures.reads_by_device && reads.count >= IOS_TO_COMPARE;
+            let own_ns = reads.latency_ns().known().filter(|_| is_timed)?;
+            ("reads from storage", own_ns, device.read_latency_ns().known()?, RATIO_DEGRADED)
+        }
+        CapKind::WriteIops | CapKind::WriteBytes => {
+            let is_timed = !figures.commits_by_device && figures.commits.count >= IOS_TO_COMPARE;
+            let own_ns = figures.commit_ns().filter(|_| is_timed)?;
+            // A commit is a write and a flush.
+            let flush_ns = device.sync_latency_ns().known().unwrap_or(0.0);
+            ("commits", own_ns, device.write_latency_ns().known()? + flush_ns, COMMIT_RATIO_DEGRADED)
+        }
+    };
+    (own_ns >= times * device_ns).then_some((what, own_ns, device_ns))
 }
 
-/// The cap that is reached, and its rate for the evidence.
-fn at_the_cap<'a>(case: &'a Case) -> Option<(&'a Cap, Evidence)> {
-    let (cap, rate, by_cap) = case.cap_reached()?;
+/// The rate at a cap that is reached, for the evidence.
+fn at_the_cap(case: &Case, cap: &Cap, rate: f64, by_cap: bool) -> Evidence {
     let (what, source) = if by_cap {
         ("rate at the cap", cap.origin.as_str())
     } else {
         ("rate at the device, and the cap", DEVICE)
     };
     let limit = Expected { value: cap.per_second as f64, source: cap.origin.clone(), at: case.ended() };
-    Some((cap, case.observed(what, rate, cap_unit(cap), source).beside(limit)))
+    case.observed(what, rate, cap_unit(cap), source).beside(limit)
 }
 
 fn raise(cap: &Cap) -> String {

@@ -236,6 +236,13 @@ fn a_device_that_completes_nothing_is_degraded_and_has_no_headroom() {
     assert_eq!((verdict.verdict, verdict.cause), (VerdictKind::StorageDegraded, Some(Cause::Below)));
     assert_eq!((verdict.headroom, verdict.utilisation, verdict.confidence), (None, None, Confidence::High));
     assert!(verdict.summary.contains("completed none for 6 s"), "{}", verdict.summary);
+    // Six seconds of which none follows another, and one that no task waits for.
+    let mut apart = under(pressure(0.99, 1.0), observed(&[still; 20]));
+    apart.moments.iter_mut().step_by(3).for_each(|moment| moment.pressure = hung);
+    assert_eq!(judge(&apart, Some(&disk()), &ServiceLevel::OLTP).verdict, VerdictKind::CannotSay);
+    let unnoticed = Pressure { hung_ns: hung.hung_ns, ..pressure(0.01, 1.0) };
+    let unnoticed = under(unnoticed, observed(&[still; 20]));
+    assert_eq!(judge(&unnoticed, Some(&disk()), &ServiceLevel::OLTP).verdict, VerdictKind::CannotSay);
 }
 
 #[test]
@@ -263,4 +270,10 @@ fn a_cap_that_holds_back_is_named_without_a_measurement() {
     // Not reached; and a device that is as slow as what the database waits for.
     assert_eq!(unmeasured(&counted(300, observation.clone())).verdict, VerdictKind::CannotSay);
     assert_eq!(unmeasured(&counted(790, steady(load))).verdict, VerdictKind::CannotSay);
+    // Reads cannot wait for a limit on writes.
+    let mut of_reads = observation;
+    let reads = CapKind::ReadIops;
+    of_reads.caps[0].kind = reads;
+    of_reads.moments.iter_mut().for_each(|moment| moment.caps[0].cap.kind = reads);
+    assert_eq!(unmeasured(&of_reads).verdict, VerdictKind::CannotSay);
 }

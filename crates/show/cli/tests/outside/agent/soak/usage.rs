@@ -51,6 +51,7 @@ impl Usage {
         let warm: Vec<Sample> = self.samples.iter().copied().filter(|one| one.age > WARM_UP).collect();
         let third = warm.len() / 3;
         if third < 3 {
+            println!("too short to compare its beginning with its end: HEADROOM_SOAK_SECONDS=600");
             return;
         }
         let median = |samples: &[Sample], figure: fn(&Sample) -> u64| {
