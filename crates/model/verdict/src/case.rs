@@ -148,8 +148,7 @@ impl<'a> Case<'a> {
     /// Where the cause of a verdict lies, beside the database and its storage.
     pub fn cause(&self, kind: VerdictKind) -> Option<Cause> {
         let neighbour = match kind {
-            VerdictKind::StorageDegraded if self.fails() => None,
-            VerdictKind::StorageDegraded if self.hangs() => Some(Cause::Below),
+            VerdictKind::StorageDegraded if self.fails() || self.hangs() => None,
             VerdictKind::StorageDegraded => self.slowing_neighbour(),
             VerdictKind::DemandExceedsCapability | VerdictKind::Burst => {
                 self.busy_neighbour(self.figures.utilisation?.binding)
@@ -194,7 +193,8 @@ impl<'a> Case<'a> {
             let used = self.figures.caps.iter().find(|used| used.cap == *cap)?;
             Some((used.per_second(), true))
         };
-        let rate = move |cap: &Cap| counted(cap).or_else(|| Some((self.own_rate_at_device(cap.kind)?, false)));
+        let rate =
+            move |cap: &Cap| counted(cap).or_else(|| Some((self.own_rate_at_device(cap.kind)?, false)));
         let caps = self.observation.caps.iter().filter(|cap| !self.capped_when_measured(cap));
         let rates = caps.filter_map(move |cap| rate(cap).map(|(rate, by_cap)| (cap, rate, by_cap)));
         rates.filter(|(cap, rate, _)| *rate >= CAP_REACHED * cap.per_second as f64)

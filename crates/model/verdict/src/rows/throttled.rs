@@ -28,9 +28,10 @@ pub(crate) fn never_measured(case: &Case) -> Option<Grounds> {
     if case.capability.is_some() || case.figures.outstanding < OUTSTANDING_IDLE {
         return None;
     }
-    let (fact, cap, (what, latency_ns, device_ns)) = case.caps_reached().find_map(|(cap, rate, by_cap)| {
-        Some((at_the_cap(case, cap, rate, by_cap), cap, waits_above_device(case, cap)?))
-    })?;
+    let (fact, cap, (what, latency_ns, device_ns)) =
+        case.caps_reached().find_map(|(cap, rate, by_cap)| {
+            Some((at_the_cap(case, cap, rate, by_cap), cap, waits_above_device(case, cap)?))
+        })?;
     let device = Expected { value: device_ns, source: DEVICE.into(), at: case.ended() };
     let latency = case.observed(&format!("latency of {what}"), latency_ns, Unit::Ns, DATABASE);
     Some(Grounds {
