@@ -56,7 +56,7 @@ pub enum VerdictKind {
     Healthy,
     /// Demand at or over the operating limit; latency is what the curve says at that load. People read "saturated".
     DemandExceedsCapability,
-    /// Latency far above what this storage gave at the same load when it was measured.
+    /// Latency far above what this storage gave at the same load when it was measured; or I/Os that fail or do not complete.
     StorageDegraded,
     /// A cap is what adds the time.
     Throttled,

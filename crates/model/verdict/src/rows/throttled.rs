@@ -9,7 +9,7 @@ use workload::{Cap, CapKind, Unit};
 
 pub(crate) fn throttled(case: &Case) -> Option<Grounds> {
     let (cap, rate, by_cap) = case.cap_reached()?;
-    let fact = at_the_cap(case, cap, rate, by_cap);
+    let fact = rate_fact(case, cap, rate, by_cap);
     let wait = case.noticed_wait().filter(|wait| wait.ratio >= RATIO_AGREES)?;
     let mut evidence = vec![fact];
     evidence.extend(case.latency());
@@ -19,7 +19,7 @@ pub(crate) fn throttled(case: &Case) -> Option<Grounds> {
             cap.origin, wait.what, wait.times
         ),
         evidence,
-        next_step: raise(cap),
+        next_step: raise_advice(cap),
     })
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn never_measured(case: &Case) -> Option<Grounds> {
     }
     let (fact, cap, (what, latency_ns, device_ns)) =
         case.caps_reached().find_map(|(cap, rate, by_cap)| {
-            Some((at_the_cap(case, cap, rate, by_cap), cap, waits_above_device(case, cap)?))
+            Some((rate_fact(case, cap, rate, by_cap), cap, waits_above_device(case, cap)?))
         })?;
     let device = Expected { value: device_ns, source: DEVICE.into(), at: case.ended() };
     let latency = case.observed(&format!("latency of {what}"), latency_ns, Unit::Ns, DATABASE);
@@ -41,7 +41,10 @@ pub(crate) fn never_measured(case: &Case) -> Option<Grounds> {
             latency_ns / device_ns
         ),
         evidence: vec![fact, latency.beside(device)],
-        next_step: format!("{}; `headroom measure` says what the storage gives without it", raise(cap)),
+        next_step: format!(
+            "{}; `headroom measure` says what the storage gives without it",
+            raise_advice(cap)
+        ),
     })
 }
 
@@ -68,7 +71,7 @@ fn waits_above_device(case: &Case, cap: &Cap) -> Option<(&'static str, f64, f64)
 }
 
 /// The rate at a cap that is reached, for the evidence.
-fn at_the_cap(case: &Case, cap: &Cap, rate: f64, by_cap: bool) -> Evidence {
+fn rate_fact(case: &Case, cap: &Cap, rate: f64, by_cap: bool) -> Evidence {
     let (what, source) = if by_cap {
         ("rate at the cap", cap.origin.as_str())
     } else {
@@ -78,6 +81,6 @@ fn at_the_cap(case: &Case, cap: &Cap, rate: f64, by_cap: bool) -> Evidence {
     case.observed(what, rate, cap_unit(cap), source).beside(limit)
 }
 
-fn raise(cap: &Cap) -> String {
+fn raise_advice(cap: &Cap) -> String {
     format!("raise or lift the cap on device {} ({}), or bring the demand below it", cap.device, cap.origin)
 }
