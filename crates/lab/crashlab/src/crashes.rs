@@ -215,17 +215,19 @@ impl Judge<'_> {
         for _ in 0..self.lab.images * 8 {
             let mut files = medium.crash(None, chance);
             let file = FileId::ALL[chance.below(3) as usize];
-            let bytes = &mut files[file as usize];
+            let bytes = &files[file as usize];
             if bytes.is_empty() {
                 continue;
             }
             let mut at = chance.below(bytes.len() as u64) as usize;
             if file == FileId::Log && chance.once_in(2) {
                 at = indices::byte_of_index(bytes, chance).unwrap_or(at);
+            } else if file == FileId::Log && chance.once_in(4) {
+                at = indices::byte_of_first_block(&files, run.setting.layout.vlf_bytes, chance).unwrap_or(at);
             }
-            bytes[at] ^= 1 << chance.below(8);
+            files[file as usize][at] ^= 1 << chance.below(8);
             let recovery = Setting::draw_recovery(chance);
-            self.judge_damaged(run, &files, recovery, chance)
+            self.judge_damaged(run, &files, (file, at), recovery, chance)
                 .map_err(|what| format!("bit rot at {at} of the {file} file: {what}"))?;
         }
         Ok(())
@@ -238,23 +240,25 @@ impl Judge<'_> {
         for _ in 0..self.lab.images * 2 {
             let mut files = medium.crash(None, chance);
             let Some(at) = indices::mislead(&mut files, chance) else { return Ok(()) };
-            self.judge_damaged(run, &files, Recovery::Instant, chance)
+            self.judge_damaged(run, &files, (FileId::Log, at), Recovery::Instant, chance)
                 .map_err(|what| format!("a misleading index at {at} of the log file: {what}"))?;
         }
         Ok(())
     }
 
-    /// Judges damaged files: recovery reports the damage, or it does no harm.
+    /// Judges files of which a byte is damaged: recovery reports the damage, or it does no harm.
     fn judge_damaged(
         &mut self,
         run: &Run,
         files: &Files,
+        damaged: (FileId, usize),
         recovery: Recovery,
         chance: &mut Chance,
     ) -> Result<(), String> {
         let mut expected = Expected { tolerance: Tolerance::Reported, ..run.expected(run.trace.len()) };
-        // No later block confirms the last one: damage there is indistinguishable from a torn end.
-        expected.least = expected.least.min(run.before_last_log_write());
+        if let Some(before) = run.before_last_log_write(damaged) {
+            expected.least = expected.least.min(before);
+        }
         let judged = judge(run, files, expected, recovery, chance)?;
         self.outcome.damage_reported += u64::from(judged.is_none());
         self.outcome.crash_points += 1;

@@ -1,5 +1,5 @@
-//! Finds the index blocks of a log, and the writes that no later write confirms: the laboratory aims at them, since a
-//! random fault or bit flip rarely hits one.
+//! Finds the index blocks of a log, the block within which recovery begins, and the writes that no later write confirms: the
+//! laboratory aims at them, since a random fault or bit flip rarely hits one.
 
 use crate::disk::SECTOR;
 use crate::{Chance, Files, Op, SimDisk};
@@ -88,6 +88,20 @@ pub(crate) fn byte_of_index(log: &[u8], chance: &mut Chance) -> Option<usize> {
     let all = indices(log);
     let (at, bytes) = *all.get(chance.below(all.len() as u64) as usize)?;
     Some(at + chance.below(bytes as u64) as usize)
+}
+
+/// The offset of a random byte of the block that holds the LSN where recovery begins.
+pub(crate) fn byte_of_first_block(files: &Files, vlf_bytes: u64, chance: &mut Chance) -> Option<usize> {
+    let redo = newest_control(&SimDisk::holding(files.clone())).ok()??.redo;
+    let log = &files[FileId::Log as usize];
+    let is_first = |at: usize| {
+        let in_vlf = (at as u64).checked_sub(LOG_HEAD_BYTES).map(|offset| offset % vlf_bytes);
+        u32_at(log, at + 8) == redo.vlf() && in_vlf == Some(u64::from(redo.unit()) * Lsn::UNIT_BYTES)
+    };
+    let (at, used) = blocks(log)
+        .map(|(records, used)| (records - BLOCK_HEADER_BYTES, BLOCK_HEADER_BYTES + used.len()))
+        .find(|(at, _)| is_first(*at))?;
+    Some(at + chance.below(used as u64) as usize)
 }
 
 /// Changes one entry of an index that recovery needs. Order and counts of the index stay valid; the entry names another

@@ -41,23 +41,23 @@ impl Run {
     }
 
     /// The oldest state allowed after a crash during operation `at`, if operation `fault_at` was not done as acknowledged.
-    /// It is that without the fault if the operation was no log write, or if a later log write confirms it. Otherwise a
-    /// lost write loses its own contents. A misdirected write also loses acknowledged blocks that it has overwritten, since
-    /// a damaged end of the log is indistinguishable from a torn one; the oldest of them counts.
+    /// It is that without the fault if a later log write confirms what was lost. Otherwise a lost log write loses its own
+    /// contents, and a misdirected write of the log, be it the zeros of new log space, loses the acknowledged blocks that it
+    /// has overwritten, since a damaged end of the log is indistinguishable from a torn one; the oldest of them counts.
     pub(crate) fn witnessed(&self, fault_at: usize, at: usize) -> u64 {
         // Another strategy of recovery may have done fewer operations, and then there was no fault.
         let Some(own) = self.trace.get(fault_at) else { return self.expected(at).least };
-        let was_log_write = is_log_write(own) || matches!(own, Op::Lost { file: FileId::Log, .. });
-        let after = self.trace[fault_at..at.max(fault_at)].iter().skip(1).any(is_log_write);
-        if after || !was_log_write {
+        if self.trace[fault_at..at.max(fault_at)].iter().skip(1).any(is_log_write) {
             return self.expected(at).least;
         }
-        self.expected(self.overwritten(fault_at).unwrap_or(fault_at)).least
+        let was_log_write = is_log_write(own) || matches!(own, Op::Lost { file: FileId::Log, .. });
+        let oldest = self.overwritten(fault_at).or(was_log_write.then_some(fault_at));
+        self.expected(oldest.unwrap_or(at)).least
     }
 
-    /// The oldest log write that still occupied one of the sectors that operation `at` overwrote.
+    /// The oldest log write that still occupied one of the sectors of the log that operation `at` overwrote.
     fn overwritten(&self, at: usize) -> Option<usize> {
-        let Op::Write { offset, bytes, .. } = &self.trace[at] else { return None };
+        let Op::Write { file: FileId::Log, offset, bytes, .. } = &self.trace[at] else { return None };
         let holder = |sector: u64| {
             self.trace[..at].iter().rposition(|op| match op {
                 Op::Write { file: FileId::Log, offset, bytes, through: true } => {
@@ -69,8 +69,13 @@ impl Run {
         (*offset..*offset + bytes.len() as u64).step_by(512).filter_map(holder).min()
     }
 
-    pub(crate) fn before_last_log_write(&self) -> u64 {
-        self.expected(self.trace.iter().rposition(is_log_write).unwrap_or(0)).least
+    /// The oldest state allowed if a byte of a file is damaged at the end of the run and the last log write holds it: no later
+    /// block confirms that write, so that damage there is indistinguishable from a torn end.
+    pub(crate) fn before_last_log_write(&self, (file, at): (FileId, usize)) -> Option<u64> {
+        let last = self.trace.iter().rposition(is_log_write)?;
+        let Op::Write { offset, bytes, .. } = &self.trace[last] else { return None };
+        let is_held = (*offset..*offset + bytes.len() as u64).contains(&(at as u64));
+        (file == FileId::Log && is_held).then(|| self.expected(last).least)
     }
 }
 

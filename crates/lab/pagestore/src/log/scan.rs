@@ -364,6 +364,35 @@ mod tests {
         assert!(matches!(error, Error::CorruptLog { .. }), "{error}");
     }
 
+    // Recovery begins after a record of a block, so that it reads that block first.
+    #[test]
+    fn damage_to_the_block_within_which_recovery_begins_is_no_end_of_the_log() {
+        let disk = disk();
+        let mut writer = LogWriter::create(GEOMETRY, 3, 1);
+        let first = commit(&disk, &mut writer, 1);
+        let after_first = Position { lsn: Lsn::new(1, 8, 2), previous: 0 };
+        let scan = |known| {
+            LogFile::open(&disk, GEOMETRY, READING)?.scan(0, after_first, known, READING, |_, _| Ok(()))
+        };
+        assert_eq!(
+            scan(KnownLog::default()).unwrap().position.lsn,
+            after_first.lsn,
+            "nothing was written there"
+        );
+        let known = KnownLog { durable: Lsn::new(1, 8, 1), epoch: 1 };
+        assert!(
+            matches!(scan(known), Err(Error::CorruptLog { .. })),
+            "the control file knows that there was a block"
+        );
+        writer.complete(first);
+        let second = commit(&disk, &mut writer, 2);
+        put(&disk, &second);
+        assert!(
+            matches!(scan(KnownLog::default()), Err(Error::CorruptLog { .. })),
+            "so does the block after it"
+        );
+    }
+
     // A torn block was cut off. The padding of the first block that is written over it makes it whole again.
     #[test]
     fn a_block_that_was_cut_off_stays_so_when_a_later_write_makes_it_whole() {

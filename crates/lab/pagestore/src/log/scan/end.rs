@@ -24,13 +24,15 @@ impl LogFile<'_> {
     pub(super) fn check_end(&self, window: &mut Window<'_>, cursor: &ScanCursor, witness: Lsn) -> Result<()> {
         let end = cursor.position;
         let damaged = |why: String| Err(Error::CorruptLog { lsn: end.lsn, why });
-        if witness >= end.lsn {
+        // Recovery may begin after some records of a block. What says that one of them was durable is a witness for the block.
+        let missing = Lsn::new(end.lsn.vlf(), end.lsn.unit(), 1);
+        if witness >= missing {
             return damaged(format!(
                 "no block there continues the log, and the control file knows {witness} as durable"
             ));
         }
         let from = end.lsn.unit() + (self.geometry.sector_bytes as u64 / UNIT_BYTES) as u32;
-        if let Some(block) = self.witness_in(window, (cursor.slot, from), end.lsn)? {
+        if let Some(block) = self.witness_in(window, (cursor.slot, from), missing)? {
             return damaged(format!(
                 "no block there continues the log, and the block at {} was written when {} was durable",
                 Lsn::new(block.vlf, block.unit, 1),
@@ -38,7 +40,7 @@ impl LogFile<'_> {
             ));
         }
         for slot in self.may_follow(end.lsn, &cursor.chain) {
-            if let Some(block) = self.witness_in(window, (slot, FIRST_UNIT), end.lsn)? {
+            if let Some(block) = self.witness_in(window, (slot, FIRST_UNIT), missing)? {
                 return damaged(format!(
                     "the log does not go on from there, and the block at {} was written when {} was durable",
                     Lsn::new(block.vlf, block.unit, 1),
@@ -74,13 +76,13 @@ impl LogFile<'_> {
         others
     }
 
-    /// The first whole block at or after `from`, of any virtual log file, that was written when `end` was durable.
+    /// The first whole block at or after `from`, of any virtual log file, that was written when `missing` was durable.
     /// Blocks of an earlier use of the space have older witnesses.
     fn witness_in(
         &self,
         window: &mut Window<'_>,
         (slot, from): (usize, u32),
-        end: Lsn,
+        missing: Lsn,
     ) -> Result<Option<BlockHeader>> {
         let from = u64::from(from) * UNIT_BYTES;
         let to = (from + LOOK_AHEAD_BYTES).min(self.geometry.vlf_bytes);
@@ -91,7 +93,7 @@ impl LogFile<'_> {
                 break;
             }
             if let Some((header, _)) = block::open(bytes, &self.geometry, u32_at(bytes, 8), unit)
-                && header.witness >= end
+                && header.witness >= missing
             {
                 return Ok(Some(header));
             }
