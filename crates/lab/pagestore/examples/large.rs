@@ -2,7 +2,7 @@
 //! a part of them.
 //!
 //! ```text
-//! large DIR ROWS     prints for each cache the seconds of the puts and of the commit
+//! large DIR ROWS [PART...]     prints for each cache ("all", "1", "1/2", "1/4", "1/16") the seconds of the puts and of the commit
 //! ```
 
 use pagestore::{Durability, Layout, Options, Result, Store, Tables};
@@ -15,7 +15,9 @@ const ROW_BYTES: u64 = (24 + 150 + 10) * 3 / 2;
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [directory, rows] = &words[..] else { return Err("usage: large DIR ROWS".into()) };
+    let [directory, rows, parts @ ..] = &words[..] else {
+        return Err("usage: large DIR ROWS [PART...]".into());
+    };
     let rows = rows.parse()?;
     let all_bytes = rows * ROW_BYTES;
     println!("{rows} rows, about {} MiB of pages", all_bytes >> 20);
@@ -27,6 +29,9 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         ("1/4", all_bytes / 4),
         ("1/16", all_bytes / 16),
     ] {
+        if !parts.is_empty() && !parts.iter().any(|chosen| chosen == part) {
+            continue;
+        }
         let place = Path::new(directory).join("large");
         let seconds = load(&place, rows, cache_bytes as usize)?;
         std::fs::remove_dir_all(&place)?;
