@@ -22,10 +22,18 @@ pub struct Api {
     path: PathBuf,
     history: Mutex<Option<History>>,
     devices: Mutex<Devices>,
-    /// The last state, by the version that it is of.
-    rendered: Mutex<Option<(u64, Arc<str>)>>,
+    /// The last state.
+    rendered: Mutex<Option<Rendered>>,
     /// The time of a history that nothing is added to.
     ended_unix_ns: Option<u64>,
+}
+
+/// A state as JSON, without the time.
+#[derive(Clone, Debug)]
+struct Rendered {
+    version: u64,
+    at: Instant,
+    text: Arc<str>,
 }
 
 /// The default stretch of a chart.
@@ -38,6 +46,8 @@ const POINTS: i128 = 900;
 const DETAILS_WITHIN: Duration = Duration::from_secs(3);
 /// The longest stretch of a chart: ten years.
 const SPAN_MAX_NS: u64 = 10 * 365 * 86_400_000_000_000;
+/// Streams share a state for so long: twenty databases make a new one four times a second, and each stream would have its own.
+const SHARED: Duration = Duration::from_secs(1);
 /// A sample that is older than this is not the newest second.
 const FRESH_NS: u64 = 3_000_000_000;
 const NAP: Duration = Duration::from_millis(50);
@@ -96,17 +106,26 @@ impl Api {
 
     /// All databases and volumes in one look, with the time of now.
     pub fn state(&self) -> String {
-        let mut state = self.state_without_time().to_string();
-        state.insert_str(1, &format!("\"now_unix_ns\":{},", self.now_ns()));
-        state
+        self.with_time(&self.render(Duration::ZERO).text)
     }
 
-    /// The same without the time: it is another one only where something is.
-    fn state_without_time(&self) -> Arc<str> {
+    /// The same, up to a second old, and the version that it is of: streams share it.
+    pub fn shared_state(&self) -> (u64, String) {
+        let rendered = self.render(SHARED);
+        (rendered.version, self.with_time(&rendered.text))
+    }
+
+    fn with_time(&self, state: &str) -> String {
+        format!("{{\"now_unix_ns\":{},{}", self.now_ns(), &state[1..])
+    }
+
+    /// The newest state, or one that is younger than `age_max`. Without the time it is another one only where something is.
+    fn render(&self, age_max: Duration) -> Rendered {
         let version = self.live.version();
         let mut rendered = lock(&self.rendered);
-        if let Some((_, text)) = rendered.as_ref().filter(|(of, _)| *of == version) {
-            return text.clone();
+        let is_kept = |kept: &&Rendered| kept.version == version || kept.at.elapsed() < age_max;
+        if let Some(kept) = rendered.as_ref().filter(is_kept) {
+            return kept.clone();
         }
         let open = self.with_history(|history| {
             Ok(history.map(History::open_incidents).transpose()?.map_or(0, |open| open.len()))
@@ -114,10 +133,9 @@ impl Api {
         let about = lock(&self.about).clone();
         let known = self.live.known();
         // Through a value: its keys are in the order of the alphabet.
-        let text: Arc<str> = json!(state::state(&known, &about, open.unwrap_or(0))).to_string().into();
+        let text = json!(state::state(&known, &about, open.unwrap_or(0))).to_string().into();
         drop(known);
-        *rendered = Some((version, text.clone()));
-        text
+        rendered.insert(Rendered { version, at: Instant::now(), text }).clone()
     }
 
     /// Grows when the state is another one.

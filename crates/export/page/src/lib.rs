@@ -6,7 +6,7 @@
 //! the agent ── began, failed, gone ──────────> Live
 //!
 //! Api::answer("/api/v1/series", "volume=...")   Live + the history ─> JSON
-//! Api::state(), Api::moment()                   what a stream of events sends
+//! Api::shared_state(), Api::moment()            what a stream of events sends
 //! ```
 //!
 //! Files, waits and users are reduced only while someone looks at them ([`Live::is_looked_at`]), and nothing else than the ring is

@@ -15,7 +15,7 @@ export class Live {
    * @param {(state: any) => void} on.state
    * @param {(moment: any) => void} on.moment
    * @param {(reason: string | null) => void} on.link null: connected; else why not
-   * @param {() => void} on.again connected after it was not
+   * @param {() => void} on.again connected after events were missed
    */
   constructor(on) {
     this.on = on;
@@ -24,6 +24,8 @@ export class Live {
     this.source = null;
     this.heard = 0;
     this.down = false;
+    /** Events were missed since it went down. */
+    this.missed = false;
     this.asking = false;
     this.retry = 0;
     this.changes = true;
@@ -59,6 +61,7 @@ export class Live {
     this.source = source;
     source.onopen = () => this.hear();
     source.onerror = () => {
+      this.missed = true;
       this.lose("its connection was closed");
       this.close();
       this.retry = setTimeout(() => this.open(), RETRY_MS);
@@ -85,6 +88,9 @@ export class Live {
     if (!this.down) return;
     this.down = false;
     this.on.link(null);
+    // A stream that was only late goes on: on a busy host it often is, and asking for everything again would make it busier.
+    if (!this.missed && this.source) return;
+    this.missed = false;
     this.on.again();
   }
 

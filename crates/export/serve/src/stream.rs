@@ -78,14 +78,15 @@ async fn send(api: Arc<Api>, query: String, to: Sender<Bytes>) {
     let mut sent_at = Instant::now();
     loop {
         ticks.tick().await;
-        // One read of the version before the state: a change in between is sent with the next tick.
-        let version = api.version();
         let mut events = String::new();
-        if sent_version != Some(version) && Instant::now() >= state_at {
-            let Some(state) = blocking(&api, Api::state).await else { return };
-            let pause = Duration::from_secs_f64(state.len() as f64 / STATE_BYTES_PER_SECOND as f64);
-            (sent_version, state_at) = (Some(version), Instant::now() + pause);
-            events += &event("state", &state);
+        if sent_version != Some(api.version()) && Instant::now() >= state_at {
+            let Some((version, state)) = blocking(&api, Api::shared_state).await else { return };
+            // A state that this client has already: the change is sent with the next tick.
+            if sent_version != Some(version) {
+                let pause = Duration::from_secs_f64(state.len() as f64 / STATE_BYTES_PER_SECOND as f64);
+                (sent_version, state_at) = (Some(version), Instant::now() + pause);
+                events += &event("state", &state);
+            }
         }
         if let Some(moment) = volume.as_ref().and_then(|volume| api.moment(volume)) {
             events += &event("moment", &moment);
