@@ -34,7 +34,7 @@ Examples:
 
 It judges each database on each of its volumes as headroom check --source does, all the time, and
 puts no load on storage. /etc/headroom/agent.toml has the same options as keys.
-Exit codes: 0 its time is over, 2 wrong usage, 3 the history cannot be written, 130 ended by Ctrl-C.")]
+Exit codes: 0 its time is over, 2 wrong usage, 3 the history cannot be opened for writing, 130 ended by Ctrl-C.")]
 pub struct AgentArgs {
     /// Whose verdicts; several may be given [default: all databases that headroom discover finds]
     #[arg(long, value_name = "SOURCE", value_parser = collect::parse_source_argument)]
