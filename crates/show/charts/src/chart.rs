@@ -2,6 +2,7 @@
 
 use crate::drawing::{Drawing, Size};
 use crate::palette::{Ink, SERIES_INKS};
+use crate::plot::{Margins, replace_legend};
 
 /// How something is drawn, for the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub struct Panel {
     pub note: String,
     /// What the marks mean.
     pub legend: Vec<Key>,
+    /// In the drawing of `size` the lines have these names at their ends: only the narrow one needs the legend.
+    pub lines_are_named: bool,
     /// On a page and in a file.
     pub size: Size,
     /// On narrow screens and on paper, where it is drawn again.
@@ -86,10 +89,17 @@ impl Panel {
             title: title.into(),
             note: String::new(),
             legend: Vec::new(),
+            lines_are_named: false,
             size,
             narrow: Size::NARROW,
             draw: Box::new(draw),
         }
+    }
+
+    /// The same with a legend, of which a drawing within `margins` names the lines as far as it has room.
+    pub(crate) fn with_legend(self, legend: Vec<Key>, margins: &Margins) -> Panel {
+        let lines_are_named = replace_legend(&legend, margins, self.size);
+        Panel { legend, lines_are_named, ..self }
     }
 
     /// Whether two of it fit beside each other.

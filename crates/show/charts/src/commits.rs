@@ -9,9 +9,11 @@ use crate::plot::{Margins, Plot, Stroke, Values};
 use experiments::{CommitResult, CommitStudy};
 use std::rc::Rc;
 
-/// One engine's line: its name and, by rows a commit, a figure.
+/// One engine's line: by rows a commit, a figure.
 struct Line {
     name: String,
+    ink: Ink,
+    mark: Mark,
     points: Values,
 }
 
@@ -54,19 +56,36 @@ fn lines(study: &CommitStudy, figure: impl Fn(&CommitResult) -> Option<f64>) -> 
     // A logarithmic axis has no 0.
     let point = |result: &CommitResult| (result.batch as f64, figure(result).filter(|value| *value > 0.0));
     let lines = grouped(study.results.iter().map(|result| (result.name(), point(result))));
-    let mut lines: Vec<Line> = lines.into_iter().map(|(name, points)| Line { name, points }).collect();
-    lines.iter_mut().for_each(|line| line.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
-    lines
+    let names: Vec<&str> = lines.iter().map(|(name, _)| name.as_str()).collect();
+    let styles = styles(&names);
+    let line = |((name, mut points), (ink, mark)): ((String, Values), (Ink, Mark))| {
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Line { name, ink, mark, points }
+    };
+    lines.into_iter().zip(styles).map(line).collect()
 }
 
-/// Lines whose colour repeats one before are dashed.
-fn stroke(at: usize) -> Mark {
-    if at < SERIES_INKS { Mark::Line } else { Mark::Dashed }
+/// One hue an engine. Its variants, "sqlite-wal" and "sqlite-rollback" or "redb" and "redb, delayed", are dashed and dotted.
+fn styles(names: &[&str]) -> Vec<(Ink, Mark)> {
+    const MARKS: [Mark; 3] = [Mark::Line, Mark::Dashed, Mark::Dotted];
+    let mut engines: Vec<&str> = Vec::new();
+    let mut taken: Vec<(Ink, Mark)> = Vec::new();
+    for name in names {
+        let engine = name.split(['-', ',']).next().unwrap_or(name);
+        let hue = engines.iter().position(|known| *known == engine).unwrap_or_else(|| {
+            engines.push(engine);
+            engines.len() - 1
+        });
+        // An engine of more variants than marks borrows the next hue.
+        let hues = (hue..hue + SERIES_INKS).map(Ink::series);
+        let mut all = hues.flat_map(|ink| MARKS.map(|mark| (ink, mark)));
+        taken.push(all.find(|style| !taken.contains(style)).unwrap_or((Ink::series(hue), Mark::Line)));
+    }
+    taken
 }
 
 fn panel(title: &str, y_title: &'static str, lines: Vec<Line>, axis: fn(Vec<f64>) -> Axis) -> Panel {
-    let key = |(at, line): (usize, &Line)| -> Key { (stroke(at), Ink::series(at), line.name.clone()) };
-    let legend = lines.iter().enumerate().map(key).collect();
+    let legend: Vec<Key> = lines.iter().map(|line| (line.mark, line.ink, line.name.clone())).collect();
     let lines = Rc::new(lines);
     let title = title.to_owned();
     let description = format!("{title} against rows a commit");
@@ -77,12 +96,14 @@ fn panel(title: &str, y_title: &'static str, lines: Vec<Line>, axis: fn(Vec<f64>
             let y = axis(points().filter_map(|(_, y)| *y).collect());
             let mut plot = Plot::new(canvas, size, &Margins::CURVE, x, y);
             plot.axes("rows a commit, log scale", y_title);
-            for (at, line) in lines.iter().enumerate() {
-                if stroke(at) == Mark::Dashed {
-                    plot.thin(&line.points, Ink::series(at), Stroke::Dashed);
-                    plot.marks(&line.points, Ink::series(at), 2.6);
-                } else {
-                    plot.series(&line.points, Ink::series(at), true);
+            for Line { ink, mark, points, .. } in lines.iter() {
+                let stroke = if *mark == Mark::Dotted { Stroke::Dotted } else { Stroke::Dashed };
+                match mark {
+                    Mark::Line => plot.series(points, *ink, true),
+                    _ => {
+                        plot.thin(points, *ink, stroke);
+                        plot.marks(points, *ink, 2.6);
+                    }
                 }
             }
             if points().all(|(_, y)| y.is_none()) {
@@ -90,6 +111,7 @@ fn panel(title: &str, y_title: &'static str, lines: Vec<Line>, axis: fn(Vec<f64>
             }
         })
     };
+    // All engines meet in the largest batch: names at the ends of the lines would not tell them apart.
     Panel { legend, ..Panel::new(title, Size::HALF, draw) }
 }
 
@@ -126,5 +148,18 @@ mod tests {
             let alike = legend[..at].iter().find(|(other, shade, _)| (other, shade) == (mark, ink));
             assert!(alike.is_none(), "{name} looks like {}", alike.unwrap().2);
         }
+    }
+
+    #[test]
+    fn variants_of_an_engine_share_its_hue() {
+        let names = ["pagestore", "pagestore-asleep", "sqlite-wal", "sqlite-wal, delayed", "redb"];
+        let expected = [
+            (Ink::Series(0), Mark::Line),
+            (Ink::Series(0), Mark::Dashed),
+            (Ink::Series(1), Mark::Line),
+            (Ink::Series(1), Mark::Dashed),
+            (Ink::Series(2), Mark::Line),
+        ];
+        assert_eq!(styles(&names), expected);
     }
 }

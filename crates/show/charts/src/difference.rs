@@ -32,6 +32,7 @@ pub fn difference(rows: Vec<Difference>, title: &str, note: &str) -> Panel {
             (Mark::Dot, Ink::Worse, "worse".into()),
             (Mark::Dot, Ink::Muted, "cannot be distinguished from none".into()),
         ],
+        lines_are_named: false,
         size: Size { width: 1040, height: height.max(200) },
         narrow: Size { width: 372, height: height.clamp(230, 372) },
         draw: Box::new(move |size| draw(&rows, size)),

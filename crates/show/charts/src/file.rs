@@ -82,7 +82,9 @@ impl Body {
         if !panel.note.is_empty() {
             wrap(&panel.note, width).iter().for_each(|line| self.text(x, line, Type::Note));
         }
-        self.legend(&panel.legend, x, width);
+        if !panel.lines_are_named {
+            self.legend(&panel.legend, x, width);
+        }
         self.y += 4.0;
         self.canvas.drawing((x, self.y), (panel.draw)(panel.size));
         self.y += height;

@@ -1,5 +1,9 @@
 //! Axes on a canvas; shapes in the units of the data.
 
+mod line_names;
+
+pub(crate) use line_names::replace_legend;
+
 use crate::axis::Axis;
 use crate::drawing::{Anchor, Canvas, CellReading, Pixel, Readings, Size, text_pixels};
 use crate::palette::Ink;

@@ -10,6 +10,7 @@ use crate::chart::{Chart, Draw, Key, Mark, Panel, grouped};
 use crate::drawing::Size;
 use crate::factor::Factor;
 use crate::palette::Ink;
+use crate::plot::Margins;
 use crate::run::{self, NamedRun};
 use crate::words::listed;
 use capability::{StorageLimits, Sweep, SweepComparison, SweepStep};
@@ -52,8 +53,8 @@ pub fn chart(sweeps: &[Sweep], compared: Option<&SweepComparison>) -> Chart {
     let (ratio, throughputs) = (compared.cloned(), Rc::new(drawn));
     let latencies = Rc::clone(&throughputs);
     let panel = |title: &str, note: &str, draw: Draw| {
-        let (note, legend) = (note.into(), legend.clone());
-        Panel { note, legend, ..Panel::new(title, Size::HALF, draw) }
+        let panel = Panel { note: note.into(), ..Panel::new(title, Size::HALF, draw) };
+        panel.with_legend(legend.clone(), &Margins::CURVE)
     };
     chart.panels = vec![
         panel(

@@ -105,13 +105,17 @@ fn panels(chart: &mut Chart, facet: &str, mut series: Vec<Series>, ranges: &Rc<R
         series.iter().filter(|_| !single).map(|each| (Mark::Line, each.ink, each.name.clone())).collect();
     let ink = if single { series[0].ink } else { Ink::Muted };
     let series = Rc::new(series);
-    let mut panel = |title: &str, note: &str, legend: Vec<Key>, draw: Draw| {
+    let mut panel = |title: &str, note: &str, legend: Vec<Key>, is_named: bool, draw: Draw| {
         let title = if facet.is_empty() { title.to_owned() } else { format!("{title}: {facet}") };
-        let (note, panel) = (note.into(), Panel::new(title, Size::HALF, draw));
-        chart.panels.push(Panel { note, legend, ..panel });
+        let panel = Panel { note: note.into(), ..Panel::new(title, Size::HALF, draw) };
+        chart.panels.push(match is_named {
+            true => panel.with_legend(legend, &Margins::CURVE),
+            false => Panel { legend, ..panel },
+        });
     };
     let (drawn, within) = (Rc::clone(&series), Rc::clone(ranges));
-    panel("Throughput", "I/Os a second", lines.clone(), Box::new(move |size| iops(&drawn, &within, size)));
+    let draw = Box::new(move |size| iops(&drawn, &within, size));
+    panel("Throughput", "I/Os a second", lines.clone(), true, draw);
     let with_styles = |styles: &[(Mark, &str)]| {
         let styles = styles.iter().map(|(mark, name)| (*mark, ink, (*name).to_owned()));
         lines.iter().cloned().chain(styles).collect::<Vec<Key>>()
@@ -131,7 +135,10 @@ fn panels(chart: &mut Chart, facet: &str, mut series: Vec<Series>, ranges: &Rc<R
     };
     for (title, note, legend, which) in parts {
         let (drawn, within, which) = (Rc::clone(&series), Rc::clone(ranges), *which);
-        panel(title, note, legend.clone(), Box::new(move |size| latencies(&drawn, &within, which, size)));
+        // Of several figures of a line the legend says which is which.
+        let is_named = which.len() == 1;
+        let draw = Box::new(move |size| latencies(&drawn, &within, which, size));
+        panel(title, note, legend.clone(), is_named, draw);
     }
 }
 
@@ -156,13 +163,17 @@ fn iops(series: &[Series], ranges: &Ranges, size: Size) -> Drawing {
     Drawing::new(size, "I/Os a second against outstanding I/Os", |canvas| {
         let x = Axis::powers_of_two(ranges.outstanding.iter().copied(), 9);
         let y = Axis::from_zero(ranges.iops.iter().copied(), 5);
-        let mut plot = Plot::new(canvas, size, &Margins::CURVE, x, y);
+        let with_names = with_names(series, size);
+        let mut plot = Plot::new(canvas, size, with_names.as_ref().unwrap_or(&Margins::CURVE), x, y);
         plot.axes(TITLE_X, "IOPS");
         for each in series {
             plot.repeats(each, |point| &point.iops);
             let line = each.line(|point| &point.iops);
             plot.series(&line, each.ink, false);
             plot.marks(&line, each.ink, each.mark_pixels);
+        }
+        if with_names.is_some() {
+            plot.name_series(series, |point| &point.iops);
         }
     })
 }
@@ -171,7 +182,8 @@ fn latencies(series: &[Series], ranges: &Ranges, which: &[Line], size: Size) -> 
     Drawing::new(size, "latency against outstanding I/Os", |canvas| {
         let x = Axis::powers_of_two(ranges.outstanding.iter().copied(), 9);
         let y = Axis::latencies(ranges.ns.iter().copied());
-        let mut plot = Plot::new(canvas, size, &Margins::CURVE, x, y);
+        let with_names = with_names(series, size).filter(|_| which.len() == 1);
+        let mut plot = Plot::new(canvas, size, with_names.as_ref().unwrap_or(&Margins::CURVE), x, y);
         plot.axes(TITLE_X, "latency, log scale");
         for each in series {
             for line in which {
@@ -190,7 +202,15 @@ fn latencies(series: &[Series], ranges: &Ranges, which: &[Line], size: Size) -> 
                 }
             }
         }
+        if with_names.is_some() {
+            plot.name_series(series, which[0].figures());
+        }
     })
+}
+
+/// Margins with room for the names of series, where they fit.
+fn with_names(series: &[Series], size: Size) -> Option<Margins> {
+    Margins::CURVE.with_names(size, series.iter().map(|each| each.name.as_str()))
 }
 
 impl Line {
@@ -204,6 +224,13 @@ impl Line {
 }
 
 impl Plot<'_> {
+    fn name_series(&mut self, series: &[Series], figures: impl Fn(&Point) -> &Vec<f64>) {
+        let lines: Vec<Values> = series.iter().map(|each| each.line(&figures)).collect();
+        let named =
+            lines.iter().zip(series).map(|(values, each)| (&values[..], each.ink, each.name.as_str()));
+        self.name_lines(named);
+    }
+
     fn repeats(&mut self, series: &Series, figures: impl Fn(&Point) -> &Vec<f64>) {
         for point in series.points.iter().filter(|point| figures(point).len() > 1) {
             let dots: Vec<(f64, f64)> =

@@ -57,7 +57,7 @@ pub(crate) fn percentiles(runs: &[NamedRun]) -> Chart {
         let named = curves.iter().filter(|curve| !curve.name.is_empty());
         let legend = named.map(|curve| (Mark::Line, curve.ink, curve.name.clone())).collect();
         let draw = move |size| draw(&curves, size);
-        chart.panels.push(Panel { legend, ..Panel::new(title, size, draw) });
+        chart.panels.push(Panel::new(title, size, draw).with_legend(legend, &Margins::LONG_TICKS));
     }
     chart
 }
@@ -67,7 +67,9 @@ fn draw(curves: &[Curve], size: Size) -> Drawing {
         let all = || curves.iter().flat_map(|curve| curve.known.iter().chain(&curve.thin));
         let x = Axis::nines(all().map(|(nines, _)| *nines).fold(1.0, f64::max));
         let y = Axis::latencies(all().filter_map(|(_, ns)| *ns));
-        let mut plot = Plot::new(canvas, size, &Margins::LONG_TICKS, x, y);
+        let named = curves.iter().map(|curve| curve.name.as_str()).filter(|name| !name.is_empty());
+        let with_names = Margins::LONG_TICKS.with_names(size, named);
+        let mut plot = Plot::new(canvas, size, with_names.as_ref().unwrap_or(&Margins::LONG_TICKS), x, y);
         plot.axes("percentile of the I/Os, an equal step for each nine", "latency, log scale");
         for curve in curves {
             plot.thin(&curve.thin, curve.ink, Stroke::Dashed);
@@ -80,6 +82,13 @@ fn draw(curves: &[Curve], size: Size) -> Drawing {
             if let Some(at) = curve.thin.last().and_then(|(nines, ns)| plot.pixel(*nines, (*ns)?)) {
                 plot.canvas.ring(at, 3.5, curve.ink, 1.5);
             }
+        }
+        if with_names.is_some() {
+            let end =
+                |curve: &Curve| if curve.thin.is_empty() { curve.known.clone() } else { curve.thin.clone() };
+            let ends: Vec<Values> = curves.iter().map(end).collect();
+            let lines = ends.iter().zip(curves);
+            plot.name_lines(lines.map(|(values, curve)| (&values[..], curve.ink, curve.name.as_str())));
         }
     })
 }

@@ -65,7 +65,8 @@ pub(super) fn throughput(
         let x = scale.x(drawn);
         // Space above for the labels of the knees.
         let y = Axis::from_zero(all(drawn, |step| step.point.iops * 1.12).into_iter(), 5);
-        let mut plot = Plot::new(canvas, size, &Margins::CURVE, x, y);
+        let with_names = with_names(drawn, size);
+        let mut plot = Plot::new(canvas, size, with_names.as_ref().unwrap_or(&Margins::CURVE), x, y);
         let knees: Vec<_> = drawn.iter().map(|one| reached_knee(&one.sweep)).collect();
         for (one, knee) in drawn.iter().zip(&knees) {
             if let Some(knee) = knee {
@@ -87,6 +88,9 @@ pub(super) fn throughput(
                 let below = knees.iter().flatten().any(|other| other.iops > knee.iops);
                 plot.marked(knee.outstanding, knee.iops, &label, one.ink, below);
             }
+        }
+        if with_names.is_some() {
+            plot.name_sweeps(drawn, |step| step.point.iops);
         }
         if let (Some(ratio), [Some(one), Some(two), ..]) = (ratio, knees.as_slice()) {
             let (from, to) = (plot.x.from(), plot.x.to());
@@ -111,7 +115,8 @@ pub(super) fn latency(drawn: &[DrawnSweep], scale: Scale, size: Size) -> Drawing
             Scale::Linear => (Axis::times_from_zero(ns, 5), "mean latency"),
             Scale::Log => (Axis::latencies(ns), "mean latency, log scale"),
         };
-        let mut plot = Plot::new(canvas, size, &Margins::CURVE, x, y);
+        let with_names = with_names(drawn, size);
+        let mut plot = Plot::new(canvas, size, with_names.as_ref().unwrap_or(&Margins::CURVE), x, y);
         plot.axes(scale.title(), title);
         let highest = all(drawn, |step| step.point.latency_ns).into_iter().fold(0.0, f64::max);
         let (from, to) = (plot.x.from(), plot.x.to());
@@ -151,5 +156,22 @@ pub(super) fn latency(drawn: &[DrawnSweep], scale: Scale, size: Size) -> Drawing
                 plot.canvas.ring(at, 5.5, one.ink, 2.5);
             }
         }
+        if with_names.is_some() {
+            plot.name_sweeps(drawn, |step| step.point.latency_ns);
+        }
     })
+}
+
+/// Margins with room for the sweeps' names, where they fit.
+fn with_names(drawn: &[DrawnSweep], size: Size) -> Option<Margins> {
+    let named = drawn.iter().map(|one| one.name.as_str()).filter(|name| !name.is_empty());
+    Margins::CURVE.with_names(size, named)
+}
+
+impl Plot<'_> {
+    fn name_sweeps(&mut self, drawn: &[DrawnSweep], figure: fn(&SweepStep) -> f64) {
+        let lines: Vec<Values> = drawn.iter().map(|one| points(one, figure)).collect();
+        let named = lines.iter().zip(drawn).map(|(values, one)| (&values[..], one.ink, one.name.as_str()));
+        self.name_lines(named);
+    }
 }

@@ -45,6 +45,7 @@ pub(super) fn panel(drawn: &[DrawnSweep], mut legend: Vec<Key>) -> Panel {
                (Little's law)."
                 .into(),
         legend,
+        lines_are_named: false,
         size: WIDE,
         narrow: NARROW,
         draw: Box::new(move |size| draw(&all, size)),

@@ -156,6 +156,10 @@ pub(super) fn tiles(tiles: &[Tile]) -> String {
 
 /// The key of the marks of a chart.
 pub(super) fn legend(entries: &[(Mark, Ink, &str)]) -> String {
+    legend_of_class("legend", entries)
+}
+
+fn legend_of_class(class: &str, entries: &[(Mark, Ink, &str)]) -> String {
     let entry = |(mark, ink, name): &(Mark, Ink, &str)| {
         let class = match mark {
             Mark::Line => "line",
@@ -168,7 +172,7 @@ pub(super) fn legend(entries: &[(Mark, Ink, &str)]) -> String {
         let (variable, name) = (ink.variable(), escape(name));
         format!("<li><i class=\"{class}\" style=\"--c:var({variable})\"></i>{name}</li>")
     };
-    format!("<ul class=\"legend\">{}</ul>\n", entries.iter().map(entry).collect::<String>())
+    format!("<ul class=\"{class}\">{}</ul>\n", entries.iter().map(entry).collect::<String>())
 }
 
 /// A chart drawn twice, for a page and for a phone, so that its text stays readable on both.
@@ -203,7 +207,9 @@ fn drawn_twice(
 pub(super) fn panel(panel: &Panel) -> String {
     let keys: Vec<(Mark, Ink, &str)> =
         panel.legend.iter().map(|(mark, ink, name)| (*mark, *ink, name.as_str())).collect();
-    let legend = if keys.is_empty() { String::new() } else { legend(&keys) };
+    // Where the lines have their names at their ends, only the narrow drawing needs it.
+    let class = if panel.lines_are_named { "legend narrow" } else { "legend" };
+    let legend = if keys.is_empty() { String::new() } else { legend_of_class(class, &keys) };
     drawn_twice(&panel.title, &panel.note, &legend, [panel.size, panel.narrow], |size| (panel.draw)(size))
 }
 
