@@ -9,8 +9,8 @@ def start_load(directory, chosen, number):
     """A program that reads its files at its part of the rate."""
     own = directory / f"program{number}"
     own.mkdir(exist_ok=True)
-    # It ends with the benchmark, however that ends. At low priority: fio at this rate keeps two processors busy all the time. In a
-    # session of its own it would get as much as all other sessions together (sched_autogroup): priorities count within one.
+    # It ends with the benchmark, however that ends. At low priority: fio at this rate keeps two processors busy all the time. Not in
+    # sessions of their own: each session has the same share (sched_autogroup), and priorities count only within one.
     command = ["setpriv", "--pdeathsig", "KILL", "nice", "-n", "19", "fio", f"--name=load{number}", f"--directory={own}", f"--nrfiles={chosen.files}", f"--size={chosen.files * 64}k",
                "--ioengine=psync", "--direct=1", "--rw=randread", "--bs=4k", "--file_service_type=random", "--openfiles=100",
                f"--rate_iops={chosen.iops // chosen.programs}", "--time_based", "--runtime=1000000", "--thread", "--fallocate=none"]

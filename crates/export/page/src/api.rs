@@ -46,7 +46,7 @@ const POINTS: i128 = 900;
 const DETAILS_WITHIN: Duration = Duration::from_secs(3);
 /// The longest stretch of a chart: ten years.
 const SPAN_MAX_NS: u64 = 10 * 365 * 86_400_000_000_000;
-/// Streams share a state for so long: twenty databases make a new one four times a second, and each stream would have its own.
+/// Streams share a state for this long: twenty databases make a new one four times a second, and each stream would have its own.
 const SHARED: Duration = Duration::from_secs(1);
 /// A sample that is older than this is not the newest second.
 const FRESH_NS: u64 = 3_000_000_000;
@@ -109,7 +109,7 @@ impl Api {
         self.with_time(&self.render(Duration::ZERO).text)
     }
 
-    /// The same, up to a second old, and the version that it is of: streams share it.
+    /// The same, up to a second old, and its version; streams share it.
     pub fn shared_state(&self) -> (u64, String) {
         let rendered = self.render(SHARED);
         (rendered.version, self.with_time(&rendered.text))
@@ -119,10 +119,10 @@ impl Api {
         format!("{{\"now_unix_ns\":{},{}", self.now_ns(), &state[1..])
     }
 
-    /// The newest state, or one that is younger than `age_max`. Without the time it is another one only where something is.
+    /// The newest state, or one that is younger than `age_max`. It has no time in it, so that it changes only when something does.
     fn render(&self, age_max: Duration) -> Rendered {
-        let version = self.live.version();
         let mut rendered = lock(&self.rendered);
+        let version = self.live.version();
         let is_kept = |kept: &&Rendered| kept.version == version || kept.at.elapsed() < age_max;
         if let Some(kept) = rendered.as_ref().filter(is_kept) {
             return kept.clone();

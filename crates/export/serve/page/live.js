@@ -8,6 +8,8 @@ const ANSWER_MS = 700;
 /** How often the silence is checked. */
 const WATCH_MS = 200;
 const RETRY_MS = 1_000;
+/** After a longer silence everything is asked for again: requests may have failed meanwhile. */
+const SHORT_MS = 5_000;
 
 export class Live {
   /**
@@ -26,6 +28,7 @@ export class Live {
     this.down = false;
     /** Events were missed since it went down. */
     this.missed = false;
+    this.lost_at = 0;
     this.asking = false;
     this.retry = 0;
     this.changes = true;
@@ -46,6 +49,7 @@ export class Live {
   }
 
   close() {
+    if (this.down) this.missed = true;
     clearTimeout(this.retry);
     this.source?.close();
     this.source = null;
@@ -89,7 +93,7 @@ export class Live {
     this.down = false;
     this.on.link(null);
     // A stream that was only late goes on: on a busy host it often is, and asking for everything again would make it busier.
-    if (!this.missed && this.source) return;
+    if (!this.missed && this.source && performance.now() - this.lost_at < SHORT_MS) return;
     this.missed = false;
     this.on.again();
   }
@@ -98,6 +102,7 @@ export class Live {
   lose(reason) {
     if (this.down) return;
     this.down = true;
+    this.lost_at = performance.now();
     this.on.link(reason);
   }
 

@@ -114,8 +114,10 @@ fn panels(chart: &mut Chart, facet: &str, mut series: Vec<Series>, ranges: &Rc<R
         });
     };
     let (drawn, within) = (Rc::clone(&series), Rc::clone(ranges));
-    let draw = Box::new(move |size| iops(&drawn, &within, size));
-    panel("Throughput", "I/Os a second", lines.clone(), true, draw);
+    // Panels beside each other have the same axes: all of them have names at their lines, or none.
+    let is_named = facet.is_empty() && count > TOGETHER_MAX;
+    let draw = Box::new(move |size| iops(&drawn, &within, is_named, size));
+    panel("Throughput", "I/Os a second", lines.clone(), is_named, draw);
     let with_styles = |styles: &[(Mark, &str)]| {
         let styles = styles.iter().map(|(mark, name)| (*mark, ink, (*name).to_owned()));
         lines.iter().cloned().chain(styles).collect::<Vec<Key>>()
@@ -135,8 +137,6 @@ fn panels(chart: &mut Chart, facet: &str, mut series: Vec<Series>, ranges: &Rc<R
     };
     for (title, note, legend, which) in parts {
         let (drawn, within, which) = (Rc::clone(&series), Rc::clone(ranges), *which);
-        // Of several figures of a line the legend says which is which.
-        let is_named = which.len() == 1;
         let draw = Box::new(move |size| latencies(&drawn, &within, which, size));
         panel(title, note, legend.clone(), is_named, draw);
     }
@@ -159,11 +159,11 @@ enum Line {
 
 const TITLE_X: &str = "outstanding I/Os (N), log scale";
 
-fn iops(series: &[Series], ranges: &Ranges, size: Size) -> Drawing {
+fn iops(series: &[Series], ranges: &Ranges, is_named: bool, size: Size) -> Drawing {
     Drawing::new(size, "I/Os a second against outstanding I/Os", |canvas| {
         let x = Axis::powers_of_two(ranges.outstanding.iter().copied(), 9);
         let y = Axis::from_zero(ranges.iops.iter().copied(), 5);
-        let with_names = with_names(series, size);
+        let with_names = with_names(series, size).filter(|_| is_named);
         let mut plot = Plot::new(canvas, size, with_names.as_ref().unwrap_or(&Margins::CURVE), x, y);
         plot.axes(TITLE_X, "IOPS");
         for each in series {
