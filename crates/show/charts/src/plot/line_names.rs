@@ -39,23 +39,28 @@ pub(crate) fn replace_legend(legend: &[Key], margins: &Margins, size: Size) -> b
 }
 
 impl Plot<'_> {
-    /// Writes names beside the axes, each at the height at which its line ends. The margins are those with names.
+    /// Writes names beside the axes, each at the height at which its line ends; below them, muted, those of lines without a
+    /// value. The margins are those with names.
     pub(crate) fn name_lines<'n>(
         &mut self,
         lines: impl Iterator<Item = (&'n [(f64, Option<f64>)], Ink, &'n str)>,
     ) {
         let end =
             |values: &[(f64, Option<f64>)]| values.iter().rev().find_map(|(x, y)| self.pixel(*x, (*y)?));
-        let mut named: Vec<(Pixel, Ink, &str)> =
-            lines.filter_map(|(values, ink, name)| Some((end(values)?, ink, name))).collect();
-        named.sort_by(|a, b| a.0.1.total_cmp(&b.0.1));
-        let heights: Vec<f64> = named.iter().map(|(end, _, _)| end.1).collect();
+        let mut named: Vec<(Option<Pixel>, Ink, &str)> =
+            lines.map(|(values, ink, name)| (end(values), ink, name)).collect();
+        let height = |end: &Option<Pixel>| end.map_or(self.bottom, |(_, y)| y);
+        named.sort_by(|(a, ..), (b, ..)| a.is_none().cmp(&b.is_none()).then(height(a).total_cmp(&height(b))));
+        let heights: Vec<f64> = named.iter().map(|(end, _, _)| height(end)).collect();
         let begin = self.right + GAP_PIXELS;
         for ((end, ink, name), y) in named.into_iter().zip(spread(&heights, self.top, self.bottom)) {
-            if begin - end.0 > GAP_PIXELS + FAR_PIXELS || (y - end.1).abs() > FAR_PIXELS {
-                self.canvas.dotted(&[(end.0 + 4.0, end.1), (begin - 3.0, y)], ink, 1.0);
+            // A thin solid line, which no figure has.
+            if let Some((x, from)) = end
+                && (begin - x > GAP_PIXELS + FAR_PIXELS || (y - from).abs() > FAR_PIXELS)
+            {
+                self.canvas.line(&[(x + 4.0, from), (begin - 3.0, y)], Ink::Axis, 0.7);
             }
-            self.canvas.text((begin, y), name, Anchor::Start, ink, false);
+            self.canvas.text((begin, y), name, Anchor::Start, end.map_or(Ink::Muted, |_| ink), false);
         }
     }
 }
@@ -82,6 +87,9 @@ fn spread(heights: &[f64], from: f64, to: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::axis::Axis;
+    use crate::drawing::Drawing;
+    use crate::plot::Values;
 
     #[test]
     fn heights_that_are_far_apart_stay() {
@@ -95,6 +103,21 @@ mod tests {
         assert_eq!(spread(&[0.0, 1.0], 0.0, 200.0), [0.0, 16.0]);
         assert_eq!(spread(&[199.0, 200.0], 0.0, 200.0), [184.0, 200.0]);
         assert_eq!(spread(&[10.0, 12.0, 100.0], 0.0, 200.0), [3.0, 19.0, 100.0]);
+    }
+
+    #[test]
+    fn a_line_without_a_value_has_its_name_too() {
+        let drawing = Drawing::new(Size::HALF, "two lines", |canvas| {
+            let (x, y) =
+                (Axis::from_zero([0.0, 9.0].into_iter(), 5), Axis::from_zero([0.0, 9.0].into_iter(), 5));
+            let margins = Margins::CURVE.with_names(Size::HALF, ["known", "unknown"].into_iter()).unwrap();
+            let mut plot = Plot::new(canvas, Size::HALF, &margins, x, y);
+            let lines: [(Values, &str); 2] =
+                [(vec![(1.0, None)], "unknown"), (vec![(1.0, Some(5.0))], "known")];
+            plot.name_lines(lines.iter().map(|(values, name)| (&values[..], Ink::Read, *name)));
+        });
+        let svg = drawing.to_svg();
+        assert!(svg.contains(">known<") && svg.contains(">unknown<"), "{svg}");
     }
 
     #[test]
