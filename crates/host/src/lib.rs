@@ -17,6 +17,7 @@
 //! membership      /proc/PID/cgroup           control_group_of(pid)
 //! pressure        /proc/pressure/io          io_stalled_us: how long tasks waited for I/O, of the host and of a control group
 //! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
+//! scheduling_group  /proc/PID/cgroup, autogroup  SchedulingGroups: among which processes a nice value counts
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
 //! privileges      capget(2), capset(2)       give_up_unneeded, with(privilege, work): capabilities of threads
 //! clock           clock_gettime(2)           unix_ns, monotonic_ns
@@ -54,6 +55,7 @@ pub mod privileges;
 mod process;
 mod process_files;
 mod processors;
+mod scheduling_group;
 mod swaps;
 
 pub use block_devices::{
@@ -83,3 +85,4 @@ pub use process::{
 };
 pub use process_files::{FilePlace, MountView, ProcessFiles};
 pub use processors::{ProcessorTimes, clock_ticks};
+pub use scheduling_group::{SchedulingGroup, SchedulingGroups};

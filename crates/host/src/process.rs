@@ -67,6 +67,10 @@ pub struct ProcessStat {
     pub cpu_ticks: u64,
     /// The part of it that they spent in the kernel.
     pub kernel_ticks: u64,
+    /// Processor time of its children that have ended, in clock ticks.
+    pub ended_children_ticks: u64,
+    /// -20 to 19; above 0 it gives way to the other processes of its [`crate::SchedulingGroup`].
+    pub nice: i8,
     /// When it started, in clock ticks since boot.
     pub start_ticks: u64,
     /// It is a thread of the kernel.
@@ -91,10 +95,20 @@ impl ProcessStat {
         let flags: u64 = fields.nth(4)?.parse().ok()?;
         let user: u64 = fields.nth(4)?.parse().ok()?;
         let kernel: u64 = fields.next()?.parse().ok()?;
-        let start_ticks = fields.nth(6)?.parse().ok()?;
-        let cpu_ticks = user.saturating_add(kernel);
-        let is_of_kernel = flags & KERNEL_THREAD != 0;
-        Some(ProcessStat { state, parent, cpu_ticks, kernel_ticks: kernel, start_ticks, is_of_kernel })
+        let (children_user, children_kernel): (u64, u64) =
+            (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        let nice = fields.nth(1)?.parse().ok()?;
+        let start_ticks = fields.nth(2)?.parse().ok()?;
+        Some(ProcessStat {
+            state,
+            parent,
+            cpu_ticks: user.saturating_add(kernel),
+            kernel_ticks: kernel,
+            ended_children_ticks: children_user.saturating_add(children_kernel),
+            nice,
+            start_ticks,
+            is_of_kernel: flags & KERNEL_THREAD != 0,
+        })
     }
 
     /// Whether it still executes: a zombie, which only waits for its parent, does not.
@@ -258,13 +272,15 @@ mod tests {
 
     #[test]
     fn a_command_with_parentheses_or_odd_bytes_does_not_shift_the_fields() {
-        let rest = b" 4710 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 1";
+        let rest = b" 4710 7 7 0 -1 4194560 1 0 0 0 40 2 300 5 20 -7 1 0 4711 1 1";
         for name in [&b"(a) b) c"[..], b"caf\xe9 )", b"(", b""] {
             let stat =
                 |state: &[u8]| ProcessStat::parse(&[b"7 (", name, b") ", state, rest].concat()).unwrap();
             assert_eq!((stat(b"S").parent, stat(b"S").start_ticks), (4710, 4711));
             assert!(stat(b"S").is_running() && !stat(b"Z").is_running() && !stat(b"X").is_running());
             assert!(stat(b"T").is_stopped());
+            assert_eq!((stat(b"S").cpu_ticks, stat(b"S").kernel_ticks), (42, 2));
+            assert_eq!((stat(b"S").ended_children_ticks, stat(b"S").nice), (305, -7));
         }
         assert_eq!(ProcessStat::parse(b"7 (a) S 1"), None);
     }

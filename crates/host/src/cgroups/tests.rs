@@ -100,6 +100,27 @@ fn a_process_in_the_root_group_has_no_group_of_its_own() {
 }
 
 #[test]
+fn the_group_of_the_processor_is_the_nearest_with_that_controller() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let group = |text: &str, groups: &str| cpu_group(&Mounts::parse(text.as_bytes()), groups.as_bytes());
+    let v2 = format!("41 31 0:38 / {} rw - cgroup2 cgroup2 rw\n", root.display());
+    fs::create_dir_all(root.join("system.slice/db.service")).unwrap();
+    let groups = "0::/system.slice/db.service\n";
+    assert_eq!(group(&v2, groups), None);
+    fs::write(root.join("system.slice/cpu.weight"), "100\n").unwrap();
+    assert_eq!(group(&v2, groups), Some(root.join("system.slice")));
+    fs::write(root.join("system.slice/db.service/cpu.weight"), "100\n").unwrap();
+    assert_eq!(group(&v2, groups), Some(root.join("system.slice/db.service")));
+    assert_eq!(group(&v2, "0::/\n"), None);
+
+    let v1 = "38 31 0:35 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
+    assert_eq!(group(v1, "4:cpu,cpuacct:/db\n0::/other\n"), Some("/sys/fs/cgroup/cpu/db".into()));
+    assert_eq!(group(v1, "4:cpu,cpuacct:/\n0::/other\n"), None);
+    assert_eq!(group("", groups), None);
+}
+
+#[test]
 fn the_group_with_the_least_memory_left_counts_and_page_cache_is_not_in_use() {
     let directory = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {

@@ -37,6 +37,7 @@ mod experiment;
 mod judged;
 mod kernel;
 mod log_watch;
+mod low_priority;
 mod moment_files;
 mod neighbours;
 mod observer;

@@ -1,6 +1,7 @@
 use crate::Error;
 use crate::division::divide_moments;
 use crate::log_watch::LogWatch;
+use crate::low_priority::LowPriority;
 use crate::processors::Processors;
 use crate::volumes::{Scope, Volume, Volumes};
 use collect::Source;
@@ -16,6 +17,7 @@ pub struct Observer<'a> {
     source: Box<dyn Source + 'a>,
     volumes: Volumes,
     clients: BTreeSet<u32>,
+    low_priority: LowPriority,
     log: LogWatch,
     /// The log by the kernel at the last sample, where the database does not time it.
     last_of_log: Option<Snapshot>,
@@ -66,6 +68,7 @@ impl<'a> Observer<'a> {
             source,
             volumes: Volumes::new(target, scope),
             clients: BTreeSet::new(),
+            low_priority: LowPriority::default(),
             log: LogWatch::default(),
             last_of_log: None,
             extent: Extent::Whole,
@@ -155,7 +158,8 @@ impl<'a> Observer<'a> {
             self.clients.remove(&std::process::id());
         }
         let commits = self.source.commits();
-        let processors = Processors::read(self.source.processes(), &self.clients);
+        let processors =
+            Processors::read(self.source.processes(), &self.clients, &mut self.low_priority, age);
         let sample = Sample { files, devices, processors, commits, label };
         if let Some(last) = self.samples.last() {
             let files = intervals(&last.files, &sample.files, Rules::default());

@@ -1,3 +1,4 @@
+use crate::low_priority::LowPriority;
 use host::{ProcessStat, ProcessorTimes};
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -9,6 +10,8 @@ pub(crate) struct Processors {
     host: ProcessorTimes,
     own: Processes,
     clients: Processes,
+    /// Part of the time of programs of low priority that is of such as give way to the database.
+    low_priority_gives_way: f64,
 }
 
 type Processes = HashMap<u32, Process>;
@@ -23,7 +26,15 @@ struct Process {
 const KERNEL_PER_IO_MAX: Duration = Duration::from_micros(100);
 
 impl Processors {
-    pub(crate) fn read(own: &[u32], clients: &BTreeSet<u32>) -> Option<Processors> {
+    /// `age` is how old a reading of all processes may be.
+    pub(crate) fn read(
+        own: &[u32],
+        clients: &BTreeSet<u32>,
+        low_priority: &mut LowPriority,
+        age: Duration,
+    ) -> Option<Processors> {
+        let host = ProcessorTimes::read().ok()?;
+        let low_priority_gives_way = low_priority.giving_way_to(own, &host, age);
         let read = |pid: &u32| {
             let stat = ProcessStat::read(*pid)?;
             Some((*pid, Process { stat, waits: host::waits_of(*pid)? }))
@@ -31,9 +42,10 @@ impl Processors {
         let (own, clients) = (own.iter().filter_map(read), clients.iter().filter_map(read));
         Some(Processors {
             taken: Instant::now(),
-            host: ProcessorTimes::read().ok()?,
+            host,
             own: own.collect(),
             clients: clients.collect(),
+            low_priority_gives_way,
         })
     }
 
@@ -51,8 +63,8 @@ impl Processors {
         let kernel = share(kernel.min(host::clock_ticks(kernel_max)))?;
         let all_others = (self.host.busy_since(&earlier.host)? - own - clients - kernel).max(0.0);
         let own_user = (own_ticks + clients_ticks).saturating_sub(own_kernel + clients_kernel);
-        let low_priority =
-            all_others * low_priority_part(self.host.user_ticks_since(&earlier.host), own_user);
+        let low_priority = low_priority_part(self.host.user_ticks_since(&earlier.host), own_user);
+        let giving_way = all_others * low_priority * self.low_priority_gives_way;
         let (own_waits, clients_waits) = used(|process| process.waits);
         let elapsed_s = self.taken.duration_since(earlier.taken).as_secs_f64();
         let per_second = |waits: u64| if elapsed_s > 0.0 { waits as f64 / elapsed_s } else { 0.0 };
@@ -60,7 +72,7 @@ impl Processors {
             own,
             clients,
             kernel,
-            others: all_others - low_priority,
+            others: all_others - giving_way,
             count: self.host.count(),
             own_waits_per_s: per_second(own_waits),
             clients_waits_per_s: per_second(clients_waits),

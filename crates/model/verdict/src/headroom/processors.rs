@@ -7,7 +7,7 @@
 //!   waking up for each transaction             none: a processor that always works neither sleeps nor gets cold
 //! its clients on this host                     x times, without waking up
 //! the kernel for I/O                           as often as there are I/Os then
-//! others                                       the same; those of low priority give way, and count as idle:
+//! others                                       the same; those of low priority in its scheduling group give way, and count as idle:
 //!                                              to a database, their caches are as cold as those of an idle processor
 //! ```
 //!
