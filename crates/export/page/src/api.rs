@@ -1,10 +1,10 @@
 use crate::about::{About, measure_command};
-use crate::answer::{Answer, Refused, short};
+use crate::answer::{Answer, Refused};
 use crate::devices::Devices;
 use crate::live::{Live, VolumeNow};
 use crate::query::Query;
 use crate::series::Remembered;
-use crate::{Details, capabilities, curve, incident_list, series, state, verdicts};
+use crate::{Details, Moments, capabilities, curve, incident_list, series, state, verdicts};
 use history::History;
 use host::privileges::{Privilege, with};
 use incidents::Subject;
@@ -48,8 +48,6 @@ const DETAILS_WITHIN: Duration = Duration::from_secs(3);
 const SPAN_MAX_NS: u64 = 10 * 365 * 86_400_000_000_000;
 /// Streams share a state for this long: twenty databases make a new one four times a second, and each stream would have its own.
 const SHARED: Duration = Duration::from_secs(1);
-/// A sample that is older than this is not the newest second.
-const FRESH_NS: u64 = 3_000_000_000;
 const NAP: Duration = Duration::from_millis(50);
 const NAMED: &str = "/api/v1/state names the volumes";
 
@@ -143,12 +141,13 @@ impl Api {
         self.live.version()
     }
 
-    /// The newest second of a volume, as a stream sends it; `None` where there is no such volume. Who reads it looks at the volume.
-    pub fn moment(&self, id: &str) -> Option<String> {
+    /// The seconds of a volume that a stream sends, where `after_unix_ns` is the newest that it has sent, 0 at its beginning. `None`
+    /// where there is no such volume. Who reads them looks at the volume.
+    pub fn moments(&self, id: &str, after_unix_ns: u64) -> Option<Moments> {
         self.live.look_at(id);
         let known = self.live.known();
         let (_, volume) = known.find(id)?;
-        Some(moment(volume, self.now_ns()).to_string())
+        Some(Moments::after(after_unix_ns, &volume.ring, self.now_ns()))
     }
 
     fn now_ns(&self) -> u64 {
@@ -278,34 +277,6 @@ impl Api {
             None => Err(Refused::not_found(format!("there is no volume {id}"), NAMED)),
         }
     }
-}
-
-/// The newest second, or why nothing is known of it.
-fn moment(volume: &VolumeNow, now_ns: u64) -> Value {
-    let newest = volume.ring.samples().next_back();
-    let fresh = newest.filter(|(span, _)| now_ns.saturating_sub(span.to_ns) <= FRESH_NS);
-    let late = || match newest {
-        Some((span, _)) => format!("no sample for {} s", now_ns.saturating_sub(span.to_ns) / 1_000_000_000),
-        None => "no sample yet".to_owned(),
-    };
-    let gap = match (volume.ring.failing(), fresh) {
-        (Some(why), _) => Some(why.to_owned()),
-        (None, None) => Some(late()),
-        (None, Some(_)) => None,
-    };
-    let known = fresh.filter(|_| gap.is_none());
-    let mut moment = json!({ "unix_ns": known.map_or(now_ns, |(span, _)| span.to_ns), "gap": gap });
-    for (name, figure) in timeline::Reading::FIGURES {
-        moment[name] = json!(short(known.and_then(|(_, instant)| figure(&instant.sample.reading))));
-    }
-    let place = known.and_then(|(_, instant)| instant.place.as_ref());
-    moment["place"] = json!(place.map(|place| json!({
-        "outstanding": short(Some(place.outstanding)),
-        "iops": short(Some(place.iops)),
-        "latency_ns": short(Some(place.latency_ns)),
-        "expected_latency_ns": short(Some(place.expected_ns)),
-    })));
-    moment
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

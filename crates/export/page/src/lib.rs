@@ -6,7 +6,7 @@
 //! the agent ── began, failed, gone ──────────> Live
 //!
 //! Api::answer("/api/v1/series", "volume=...")   Live + the history ─> JSON
-//! Api::shared_state(), Api::moment()            what a stream of events sends
+//! Api::shared_state(), Api::moments()            what a stream of events sends
 //! ```
 //!
 //! Files, waits and users are reduced only while someone looks at them ([`Live::is_looked_at`]), and nothing else than the ring is
@@ -26,6 +26,7 @@ mod from_history;
 mod incident_list;
 mod instant;
 mod live;
+mod moments;
 mod query;
 mod series;
 mod state;
@@ -37,6 +38,7 @@ pub use api::Api;
 pub use details::Details;
 pub use instant::Instant;
 pub use live::{Database, Judged, Live};
+pub use moments::Moments;
 
 /// The schema of what `/api/v1/state` answers.
 #[cfg(feature = "schema")]

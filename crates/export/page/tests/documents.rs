@@ -188,9 +188,19 @@ fn nothing_is_known_while_a_source_fails_and_the_reason_is_said() {
     let volume = &before["volumes"][0];
     assert_eq!((&volume["gap"], &volume["reads_per_second"]), (&Value::Null, &100.0.into()), "{volume:#}");
     assert_eq!((&volume["latency_ns"], &volume["outstanding"]), (&1e6.into(), &0.5.into()), "{volume:#}");
-    let moment_of =
-        |page: &Page| -> Value { serde_json::from_str(&page.api.moment(&page.id()).unwrap()).unwrap() };
-    assert_eq!(moment_of(&page)["iops"], 100.0);
+    let moments_after = |page: &Page, unix_ns: u64| -> Vec<Value> {
+        let moments = page.api.moments(&page.id(), unix_ns).unwrap();
+        moments.json.iter().map(|json| serde_json::from_str(json).unwrap()).collect()
+    };
+    let times_after = |unix_ns: u64| -> Vec<u64> {
+        moments_after(&page, unix_ns).iter().map(|moment| moment["unix_ns"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(moments_after(&page, 0)[0]["iops"], 100.0);
+    assert_eq!(times_after(0), [now], "a stream begins with the newest");
+    assert_eq!(times_after(now), [now], "which is sent again where there is no other");
+    assert_eq!(times_after(now - 3 * SECOND), [now - 2 * SECOND, now - SECOND, now]);
+    assert_eq!(times_after(now - 30 * SECOND).len(), 8);
+    assert_eq!(page.api.moments(&page.id(), 0).unwrap().newest_unix_ns, now);
 
     let began = std::time::Instant::now();
     page.ask("state", "");
@@ -208,8 +218,10 @@ fn nothing_is_known_while_a_source_fails_and_the_reason_is_said() {
     for key in ["utilisation", "headroom", "outstanding", "reads_per_second", "latency_ns", "confidence"] {
         assert!(volume[key].is_null(), "{key}: {volume:#}");
     }
-    let moment = moment_of(&page);
-    assert!(moment["iops"].is_null() && moment["gap"].is_string(), "{moment}");
+    let moments = moments_after(&page, now - 3 * SECOND);
+    assert_eq!(moments.len(), 1);
+    assert!(moments[0]["iops"].is_null() && moments[0]["gap"].is_string(), "{moments:?}");
+    assert_eq!(page.api.moments(&page.id(), now).unwrap().newest_unix_ns, now);
     page.live.gone(SOURCE);
     assert_eq!(page.ask("state", "").1["volumes"], Value::Array(Vec::new()));
 }

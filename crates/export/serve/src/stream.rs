@@ -6,7 +6,7 @@
 //! event: state            when it is another one, as /api/v1/state
 //! data: {...}
 //!
-//! event: moment           each second of the volume that is asked for
+//! event: moment           each second of the volume that is asked for; some at once where the stream was late
 //! data: {...}
 //!
 //! :                       where nothing changed for 10 s
@@ -75,6 +75,7 @@ async fn send(api: Arc<Api>, query: String, to: Sender<Bytes>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut sent_version, mut state_at) = (None, Instant::now());
+    let mut newest_unix_ns = 0;
     let mut sent_at = Instant::now();
     loop {
         ticks.tick().await;
@@ -88,8 +89,9 @@ async fn send(api: Arc<Api>, query: String, to: Sender<Bytes>) {
                 events += &event("state", &state);
             }
         }
-        if let Some(moment) = volume.as_ref().and_then(|volume| api.moment(volume)) {
-            events += &event("moment", &moment);
+        if let Some(moments) = volume.as_ref().and_then(|volume| api.moments(volume, newest_unix_ns)) {
+            newest_unix_ns = moments.newest_unix_ns;
+            moments.json.iter().for_each(|moment| events += &event("moment", moment));
         }
         if events.is_empty() && sent_at.elapsed() >= SILENCE_MAX {
             events += ":\n\n";
