@@ -4,11 +4,13 @@ use crate::{Event, Incident, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 use verdict::VerdictKind;
 
-/// Joins the incidents of databases on one volume. The first that is opened stands for all, and names the others; it is over when
-/// all are.
+/// Joins the incidents of databases on one volume, and of volumes on one device. The first that is opened stands for all, and names
+/// the other databases; it is over when all are.
 #[derive(Clone, Debug, Default)]
 pub struct Causes {
     open: BTreeMap<Subject, Joined>,
+    /// The devices of volumes, by mount: one device may be mounted at several places.
+    devices: BTreeMap<String, String>,
 }
 
 /// An incident that is reported.
@@ -22,6 +24,14 @@ struct Joined {
 }
 
 impl Causes {
+    /// The file system that is mounted there lies on this device, "254:0"; `None` where it has none.
+    pub fn set_device(&mut self, mount: &str, device: Option<String>) {
+        match device {
+            Some(device) => self.devices.insert(mount.to_owned(), device),
+            None => self.devices.remove(mount),
+        };
+    }
+
     /// Adds what happened to the incident of one subject. Returns what happened to the one that is reported: `None` where nothing
     /// did.
     pub fn add(&mut self, event: Event) -> Option<Event> {
@@ -52,12 +62,14 @@ impl Causes {
             joined.update(incident);
             return None;
         }
-        let Some(joined) = self.open.values_mut().find(|joined| joined.is_cause_of(&incident)) else {
+        let devices = &self.devices;
+        let Some(joined) = self.open.values_mut().find(|joined| joined.is_cause_of(&incident, devices))
+        else {
             return self.reported(incident).map(event);
         };
         let database = incident.subject.database.clone();
         joined.others.insert(incident.subject);
-        if joined.incident.also.contains(&database) {
+        if joined.incident.subject.database == database || joined.incident.also.contains(&database) {
             return None;
         }
         joined.incident.also.push(database);
@@ -93,10 +105,10 @@ impl Causes {
 
 impl Joined {
     /// Whether the incident of another subject has the same cause.
-    fn is_cause_of(&self, other: &Incident) -> bool {
-        let (own, other_subject) = (&self.incident.subject, &other.subject);
-        own.mount == other_subject.mount
-            && own.database != other_subject.database
+    fn is_cause_of(&self, other: &Incident, devices: &BTreeMap<String, String>) -> bool {
+        let (own, theirs) = (&self.incident.subject.mount, &other.subject.mount);
+        let is_on_device = || devices.get(own).is_some_and(|device| devices.get(theirs) == Some(device));
+        (own == theirs || is_on_device())
             && is_of_volume(self.incident.verdict)
             && is_of_volume(other.verdict)
     }

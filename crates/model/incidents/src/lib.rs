@@ -12,7 +12,7 @@
 //!
 //! A stretch without judgements, or one in which the wall clock and the monotonic clock disagree (a suspended machine, a clock
 //! that was set), is a gap: it counts neither as bad nor as fine. A burst that comes again is the same incident with one more
-//! occurrence. [`Causes`] joins the incidents of databases on one volume.
+//! occurrence. [`Causes`] joins the incidents of databases on one volume or device.
 //!
 //! Pure: no clock is read, nothing is written, every rule is tested with plain values.
 

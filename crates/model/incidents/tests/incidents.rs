@@ -296,6 +296,37 @@ fn what_slows_a_volume_is_one_incident_of_all_databases_on_it() {
 }
 
 #[test]
+fn a_device_that_is_mounted_twice_is_one_cause() {
+    let ([first_open, first_closed], [second_open, second_closed]) = two_databases();
+    let mount = |incident: &Incident, database: &str| {
+        let mut other = incident.clone();
+        other.subject = Subject { mount: "/elsewhere".into(), database: database.to_owned() };
+        other
+    };
+    for database in ["mysql:", "postgres:"] {
+        let mut causes = Causes::default();
+        causes.set_device(&first_open.subject.mount, Some("254:0".into()));
+        causes.set_device("/elsewhere", Some("254:0".into()));
+        causes.add(Event::Opened(first_open.clone()));
+        let joined = causes.add(Event::Opened(mount(&second_open, database)));
+        match database {
+            "postgres:" => assert_eq!(joined, None, "it is named already"),
+            _ => assert_eq!(joined.unwrap().incident().also, ["mysql:"]),
+        }
+        assert_eq!(causes.add(Event::Closed(mount(&second_closed, database))), None);
+        assert!(matches!(causes.add(Event::Closed(first_closed.clone())), Some(Event::Closed(_))));
+    }
+    for device in [None, Some("254:1".to_owned())] {
+        let mut causes = Causes::default();
+        causes.set_device(&first_open.subject.mount, Some("254:0".into()));
+        causes.set_device("/elsewhere", device);
+        causes.add(Event::Opened(first_open.clone()));
+        let other = Event::Opened(mount(&second_open, "mysql:"));
+        assert_eq!(causes.add(other.clone()), Some(other));
+    }
+}
+
+#[test]
 fn what_is_of_a_database_alone_is_its_own_incident() {
     let ([first_open, first_closed], [second_open, _]) = two_databases();
     let mut serialized = second_open.clone();

@@ -301,6 +301,7 @@ impl Agent {
         let judgement = Judgement { at, standing: volume.standing, detail: volume.detail };
         let event = followed.tracker.judged(&judgement);
         let open = followed.tracker.open().cloned();
+        self.causes.set_device(&subject.mount, volume.device.map(|number| number.to_string()));
         self.devices.follow(&subject.mount, volume.device);
         let mut state = lock(&self.state);
         if let Some(capability) = volume.capability {
