@@ -17,6 +17,10 @@ pub enum Mark {
     Area,
     /// A dot.
     Dot,
+    /// A circle.
+    Ring,
+    /// A square.
+    Square,
     /// A surface with lines across it.
     Hatched,
 }

@@ -14,8 +14,19 @@ pub struct Difference {
     pub change: f64,
     /// The interval of the change, where it is known.
     pub interval: Option<(f64, f64)>,
-    /// [`Ink::Better`] or [`Ink::Worse`]; [`Ink::Muted`] where it cannot be told from no change.
-    pub ink: Ink,
+    /// Whether that is better; `None` where it cannot be distinguished from no change.
+    pub is_better: Option<bool>,
+}
+
+impl Difference {
+    /// A shape for each, so that nothing depends on colour.
+    fn mark(is_better: Option<bool>) -> (Mark, Ink) {
+        match is_better {
+            Some(true) => (Mark::Dot, Ink::Better),
+            Some(false) => (Mark::Square, Ink::Worse),
+            None => (Mark::Ring, Ink::Muted),
+        }
+    }
 }
 
 /// Differences that are drawn; a table has all.
@@ -27,11 +38,12 @@ pub fn difference(rows: Vec<Difference>, title: &str, note: &str) -> Panel {
     Panel {
         title: title.into(),
         note: note.into(),
-        legend: vec![
-            (Mark::Dot, Ink::Better, "better".into()),
-            (Mark::Dot, Ink::Worse, "worse".into()),
-            (Mark::Dot, Ink::Muted, "cannot be distinguished from none".into()),
-        ],
+        legend: [(Some(true), "better"), (Some(false), "worse"), (None, "cannot be distinguished from none")]
+            .map(|(is_better, name)| {
+                let (mark, ink) = Difference::mark(is_better);
+                (mark, ink, name.to_owned())
+            })
+            .to_vec(),
         lines_are_named: false,
         size: Size { width: 1040, height: height.max(200) },
         narrow: Size { width: 372, height: height.clamp(230, 372) },
@@ -63,15 +75,20 @@ fn draw(rows: &[Difference], size: Size) -> Drawing {
             let Some(dot) = plot.pixel(row.change, middle) else { continue };
             let name = cut(&row.name, left - 16.0);
             plot.canvas.text((left - 10.0, dot.1), &name, Anchor::End, Ink::Text, false);
+            let (mark, ink) = Difference::mark(row.is_better);
             if let Some((low, high)) = row.interval
                 && let (Some(from), Some(to)) = (plot.pixel(low, middle), plot.pixel(high, middle))
             {
-                plot.canvas.line(&[from, to], row.ink, 2.0);
+                plot.canvas.line(&[from, to], ink, 2.0);
                 for end in [from, to] {
-                    plot.canvas.line(&[(end.0, end.1 - 4.0), (end.0, end.1 + 4.0)], row.ink, 2.0);
+                    plot.canvas.line(&[(end.0, end.1 - 4.0), (end.0, end.1 + 4.0)], ink, 2.0);
                 }
             }
-            plot.canvas.dot(dot, 4.5, row.ink);
+            match mark {
+                Mark::Square => plot.canvas.square(dot, 4.5, ink),
+                Mark::Ring => plot.canvas.ring(dot, 4.0, ink, 2.0),
+                _ => plot.canvas.dot(dot, 4.5, ink),
+            }
         }
         if rows.is_empty() {
             plot.nothing("nothing is compared");

@@ -224,6 +224,10 @@ impl Canvas {
         self.shapes.push(Shape::Circle { at: bounded(at), radius, ink, stroke: Some(width) });
     }
 
+    pub(crate) fn square(&mut self, (x, y): Pixel, half: f64, ink: Ink) {
+        self.rect((x - half, y - half), (x + half, y + half), ink, 1.0);
+    }
+
     /// A text whose middle line is at the point.
     pub(crate) fn text(&mut self, at: Pixel, text: &str, anchor: Anchor, ink: Ink, bold: bool) {
         let style = TextStyle { anchor, baseline: Baseline::Middle, pixels: FONT_PIXELS, bold };

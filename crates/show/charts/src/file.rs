@@ -130,6 +130,8 @@ impl Body {
                 }
             }
             Mark::Dot => canvas.dot((x + WIDTH / 2.0, y), 4.5, ink),
+            Mark::Ring => canvas.ring((x + WIDTH / 2.0, y), 4.5, ink, 2.0),
+            Mark::Square => canvas.square((x + WIDTH / 2.0, y), 4.0, ink),
         }
     }
 }

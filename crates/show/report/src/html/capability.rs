@@ -155,7 +155,7 @@ pub(super) fn charts_of_curve(curve: &Curve, place: Option<&Place>, how: &'stati
             entries.push((Mark::Area, Ink::Knee, "knee, 95 % interval"));
         }
         if place.is_some() {
-            entries.push((Mark::Dot, Ink::Demand, "the demand"));
+            entries.push((Mark::Ring, Ink::Demand, "the demand"));
         }
         legend(&entries)
     };

@@ -4,7 +4,7 @@ use super::sentence::sentence;
 use super::table::{Table, tag};
 use crate::{Tone, number, wording};
 use charts::words::capitalised;
-use charts::{Difference, Ink, NamedRun, RunChart, difference, escape};
+use charts::{Difference, NamedRun, RunChart, difference, escape};
 
 /// Two groups of runs and their difference.
 #[derive(Clone, Copy, Debug)]
@@ -179,12 +179,7 @@ fn tone(row: &ComparisonRow) -> Tone {
 fn drawn(row: &ComparisonRow) -> Option<Difference> {
     let change = row.change.filter(|change| change.is_finite())?;
     let interval = row.interval.filter(|(low, high)| low.is_finite() && high.is_finite());
-    let ink = match row.better {
-        Some(true) => Ink::Better,
-        Some(false) => Ink::Worse,
-        None => Ink::Muted,
-    };
-    Some(Difference { name: row.what.clone(), change, interval, ink })
+    Some(Difference { name: row.what.clone(), change, interval, is_better: row.better })
 }
 
 fn rows(rows: &[ComparisonRow]) -> String {

@@ -166,6 +166,8 @@ fn legend_of_class(class: &str, entries: &[(Mark, Ink, &str)]) -> String {
             Mark::Dashed => "dashed",
             Mark::Area => "area",
             Mark::Dot => "dot",
+            Mark::Ring => "ring",
+            Mark::Square => "square",
             Mark::Dotted => "dotted",
             Mark::Hatched => "hatched",
         };
