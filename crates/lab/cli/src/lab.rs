@@ -13,13 +13,13 @@ use terminal::{Done, Failure, Output};
 /// The experiments.
 #[derive(Subcommand)]
 pub enum LabCommand {
-    /// Insert rows in batches, and count what each commit asks of the log
+    /// Insert rows in batches, and count the log writes of each commit
     Commit(commit::CommitArgs),
-    /// Kill engines in the middle of writing, and time what it takes to serve again, one way and another
+    /// Kill engines while they write, and time their recovery, by several strategies
     Recover(recover::RecoverArgs),
-    /// Show what one query moves: values, rows, pages, from the storage, to the client
+    /// Show what one query moves: values, rows, pages, from storage, to the client
     Footprint(footprint::FootprintArgs),
-    /// Crash the page store at every write and sync of drawn workloads, and see whether all comes back
+    /// Crash the page store at every write and sync of random workloads, and check its recovery
     Crash(crash::CrashArgs),
     /// What `recover` starts: writes until it is killed
     #[command(hide = true)]

@@ -26,10 +26,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Experiments: what commits ask of the log, crashes and recoveries, what a query moves
+    /// Experiments: log writes of commits, crash recovery, the data that a query moves
     #[command(subcommand)]
     Lab(lab::LabCommand),
-    /// Look into the log of a page store, a crashed one too
+    /// Inspect the log of a page store, also after a crash
     #[command(subcommand)]
     Log(log::LogCommand),
     /// What an emulated disk of `lab recover` starts

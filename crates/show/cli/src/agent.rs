@@ -39,24 +39,24 @@ pub struct AgentArgs {
     /// Whose verdicts; several may be given [default: all databases that headroom discover finds]
     #[arg(long, value_name = "SOURCE", value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
-    /// Show the page at http://ADDRESS:PORT/, and metrics at /metrics; none: nowhere [default: 127.0.0.1:9187]
+    /// Serve the page at http://ADDRESS:PORT/ and metrics at /metrics; none: do not serve [default: 127.0.0.1:9187]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::parse)]
     listen: Option<Listen>,
     #[command(flatten)]
     access: AccessArgs,
-    /// Between two judgements [default: 5s]
+    /// Time between two judgements [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     every: Option<Duration>,
-    /// What is judged: the newest moments, so long [default: 1m]
+    /// Length of the sliding window that is judged [default: 1m]
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     window: Option<Duration>,
-    /// Open an incident when a bad verdict held for so long [default: 30s]
+    /// Open an incident after a bad verdict of this length [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     open_after: Option<Duration>,
-    /// Close it when none held for so long [default: 1m]
+    /// Close it after this time without one [default: 1m]
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     close_after: Option<Duration>,
-    /// Latency promised: oltp, warehouse, or read/write/log milliseconds [default: oltp]
+    /// Latency objective: oltp, warehouse, or read/write/log milliseconds [default: oltp]
     #[arg(long, value_name = "LEVEL")]
     service_level: Option<ServiceLevel>,
     /// Notify this Alertmanager of incidents, as in http://alertmanager:9093
@@ -65,12 +65,12 @@ pub struct AgentArgs {
     /// Post JSON to this URL when an incident opens, changes or closes
     #[arg(long, value_name = "URL")]
     webhook: Vec<String>,
-    /// Run this program then, with the JSON on its standard input
+    /// Run this program at the same times, with the JSON on its standard input
     #[arg(long, value_name = "PROGRAM")]
     on_incident: Vec<PathBuf>,
     #[command(flatten)]
     push: PushArgs,
-    /// Between two pushes [default: 15s]
+    /// Time between two pushes [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     push_every: Option<Duration>,
     /// The label instance of what is pushed, as in db1 [default: the name of this host]
@@ -82,10 +82,10 @@ pub struct AgentArgs {
     /// Read this file instead of /etc/headroom/agent.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Only check arguments and file
+    /// Check the arguments and the file, then exit
     #[arg(long)]
     check_config: bool,
-    /// End after so long
+    /// Exit after this time
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     duration: Option<Duration>,
 }

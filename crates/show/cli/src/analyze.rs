@@ -28,7 +28,7 @@ pub struct AnalyzeArgs {
     /// End, in the same forms, or now [default: the newest capture]
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     to: Option<Moment>,
-    /// What the users are promised: oltp, warehouse, or read/write/log milliseconds
+    /// Latency objective: oltp, warehouse, or read/write/log milliseconds
     #[arg(long, value_name = "LEVEL", default_value = "oltp")]
     service_level: ServiceLevel,
     /// Scale of latency bands

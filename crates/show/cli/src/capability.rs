@@ -59,7 +59,7 @@ struct DeclareArgs {
     /// Most bytes a second, reads and writes together: 1000M; with --volume-type what was bought
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     bandwidth: Option<u64>,
-    /// Time of a small I/O with nothing in its way: 0.6ms
+    /// Latency of a small I/O at rest: 0.6ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     latency: Option<std::time::Duration>,
     /// gp2, gp3, io1, io2, st1, sc1 (AWS), premium-ssd, premium-ssd-v2, standard-ssd, ultra (Azure), pd-balanced, pd-ssd,

@@ -14,7 +14,7 @@ Example:
 pub struct CaptureArgs {
     #[arg(long, value_name = "SOURCE", help = collect::source_help(), value_parser = collect::parse_source_argument)]
     source: SourceName,
-    /// A name to find it by
+    /// Name of the capture
     #[arg(long)]
     label: Option<String>,
 }

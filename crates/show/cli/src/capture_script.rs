@@ -7,11 +7,11 @@ Examples:
   headroom capture-script sqlserver > capture.sql
   headroom capture-script sqlserver --database Tools > capture.sql
   sqlcmd -S SERVER -d Tools -E -i capture.sql          on the machine that reaches the server
-  headroom import file_stats.csv                       what was exported from it")]
+  headroom import file_stats.csv                       the exported table")]
 pub struct CaptureScriptArgs {
     /// For which server: sqlserver
     engine: Engine,
-    /// Begin with USE of this database [default: the one that the script is run in]
+    /// Begin with USE of this database [default: the current one]
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
 }

@@ -39,7 +39,7 @@ pub struct ChartArgs {
     /// What to draw; several for a page [default: what says most about these runs]
     #[arg(long, value_name = "KIND")]
     kind: Vec<RunChart>,
-    /// Where to: a name that ends in .svg, .png or .html
+    /// File to write: .svg, .png or .html
     #[arg(long, value_name = "FILE")]
     out: OutFile,
     /// Colours of a picture: light or dark; a page has both

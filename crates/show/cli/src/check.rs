@@ -40,13 +40,13 @@ Examples:
   headroom check --source sqlite:/data/shop.db --service-level 10/10/5
   headroom check --source postgres: --fail-below 2 || page-on-call")]
 pub struct CheckArgs {
-    /// Directory on the storage in question [default: all volumes of the database with --source, else here]
+    /// Directory on the storage to judge [default: all volumes of the database with --source, else here]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Watch this live database instead, as in sqlite:/data/shop.db, postgres:host=/run/postgresql, mysql: or process:PID
+    /// Judge this live database, as in sqlite:/data/shop.db, postgres:host=/run/postgresql, mysql: or process:PID
     #[arg(long, value_parser = collect::parse_source_argument)]
     source: Option<SourceName>,
-    /// How long to watch [default: 20s]
+    /// How long to observe [default: 20s]
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     duration: Option<Duration>,
     /// Measure the storage now: always, or also with --source (this puts load on it)
@@ -55,12 +55,12 @@ pub struct CheckArgs {
     /// End with the preliminary answer, within a minute
     #[arg(long, conflicts_with = "source")]
     preliminary: bool,
-    /// End with exit code 1 where the headroom is smaller, as 2 for twice today's demand
+    /// Exit with code 1 if the headroom is below this: 2 is twice today's demand
     #[arg(long, value_name = "TIMES", value_parser = some_times)]
     fail_below: Option<f64>,
     #[command(flatten)]
     how: How,
-    /// Latency promised: oltp, warehouse, or read/write/log milliseconds
+    /// Latency objective: oltp, warehouse, or read/write/log milliseconds
     #[arg(long, default_value = "oltp", value_name = "LEVEL")]
     service_level: ServiceLevel,
     /// Scale of latency bands: randal, microsoft-css, microsoft-2012, first-responder-kit, pal, dbatools, nvme

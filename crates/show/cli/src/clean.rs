@@ -7,7 +7,7 @@ use terminal::{Done, FINE, Output, kept, workspace};
 #[derive(clap::Args)]
 #[command(after_help = "Exit codes: 0 all is clean, 3 something stays, which is named with what to do.")]
 pub struct CleanArgs {
-    /// Directory in which a headroom was killed
+    /// Directory where it was killed
     #[arg(default_value = ".", value_name = "DIR")]
     dir: PathBuf,
 }

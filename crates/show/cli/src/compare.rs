@@ -16,8 +16,8 @@ Examples:
   headroom compare run:12 run:15                two runs of the history
   headroom compare before.json after.json       two outputs of headroom run --json
   headroom compare 3,5,7 4,6,8                  two groups of repeats
-  headroom compare --set-baseline run:12        what later results are held against
-  headroom compare baseline latest              today against then
+  headroom compare --set-baseline run:12        the reference for later results
+  headroom compare baseline latest              the newest result against it
   headroom compare latest --stated 'iops=100000, p99 1ms'
   headroom compare --interleave -- '/data --outstanding 32' '/data2 --outstanding 32'
 
@@ -25,13 +25,13 @@ A and B: run:N or N, capability:N, FILE.json, latest, baseline; repeats with com
 workloads, each the flags of headroom run as one argument.
 Exit codes: 0 B is no worse, 1 B is worse beyond noise, 3 the data do not suffice.")]
 pub struct CompareArgs {
-    /// What B is held against
+    /// The reference
     #[arg(value_name = "A")]
     a: Option<String>,
-    /// What is judged
+    /// The result to judge against A
     #[arg(value_name = "B")]
     b: Option<String>,
-    /// Compare A with stated figures: 'iops=100000', '500MiB/s', 'p99 1ms'
+    /// Compare A with published figures: 'iops=100000', '500MiB/s', 'p99 1ms'
     #[arg(long, value_name = "FIGURES", conflicts_with_all = ["b", "interleave"])]
     stated: Option<String>,
     /// Keep these runs, or this capability, as the baseline

@@ -10,7 +10,7 @@ use workload::parse_duration;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom discover                       what asks storage on this host
+  headroom discover                       databases and programs that use storage
   headroom discover --share 30%           programs with at least 30 % of a device's I/O
   headroom discover --json | jq -r '.databases[].source'
   headroom check --source 'SOURCE'        with a source that it printed
@@ -20,7 +20,7 @@ their counters, and any other program with much I/O. Run as root, it sees the
 files and sockets of all users. It changes nothing and keeps no connection.
 Exit codes: 0 done, 3 the processes of this host cannot be read.")]
 pub struct DiscoverArgs {
-    /// Part of a device's I/O from which on any program is listed
+    /// List any program that does at least this share of a device's I/O
     #[arg(long, default_value = "10%", value_name = "SHARE", value_parser = parse_share)]
     share: f64,
     /// How long the I/O of programs is counted
@@ -54,7 +54,7 @@ fn parse_sample(text: &str) -> Result<Duration, String> {
 /// How long it sleeps before it looks whether Ctrl-C was pressed.
 const STEP: Duration = Duration::from_millis(100);
 
-/// `headroom discover`: what asks storage on this host, and the best source for each.
+/// `headroom discover`: databases and programs that use storage, and the best source for each.
 pub fn run(args: &DiscoverArgs, history: Option<&Path>, out: &mut Output) -> Done {
     interrupt::install();
     let unreadable = |error| {

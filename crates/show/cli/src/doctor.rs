@@ -7,7 +7,7 @@ use terminal::{Done, FINE, Output, SourceName, bad_news};
 #[derive(clap::Args)]
 #[command(after_help = format!("\
 Examples:
-  headroom doctor                                       what can be watched here
+  headroom doctor                                       the sources of this host
   headroom doctor --source postgres:host=/run/postgresql
 
 Without --source it tries {}.

@@ -18,9 +18,9 @@ use workload_file::values;
 #[command(after_help = "\
 Examples:
   headroom fleet --prometheus http://prometheus:9090           the volumes of all hosts, the least headroom first
-  headroom fleet --prometheus URL --label cluster=east --watch those of a cluster, again and again
+  headroom fleet --prometheus URL --label cluster=east --watch those of a cluster, repeatedly
   headroom fleet show db7 --prometheus URL                     one host
-  headroom fleet incidents --prometheus URL                    where incidents are open or were
+  headroom fleet incidents --prometheus URL                    open and closed incidents
   headroom fleet rules /etc/prometheus/headroom                recording rules; alerts and dashboards likewise
 
 It asks at most 10 queries, whatever the number of hosts, of Prometheus, VictoriaMetrics, Mimir or Thanos. A prefix of
@@ -33,16 +33,16 @@ pub struct FleetArgs {
     connection: ConnectionArgs,
     #[command(flatten)]
     question: QuestionArgs,
-    /// Show so many volumes. --json lists all; of more than 200, only these have all details
+    /// Show this many volumes. --json lists all; of more than 200, only these have all details
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
-    /// Write a page, too
+    /// Also write a page
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     html: Option<PathBuf>,
-    /// Ask again and again, so often, until Ctrl-C
+    /// Repeat at this interval until Ctrl-C
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "15s", value_parser = values::some_time)]
     watch: Option<Duration>,
-    /// With --watch: end after so many answers
+    /// With --watch: exit after this many answers
     #[arg(long, value_name = "N", requires = "watch")]
     count: Option<u64>,
 }
@@ -66,13 +66,13 @@ struct QuestionArgs {
 
 #[derive(clap::Subcommand)]
 enum FleetCommand {
-    /// Show all that is known of the volumes of one host
+    /// Show the details of the volumes of one host
     Show {
         /// Its name, with or without the port
         #[arg(value_name = "HOST")]
         host: String,
     },
-    /// List where incidents are open or were
+    /// List incidents of all hosts
     Incidents {
         /// Within this time
         #[arg(long, value_name = "TIME", default_value = "24h", value_parser = values::some_time)]
@@ -80,13 +80,13 @@ enum FleetCommand {
     },
     /// Write recording rules for Prometheus and vmalert
     Rules {
-        /// Where to
+        /// Directory to write to
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
     /// Write alerts for Prometheus and vmalert
     Alerts {
-        /// Where to
+        /// Directory to write to
         #[arg(value_name = "DIR")]
         dir: PathBuf,
         /// The page with the runbooks, a heading for each alert; without it alerts name the page of Headroom's documentation
@@ -95,7 +95,7 @@ enum FleetCommand {
     },
     /// Write dashboards for Grafana, and a mixin of jsonnet
     Dashboards {
-        /// Where to
+        /// Directory to write to
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },

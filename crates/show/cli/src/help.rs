@@ -1,7 +1,8 @@
-//! What `headroom --help` prints: the commands by task.
+//! What `headroom --help` prints: the commands by task. What `headroom COMMAND --help` prints: all options, a line each.
 
 use clap::Command;
 use clap::builder::styling::Styles;
+use std::ffi::OsString;
 use std::fmt::Write;
 
 /// Tasks, and the commands for each.
@@ -41,6 +42,15 @@ pub fn by_task(command: Command, columns: usize) -> Command {
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}{more}\n\n\
          {header}Options:{header:#}\n{{options}}{{after-help}}"
     ))
+}
+
+/// The command for these arguments. `-h` lists the options that are used most; where `--help` or `help` asks for all, none is hidden.
+/// clap's own long form has three lines for an option: of `run` that is three screens.
+pub fn with_all_options(command: Command, arguments: impl IntoIterator<Item = OsString>) -> Command {
+    let asks_for_all =
+        arguments.into_iter().enumerate().any(|(at, word)| word == "--help" || (at == 1 && word == "help"));
+    let show = |command: Command| command.mut_args(|argument| argument.hide_short_help(false));
+    if asks_for_all { command.mut_subcommands(show) } else { command }
 }
 
 /// The tasks with their commands; a command that is in no task comes last.
@@ -114,6 +124,20 @@ mod tests {
             assert!(widest <= columns.min(COLUMNS_MAX), "{widest} of {columns}: {help}");
             assert!(help.contains("--history") && help.contains("Examples:"), "{help}");
         }
+    }
+
+    #[test]
+    fn all_options_have_a_line_each_and_the_short_help_has_fewer() {
+        let help = |flag: &str| {
+            let words = ["headroom", "run", flag];
+            let command = with_all_options(crate::arguments(), words.map(OsString::from));
+            command.term_width(100).try_get_matches_from(words).unwrap_err().to_string()
+        };
+        let (all, most_used) = (help("--help"), help("-h"));
+        assert!(all.contains("--same-offset") && !most_used.contains("--same-offset"), "{most_used}");
+        assert!(most_used.contains("see more with '--help'"), "{most_used}");
+        let lines = |help: &str| help.lines().count();
+        assert!(lines(&most_used) <= 70 && lines(&all) <= 110, "{all}");
     }
 
     #[test]

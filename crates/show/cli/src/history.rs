@@ -17,7 +17,7 @@ Examples:
 pub struct HistoryArgs {
     #[command(subcommand)]
     what: Option<What>,
-    /// Only so many lines, the newest
+    /// Show this many lines, the newest
     #[arg(long, default_value_t = 30, value_name = "N")]
     limit: usize,
 }
@@ -42,9 +42,9 @@ enum What {
         #[arg(long)]
         source: Option<String>,
     },
-    /// Pack what an older Headroom kept as a new one keeps it, and give the space back
+    /// Convert entries of older versions to the current format, and free the space
     Pack,
-    /// Print where the history is kept
+    /// Print the path of the history
     Path,
 }
 

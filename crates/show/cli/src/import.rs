@@ -21,19 +21,19 @@ Examples:
   headroom import bench/                    the folder of fio-plot's bench_fio, and any folder of results
   headroom import file_stats.csv            SQL Server's file statistics: capture-script, sp_BlitzFirst, DBA Dash
   headroom import perfmon.csv               a counter log of PerfMon: a report of its disks
-  headroom import old.txt --dry-run         only show what it holds")]
+  headroom import old.txt --dry-run         show its content, import nothing")]
 pub struct ImportArgs {
-    /// What another tool printed: files, folders, or - for stdin
+    /// Output of another tool: files, folders, or - for stdin
     #[arg(required = true, value_name = "FILE|FOLDER|-")]
     from: Vec<PathBuf>,
-    /// Read it as this: diskspd, diskspd-xml, fio, file-stats, blitzfirst, dbadash or perfmon [default: as its
+    /// Format: diskspd, diskspd-xml, fio, file-stats, blitzfirst, dbadash or perfmon [default: as its
     /// content says]
     #[arg(long = "as", value_name = "FORMAT")]
     format: Option<Format>,
-    /// Show what would be imported, and keep nothing
+    /// Show what would be imported, without importing
     #[arg(long)]
     dry_run: bool,
-    /// Keep also results that were imported before; an instant of a counter history is kept once
+    /// Also import results that were imported before; an instant of a counter history is imported once
     #[arg(long)]
     again: bool,
     /// Print each interval of PerfMon's disks as a line of CSV

@@ -10,7 +10,7 @@ Examples:
   headroom incidents               all that the agent found, newest first
   headroom incidents 7             one of them, with its evidence and what to do
   headroom incidents 7 --html incident.html
-  headroom incidents --open        those that are not over")]
+  headroom incidents --open        open ones")]
 pub struct IncidentsArgs {
     /// Show this one
     #[arg(value_name = "NUMBER")]
@@ -18,7 +18,7 @@ pub struct IncidentsArgs {
     /// Only those that are open
     #[arg(long, conflicts_with = "id")]
     open: bool,
-    /// At most so many, the newest
+    /// Show this many, the newest first
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: usize,
     /// Also write the incident as a page, with the half hours before and after it

@@ -13,7 +13,7 @@ pub struct LayoutFlags {
     /// Several targets as one: span (in sequence) or stripe:UNIT (interleaved), in user space
     #[arg(long, value_name = "LAYOUT", requires = "member", help_heading = "Several targets as one")]
     pub layout: Option<Layout>,
-    /// A member of it, in this order; give it for each
+    /// A member of the layout; repeat it for each, in order
     #[arg(
         id = "member",
         long = "target",

@@ -63,12 +63,12 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  headroom check                          the storage here, by a workload of ours
+  headroom check                          the storage here, with a workload of its own
   headroom check /data --html r.html      another disk, as a page with charts
   headroom check --source sqlite:shop.db  a live database, without any load
-  headroom measure /data                  only what the storage can give
-  headroom run --preset oltp /data        load as a database makes it
-  headroom history                        what was measured and said before
+  headroom measure /data                  the storage alone
+  headroom run --preset oltp /data        load like a database's
+  headroom history                        earlier measurements and verdicts
 
 Exit codes: 0 fine, 1 the answer is bad news, 2 wrong usage,
 3 it could not be done or nothing can be said, 130 ended by Ctrl-C
@@ -80,17 +80,17 @@ enum Command {
     Check(check::CheckArgs),
     /// Measure what a directory, file or block device can give
     Measure(measure::MeasureArgs),
-    /// Show what is known of a storage; declare it, or take it to another host: no load
+    /// Show what is known of a storage, declare it, or copy it to another host; no load
     Capability(capability::CapabilityArgs),
     /// Run a workload: by flags, a preset or a file
     Run(Box<run::RunArgs>),
-    /// Estimate what a workload would get from storage that is not there, or from measured storage if it were changed
+    /// Predict a workload's results on storage that does not exist, or on measured storage after a change
     Simulate(simulate::SimulateArgs),
     /// Find where a target or a layout saturates: load at rising outstanding I/Os
     Sweep(sweep::SweepArgs),
     /// Run every combination of lists of parameters; resumes where it ended
     Matrix(Box<matrix::MatrixArgs>),
-    /// Make disks to experiment on: block devices with exact limits, a latency and a width
+    /// Create disks for experiments: block devices with exact limits, latency and parallelism
     Luns(luns::LunsArgs),
     /// Say whether one result is faster or slower than another, beyond noise
     Compare(compare::CompareArgs),
@@ -106,7 +106,7 @@ enum Command {
     Incidents(incidents::IncidentsArgs),
     /// Rank the volumes of all hosts by headroom, from Prometheus; write its rules, alerts and dashboards
     Fleet(Box<fleet::FleetArgs>),
-    /// Show what an agent kept as a page, from the history
+    /// Serve the page from a history file that an agent wrote
     Page(page::PageArgs),
     /// Record the counters of many sources in the history, for weeks
     Record(record::RecordArgs),
@@ -118,11 +118,11 @@ enum Command {
     Analyze(analyze::AnalyzeArgs),
     /// Show what happened between two captures
     Intervals(intervals::IntervalsArgs),
-    /// Draw runs as a picture or a page: load curves, heat maps, percentiles, over time, histograms
+    /// Draw runs: load curves, heat maps, percentiles, time series, histograms
     Chart(chart::ChartArgs),
     /// List and show what was kept
     History(history::HistoryArgs),
-    /// Print the script that keeps a server's counters in a table of its own, for import
+    /// Print a script that records a server's counters in a table on the server, for import
     CaptureScript(capture_script::CaptureScriptArgs),
     /// Read results of diskspd and fio, and counter histories of SQL Server and PerfMon
     Import(import::ImportArgs),
@@ -130,11 +130,11 @@ enum Command {
     SqliteExtension,
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),
-    /// Experiments: what commits ask of the log, crashes and recoveries, what a query moves
+    /// Experiments: log writes of commits, crash recovery, the data that a query moves
     Lab(laboratory::Arguments),
-    /// Look into the log of a page store, a crashed one too
+    /// Inspect the log of a page store, also after a crash
     Log(laboratory::Arguments),
-    /// Remove what a killed headroom left in a directory
+    /// Remove files that a killed headroom left in a directory
     Clean(clean::CleanArgs),
 }
 
@@ -149,7 +149,8 @@ pub fn main() -> ExitCode {
         return terminal::finish(laboratory::run(), Output::new(false));
     }
     let columns = Output::new(false).style().width;
-    let matches = help::by_task(arguments(), columns).try_get_matches();
+    let command = help::with_all_options(help::by_task(arguments(), columns), std::env::args_os());
+    let matches = command.try_get_matches();
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) if error.kind() == ErrorKind::DisplayVersion => {

@@ -19,10 +19,10 @@ pub struct AccessArgs {
     /// Require one of the bearer tokens in this file, one a line
     #[arg(long, value_name = "FILE")]
     pub bearer_token_file: Option<PathBuf>,
-    /// Accept requests to a loopback address that name the host so
+    /// Accept requests to a loopback address with this host name
     #[arg(long, value_name = "NAME")]
     pub host_name: Vec<String>,
-    /// Answer all clients, also at an address that other machines reach
+    /// Serve all clients, also at an address that other machines reach
     #[arg(long)]
     pub listen_without_authentication: bool,
 }

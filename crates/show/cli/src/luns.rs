@@ -28,11 +28,11 @@ pub struct LunsArgs {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Make block devices with limits, a latency and a width of their own
+    /// Create block devices, each with its own limits, latency and parallelism
     Create(CreateArgs),
-    /// List what was made, and what there is of it
+    /// List the created devices and their state
     List,
-    /// Take devices away with their content, also what a killed run left
+    /// Remove devices with their content, also those of a killed run
     Remove(RemoveArgs),
     /// What `create` starts: serves a file with a latency until it is unmounted
     #[command(hide = true)]
@@ -59,25 +59,25 @@ struct CreateArgs {
     /// Most bytes written a second
     #[arg(long, value_name = "SIZE", value_parser = bytes_a_second, help_heading = CAPS)]
     write_bandwidth: Option<u64>,
-    /// What one I/O takes
+    /// Service time of one I/O
     #[arg(long, value_name = "TIME", value_parser = values::some_time, help_heading = MODEL)]
     latency: Option<Duration>,
-    /// I/Os that it works at at once; more wait [default: any number]
+    /// I/Os served in parallel; more wait [default: any number]
     #[arg(long, value_name = "N", requires = "latency", help_heading = MODEL)]
     width: Option<u32>,
-    /// Nothing gets on for so long
+    /// Complete nothing for this long
     #[arg(long, value_name = "TIME", requires_all = ["latency", "every"], value_parser = values::some_time, help_heading = MODEL)]
     stall: Option<Duration>,
-    /// From one stall to the next
+    /// Time between two stalls
     #[arg(long, value_name = "TIME", requires = "stall", value_parser = values::some_time, help_heading = MODEL)]
     every: Option<Duration>,
-    /// Writes are done at once until so many bytes of them wait to be written
+    /// Complete writes immediately while fewer bytes than this wait to be written
     #[arg(long, value_name = "SIZE", requires = "latency", value_parser = values::some_bytes, help_heading = MODEL)]
     cache: Option<u64>,
-    /// Where their files lie [default: /var/lib/headroom/luns]
+    /// Directory of their files [default: /var/lib/headroom/luns]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Set the files' space aside; without it they grow as they are written
+    /// Allocate the files' space; without it they grow as they are written
     #[arg(long)]
     allocate: bool,
 }
@@ -90,7 +90,7 @@ struct RemoveArgs {
     /// Devices as `list` names them, or their numbers there
     #[arg(value_name = "DEVICE", required_unless_present = "all")]
     devices: Vec<PathBuf>,
-    /// All that headroom made
+    /// All that headroom created
     #[arg(long, conflicts_with = "devices")]
     all: bool,
 }

@@ -32,7 +32,7 @@ Lists are combined, each value with each. Flags count more than FILE.")]
 pub struct MatrixArgs {
     #[command(flatten)]
     definition: DefinitionArgs,
-    /// Go on with matrix ID, or with FILE's, or with the newest that is not finished
+    /// Resume matrix ID, or FILE's, or the newest that is not finished
     #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "start_over")]
     resume: Option<Option<i64>>,
     /// Start a new matrix although the same one is unfinished
@@ -44,7 +44,7 @@ pub struct MatrixArgs {
     /// Only print the runs in their order, with their seeds, and the estimated time
     #[arg(long, conflicts_with_all = ["resume", "emit"])]
     dry_run: bool,
-    /// Print a script that does the runs where Headroom is not installed: diskspd, fio (a job file) or sh (fio)
+    /// Print a script for hosts without Headroom: diskspd, fio (a job file) or sh (fio)
     #[arg(long, value_name = "TOOL", value_parser = kind, conflicts_with = "resume")]
     emit: Option<ScriptFormat>,
     /// Write over the content of targets that are files or devices; a mounted device is refused even then

@@ -38,7 +38,7 @@ pub struct MeasureArgs {
     /// Write over the content of the file or device TARGET; a mounted device is refused even then
     #[arg(long, conflicts_with = "read_only")]
     destroy_data: bool,
-    /// Only read: no writes, no cost model
+    /// Only read; without writes there is no cost model
     #[arg(long)]
     read_only: bool,
     /// Measure again only figures that observations contradict for a day. At most a quarter of the time
@@ -54,10 +54,10 @@ pub struct MeasureArgs {
 /// How to measure: shared with `check`.
 #[derive(clap::Args, Clone)]
 pub struct How {
-    /// About half a minute instead of 75 s, wider confidence intervals
+    /// Half a minute instead of 75 s, with wider confidence intervals
     #[arg(long, conflicts_with = "thorough")]
     quick: bool,
-    /// About five minutes, narrow confidence intervals
+    /// Five minutes, with narrow confidence intervals
     #[arg(long)]
     thorough: bool,
     /// Size of the test file in a directory [default: 1G, less where little is free]

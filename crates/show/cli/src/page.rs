@@ -19,12 +19,12 @@ Examples:
 
 It only reads the history, and answers until Ctrl-C.")]
 pub struct PageArgs {
-    /// Show it there
+    /// Serve it there
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9187")]
     listen: SocketAddr,
     #[command(flatten)]
     access: AccessArgs,
-    /// End after so long
+    /// Exit after this time
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     duration: Option<Duration>,
 }

@@ -24,13 +24,13 @@ pub struct RecordArgs {
     /// A file with sources, one a line
     #[arg(long, value_name = "FILE", required_unless_present = "source")]
     sources: Option<PathBuf>,
-    /// Between two snapshots
+    /// Time between two snapshots
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = values::some_time)]
     every: Duration,
-    /// End after so long
+    /// Exit after this time
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     duration: Option<Duration>,
-    /// Free space of the history's file system that is left alone
+    /// Keep this much of the history's file system free
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = values::some_bytes)]
     reserve: u64,
 }

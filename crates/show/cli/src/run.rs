@@ -23,13 +23,13 @@ use workload_file::{PRESETS, default_length, default_workload, preset};
     help_template = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}",
     before_help = "\
 Examples:
-  headroom run --preset oltp /data                        as a database asks
+  headroom run --preset oltp /data                        like a transactional database
   headroom run /data --block 8K --writes 30 --outstanding 32 --duration 1m
-  headroom run /data --rate 2000/s --writes 30            users who do not wait
-  headroom run /data/scratch --create 64G --preset log    a lasting file, made once
-  headroom run --preset backup --print-file > my.toml     to start a file from
+  headroom run /data --rate 2000/s --writes 30            arrivals that do not wait for completions
+  headroom run /data/scratch --create 64G --preset log    a file that is kept for later runs
+  headroom run --preset backup --print-file > my.toml     a workload file to edit
   headroom run --file my.toml /data",
-    after_help = "-h shows the flags that most need, --help all of them"
+    after_help = "-h shows the common flags, --help all"
 )]
 pub struct RunArgs {
     /// Directory (a test file is made in it and removed), file or block device [default: .]
@@ -44,7 +44,7 @@ pub struct RunArgs {
     /// Run nothing: print the flags as a workload file
     #[arg(long)]
     print_file: bool,
-    /// Size of the test file in a directory, or of a lasting file made at TARGET
+    /// Size of the test file in a directory, or of a file made at TARGET and kept
     #[arg(long, value_name = "SIZE", value_parser = workload_file::values::some_bytes)]
     create: Option<u64>,
     /// Also write a page with charts

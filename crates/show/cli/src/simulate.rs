@@ -26,7 +26,7 @@ pub struct SimulateArgs {
     /// What to run, and on what
     #[arg(value_name = "FILE", required_unless_present = "fit")]
     file: Option<PathBuf>,
-    /// A model of this measured storage: JSON of headroom measure, or a target measured before
+    /// Model this measured storage: JSON of headroom measure, or a target that was measured
     #[arg(long, value_name = "CAPABILITY")]
     fit: Option<PathBuf>,
     /// What to change: disks=3, layout=stripe:64K, latency=0.5x, clients=2x, limits=2x or none, batch=10

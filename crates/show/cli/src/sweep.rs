@@ -25,7 +25,7 @@ use workload_file::values;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom sweep /dev/vdb --outstanding 8:256:8 --duration 60s      as iometer did in the study
+  headroom sweep /dev/vdb --outstanding 8:256:8 --duration 60s      fixed steps
   headroom sweep /data                                              adaptive: finds its steps
   headroom sweep --layout stripe:64K /dev/loop0 /dev/loop1          two devices as one
   headroom sweep --compare span,stripe:64K /dev/loop0 /dev/loop1 --html r.html
@@ -57,13 +57,13 @@ pub struct SweepArgs {
     /// Share of writes in percent
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = values::percent)]
     writes: u8,
-    /// Bytes used from the target's begin on; less than a member keeps a span on its first [default: all]
+    /// Bytes used, from the beginning of the target; less than a member keeps a span on its first [default: all]
     #[arg(long, value_name = "SIZE", value_parser = values::some_bytes)]
     length: Option<u64>,
     /// Measured time of each step
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::some_time)]
     duration: Duration,
-    /// Before it, not counted
+    /// Time before the measured time, not counted
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time)]
     warm_up: Duration,
     /// How often a monitor samples the queue, for comparison

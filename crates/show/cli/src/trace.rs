@@ -28,7 +28,7 @@ use workload_file::values;
 Examples:
   headroom trace --source process:812 --for 10s            every I/O of a process
   headroom trace --source process:comm=postgres --file '*/pg_wal/*' --op write,sync
-  headroom trace --source process: --slower 10ms           whatever is slow, of any process
+  headroom trace --source process: --slower 10ms           all slow I/Os of all processes
   headroom trace --html trace.html -- sqlite3 shop.db 'SELECT count(*) FROM orders'
   headroom trace --source process:812 --file /data/shop.db --out shop.trace --summary
   headroom run COPY --replay shop.trace --block 1M --destroy-data COPY  again
@@ -44,22 +44,22 @@ pub struct TraceArgs {
     /// read, write, sync, fault; several with commas
     #[arg(long, value_name = "OP", value_delimiter = ',', value_parser = op, help_heading = WHICH)]
     op: Vec<TracedOp>,
-    /// That moved at least so much
+    /// At least this size
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, default_value = "0", hide_default_value = true, help_heading = WHICH)]
     size_min: u64,
-    /// That moved at most so much
+    /// At most this size
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = WHICH)]
     size_max: Option<u64>,
-    /// That took at least so long
+    /// With at least this latency
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = WHICH)]
     slower: Option<Duration>,
     /// End after this time
     #[arg(long = "for", value_name = "TIME", value_parser = values::some_time, help_heading = LONG)]
     length: Option<Duration>,
-    /// End after so many I/Os
+    /// End after this many I/Os
     #[arg(long, value_name = "N", value_parser = values::ios, help_heading = LONG)]
     count: Option<u64>,
-    /// Room for I/Os that are not printed yet
+    /// Buffer for I/Os that are not printed yet
     #[arg(long, value_name = "SIZE", value_parser = buffer, default_value = "16M", help_heading = LONG)]
     buffer: u32,
     /// Print no line an I/O, only the totals
@@ -68,7 +68,7 @@ pub struct TraceArgs {
     /// Print rows of comma-separated values
     #[arg(long, conflicts_with_all = ["json", "summary"], help_heading = OUTPUT)]
     csv: bool,
-    /// Write a trace that `headroom run --replay` asks again, one for each file
+    /// Write traces for `headroom run --replay`, one for each file
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     out: Option<PathBuf>,
     /// Write a page with a picture of it: offsets and latencies over time
@@ -83,7 +83,7 @@ pub struct TraceArgs {
 }
 
 const WHICH: &str = "Which I/Os";
-const LONG: &str = "How long";
+const LONG: &str = "Duration";
 const OUTPUT: &str = "Output";
 /// The pause between two reads of the buffer, which holds the I/Os meanwhile.
 const POLL_EVERY: Duration = Duration::from_millis(2);

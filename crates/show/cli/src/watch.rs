@@ -34,7 +34,7 @@ pub struct WatchArgs {
     /// Time between two samples
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::some_time)]
     interval: Duration,
-    /// End after so many intervals
+    /// Exit after this many intervals
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// One interval as text, then end

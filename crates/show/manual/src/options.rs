@@ -25,13 +25,17 @@ pub fn page() -> String {
     page
 }
 
+/// Options that a command takes for all of its subcommands are listed with that command only.
 fn subcommands(page: &mut String, command: &Command, name: &str) {
+    let is_of_parent = |argument: &Arg| {
+        argument.is_global_set() && command.get_arguments().any(|own| own.get_id() == argument.get_id())
+    };
     for subcommand in visible(command) {
         let name = format!("{name} {}", subcommand.get_name());
         let about = subcommand.get_about().map(|about| one_line(&about.to_string())).unwrap_or_default();
         writeln!(page, "\n## {name}\n\n{about}.").expect("a String takes all");
         let own = subcommand.get_arguments().filter(|argument| {
-            !argument.is_global_set() && !argument.is_hide_set() && argument.get_id() != "help"
+            !is_of_parent(argument) && !argument.is_hide_set() && argument.get_id() != "help"
         });
         table(page, &own.collect::<Vec<&Arg>>());
         subcommands(page, subcommand, &name);

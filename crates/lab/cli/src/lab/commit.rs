@@ -33,7 +33,7 @@ pub struct CommitArgs {
     /// Rows a commit, a list; all is one commit of all rows [default: 1,10,100,... and all]
     #[arg(long, value_delimiter = ',', value_parser = batch, value_name = "LIST")]
     batch: Vec<Batch>,
-    /// Who commits, a list of pagestore, pagestore-asleep, sqlite-rollback, sqlite-wal, redb, lmdb, rocksdb, postgres,
+    /// Engines, a list of pagestore, pagestore-asleep, sqlite-rollback, sqlite-wal, redb, lmdb, rocksdb, postgres,
     /// mariadb [default: all]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     engine: Vec<Engine>,

@@ -37,7 +37,7 @@ pub struct CrashArgs {
     #[arg(long, default_value_t = Lab::default().steps as u64, value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1..=STEPS_MAX))]
     steps: u64,
-    /// Kill processes that commit and recover, on a store in this directory, instead
+    /// Instead, kill processes that commit and recover, on a store in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["seeds", "first_seed", "steps"])]
     real: Option<PathBuf>,
     /// How long

@@ -17,7 +17,7 @@ pub struct FootprintArgs {
     /// A query that only reads
     #[arg(value_name = "SELECT")]
     query: String,
-    /// Where it runs: postgres:CONNECTION, mysql:CONNECTION or sqlite:PATH
+    /// Server or file: postgres:CONNECTION, mysql:CONNECTION or sqlite:PATH
     #[arg(long, value_name = "SOURCE", value_parser = collect::parse_source_argument)]
     source: SourceName,
     /// The database of a MySQL or MariaDB server that the query's tables are in

@@ -26,7 +26,7 @@ pub struct RecoverArgs {
     /// Directory on the storage in question
     #[arg(default_value = ".", value_name = "DIR")]
     dir: PathBuf,
-    /// Log at which each engine is killed [default: 1G, or what there is room for; enough for --pages]
+    /// Size of the log at which each engine is killed [default: 1G, or what there is room for; enough for --pages]
     #[arg(long, value_name = "SIZE", value_parser = values::some_bytes)]
     log: Option<u64>,
     /// Pages of 4 KiB that are written, in a random order [default: what the log takes, at most 256000]
@@ -38,22 +38,22 @@ pub struct RecoverArgs {
     /// How the page store is recovered, a list of instant, wide, mapped, prefetch, serial [default: all of them]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     strategy: Vec<Strategy>,
-    /// Who crashes, a list of pagestore, sqlite-wal, redb, lmdb, rocksdb, postgres, mariadb [default: all of them]
+    /// Engines, a list of pagestore, sqlite-wal, redb, lmdb, rocksdb, postgres, mariadb [default: all of them]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     engine: Vec<Engine>,
-    /// I/Os in flight at once where a strategy is wide
+    /// I/Os in flight where a strategy is parallel
     #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     parallel: u32,
-    /// Of the order of pages and their content
+    /// Seed of the order of pages and of their content
     #[arg(long, default_value_t = 1, value_name = "SEED")]
     seed: u64,
-    /// Recover on a disk made for it in DIR, slow but wide; needs root
+    /// Recover on a disk that is created in DIR, slow but parallel; needs root
     #[arg(long, value_name = "DISK", value_parser = ["wide"], help_heading = EMULATED)]
     emulate: Option<String>,
-    /// What an I/O takes there
+    /// Service time of an I/O of that disk
     #[arg(long, value_name = "TIME", default_value = "5ms", requires = "emulate", value_parser = values::some_time, help_heading = EMULATED)]
     latency: Duration,
-    /// I/Os that go on there at once
+    /// I/Os that it serves in parallel
     #[arg(long, value_name = "N", default_value_t = 64, requires = "emulate", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = EMULATED)]
     width: u32,
     /// Also write the answer as a page with charts

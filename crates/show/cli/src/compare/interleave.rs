@@ -18,10 +18,10 @@ pub struct InterleaveArgs {
     /// Run both in turn, A B B A, until the answer is clear
     #[arg(long)]
     pub interleave: bool,
-    /// At most so many rounds of A B B A [default: 8]
+    /// Limit of rounds of A B B A [default: 8]
     #[arg(long, value_name = "N", requires = "interleave", conflicts_with = "budget")]
     rounds: Option<u32>,
-    /// As many rounds as take at most this long
+    /// As many rounds as fit into this time
     #[arg(long, value_name = "TIME", requires = "interleave", value_parser = parse_duration)]
     budget: Option<Duration>,
     /// Write over this file or device: its content is lost

@@ -30,7 +30,7 @@ pub struct GentleFlags {
     /// Share of the time in which others' I/O may become slower [default: 0.25%]
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "gentle", help_heading = HEADING)]
     disturb: Option<f64>,
-    /// Most reads a second: 500/s
+    /// Limit of its reads: 500/s
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "gentle", help_heading = HEADING)]
     most: Option<f64>,
     /// Latency over which it stops: read=10ms,write=20ms [default: 10 x that of a read at rest]

@@ -24,16 +24,16 @@ pub struct Flags {
     /// Through the page cache
     #[arg(long, help_heading = IO, conflicts_with = "mapped")]
     buffered: bool,
-    /// By a memory mapping
+    /// Through a memory mapping
     #[arg(long, help_heading = IO, hide_short_help = true)]
     mapped: bool,
-    /// Writes are done: cached, write-through, synced [default: cached]
+    /// When a write counts as done: cached, write-through, synced [default: cached]
     #[arg(long, value_name = "WORD", value_parser = values::word(values::DURABILITIES), help_heading = IO, hide_short_help = true)]
     durability: Option<Durability>,
-    /// fdatasync or fsync between writes; none takes a preset's away
+    /// Call fdatasync or fsync after writes; none overrides a preset's
     #[arg(long, value_name = "CALL", value_parser = values::word(values::SYNCS), help_heading = IO, hide_short_help = true)]
     sync: Option<OptionalSync>,
-    /// After so many writes of a thread [default: 1]
+    /// Sync after this many writes of a thread [default: 1]
     #[arg(long, value_name = "N", value_parser = values::count, help_heading = IO, hide_short_help = true)]
     sync_every: Option<u32>,
 
@@ -43,100 +43,100 @@ pub struct Flags {
     /// Threads [default: 1]
     #[arg(long, value_name = "N", value_parser = values::count, help_heading = MANY)]
     threads: Option<u32>,
-    /// I/Os at even times, whether or not the storage gets on: 2000/s
+    /// Constant arrival rate that does not depend on completions (open loop): 2000/s
     #[arg(long, value_name = "RATE", value_parser = values::rate, help_heading = MANY)]
     rate: Option<f64>,
-    /// The same at random times, as independent users come
+    /// The same with random arrivals, as from independent users
     #[arg(long, value_name = "RATE", value_parser = values::rate, help_heading = MANY, conflicts_with = "rate")]
     poisson: Option<f64>,
-    /// At most: 1000/s of I/Os, 200M/s of bytes, or both with a comma
+    /// Rate limit: 1000/s (I/Os), 200M/s (bytes), or both with a comma
     #[arg(long, value_name = "LIMIT", value_parser = values::limit, help_heading = MANY)]
     limit: Option<Limit>,
-    /// I/Os of each thread, then a rest: 1024:1s
+    /// I/Os of each thread, then a pause: 1024:1s
     #[arg(long, value_name = "N:TIME", value_parser = values::burst, help_heading = MANY, hide_short_help = true)]
     burst: Option<Burst>,
-    /// Ask the I/Os of a recorded trace
+    /// Replay the I/Os of a recorded trace
     #[arg(long, value_name = "FILE", help_heading = MANY, conflicts_with_all = ["rate", "poisson"], hide_short_help = true)]
     replay: Option<PathBuf>,
-    /// 1 as recorded, 2 twice as fast, max as fast as it goes [default: 1]
+    /// Speed of the replay: 1 as recorded, 2 twice as fast, max without pauses [default: 1]
     #[arg(long, value_name = "X", value_parser = values::speed, help_heading = MANY, requires = "replay", hide_short_help = true)]
     speed: Option<OptionalSpeed>,
 
-    /// First byte that is used [default: 0]
+    /// Offset of the first byte that is used [default: 0]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = WHERE, hide_short_help = true)]
     from: Option<u64>,
-    /// Bytes used from there on [default: all]
+    /// Bytes used from that offset on [default: all]
     #[arg(long, value_name = "SIZE", value_parser = values::some_bytes, help_heading = WHERE, hide_short_help = true)]
     length: Option<u64>,
     /// Random offsets are multiples of this [default: the block]
     #[arg(long, value_name = "SIZE", value_parser = values::some_bytes, help_heading = WHERE, hide_short_help = true)]
     align: Option<u64>,
-    /// From one sequential I/O to the next [default: the block]
+    /// Distance between sequential I/Os [default: the block]
     #[arg(long, value_name = "SIZE", value_parser = values::some_bytes, help_heading = WHERE, hide_short_help = true)]
     stride: Option<u64>,
-    /// Popular blocks by Zipf's law; 0.99 is usual
+    /// Skewed offsets, Zipf distribution; 0.99 is usual
     #[arg(long, value_name = "THETA", value_parser = values::fraction, help_heading = WHERE, group = "skew")]
     zipf: Option<f64>,
-    /// Popular blocks by Pareto's; 0.2 is 80/20
+    /// Skewed offsets, Pareto distribution; 0.2 is 80/20
     #[arg(long, value_name = "H", value_parser = values::fraction, help_heading = WHERE, group = "skew", hide_short_help = true)]
     pareto: Option<f64>,
-    /// Hot and cold parts, share of I/Os and size: 80%:20%,10%:1G
+    /// Hot and cold zones, share of I/Os and size: 80%:20%,10%:1G
     #[arg(long, value_name = "ZONES", value_parser = values::zones, help_heading = WHERE, group = "skew", hide_short_help = true)]
     zones: Option<Zones>,
-    /// Sequential threads: own-parts, shared, apart:SIZE
+    /// How sequential threads divide the target: own-parts, shared, apart:SIZE
     #[arg(long, value_name = "HOW", value_parser = values::walk, help_heading = WHERE, hide_short_help = true)]
     walk: Option<Walk>,
-    /// Share of I/Os at random places, the others follow on
+    /// Share of I/Os at random offsets; the others are sequential
     #[arg(long, value_name = "PERCENT", value_parser = values::percent, help_heading = WHERE, hide_short_help = true)]
     random_share: Option<u8>,
-    /// A sequential thread's outstanding I/Os all at one offset
+    /// All outstanding I/Os of a sequential thread use the same offset
     #[arg(long, help_heading = WHERE, hide_short_help = true)]
     same_offset: bool,
 
-    /// random, fresh, zeros, counting or buffer [default: random]
+    /// What is written: random, fresh, zeros, counting or buffer [default: random]
     #[arg(long, value_name = "WORD", value_parser = values::word(CONTENTS), help_heading = WHAT, hide_short_help = true)]
     content: Option<ContentKind>,
-    /// Share of it that compresses away
+    /// Share of the content that compression removes
     #[arg(long, value_name = "PERCENT", value_parser = values::percent, help_heading = WHAT, hide_short_help = true)]
     compressible: Option<u8>,
-    /// Share of writes that repeat a block
+    /// Share of writes that repeat an earlier block
     #[arg(long, value_name = "PERCENT", value_parser = values::percent, help_heading = WHAT, hide_short_help = true)]
     duplicate: Option<u8>,
-    /// Writes take random places of a buffer of this size [default: 64M]
+    /// Write from random offsets of a buffer of this size [default: 64M]
     #[arg(long, value_name = "SIZE", value_parser = values::some_bytes, help_heading = WHAT, hide_short_help = true)]
     buffer: Option<u64>,
-    /// What fills it
+    /// Fill that buffer from this file
     #[arg(long, value_name = "FILE", help_heading = WHAT, hide_short_help = true)]
     buffer_file: Option<PathBuf>,
-    /// Read again after the run and compare: checksum, sequence or content
+    /// Read back after the run and compare: checksum, sequence or content
     #[arg(long, value_name = "HOW", value_parser = values::word(values::VERIFIES), help_heading = WHAT)]
     verify: Option<Verify>,
 
     /// Measured time [default: 30s; of a preset 60s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time, help_heading = LONG)]
     duration: Option<Duration>,
-    /// Before it, not counted [default: 5s; with --replay none]
+    /// Time before the measured time, not counted [default: 5s; with --replay none]
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = LONG)]
     warm_up: Option<Duration>,
-    /// After it, not counted
+    /// Time after the measured time, not counted
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = LONG, hide_short_help = true)]
     cool_down: Option<Duration>,
-    /// End after so many I/Os
+    /// End after this many I/Os
     #[arg(long, value_name = "N", value_parser = values::ios, help_heading = LONG)]
     ios: Option<u64>,
-    /// Width of a row over time [default: 1s]
+    /// Interval of the time series [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time, help_heading = LONG, hide_short_help = true)]
     pub series: Option<Duration>,
-    /// Seed of every random choice [default: 0]
+    /// Seed of all random choices [default: 0]
     #[arg(long, value_name = "N", value_parser = values::seed, help_heading = LONG)]
     seed: Option<u64>,
 }
 
-const IO: &str = "What each I/O is";
-const MANY: &str = "How many and when";
-const WHERE: &str = "Where in the target";
-const WHAT: &str = "What is written";
-const LONG: &str = "How long";
+const IO: &str = "I/O";
+const MANY: &str = "Load";
+const WHERE: &str = "Offsets";
+const WHAT: &str = "Data";
+const LONG: &str = "Duration";
 
 // Names for them: the argument parser takes `Option<Option<_>>` and `Option<Vec<_>>` for flags of another kind.
 type OptionalSync = Option<SyncKind>;
