@@ -149,12 +149,12 @@ fn own_group_v2_of(mounts: &Mounts, groups: &[u8]) -> Option<PathBuf> {
 /// The directory of the nearest group of a process that has the controller `cpu`; `None` where that is the root.
 pub(crate) fn cpu_group(mounts: &Mounts, groups: &[u8]) -> Option<PathBuf> {
     if let Some(mount) = controller_v1(mounts, "cpu") {
-        let mut directories = directories(mount, group(groups, Some("cpu"))?);
-        return (directories.len() > 1).then(|| directories.swap_remove(0));
+        let own = group(groups, Some("cpu"))?;
+        return (own != Path::new("/")).then(|| directories(mount, own).swap_remove(0));
     }
-    // The root of version 2 has no weight.
-    let directories = directories(cgroup_v2(mounts)?, group(groups, None)?).into_iter();
-    directories.rev().skip(1).take_while(|directory| directory.join("cpu.weight").exists()).last()
+    // The root has no weight. In a container the mount shows the container's group, which has one.
+    let mut directories = directories(cgroup_v2(mounts)?, group(groups, None)?).into_iter();
+    directories.find(|directory| directory.join("cpu.weight").exists())
 }
 
 /// A file of a control group that limits block devices.

@@ -71,8 +71,9 @@ impl Notification {
     }
 }
 
-/// The stage of an incident: open or closed, its kind, how often it came again, and how many more databases it affects.
+/// The stage of an incident: open or closed, its kind, how often it came again, and how many more databases and mounts it affects.
 pub fn stage(incident: &Incident) -> String {
     let state = if incident.is_open() { "open" } else { "closed" };
-    format!("{state}, {}, {}, {}", incident.verdict, incident.recurrence.repeated, incident.also.len())
+    let others = incident.also.len() + incident.also_mounts.len();
+    format!("{state}, {}, {}, {others}", incident.verdict, incident.recurrence.repeated)
 }

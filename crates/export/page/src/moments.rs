@@ -16,8 +16,8 @@ pub struct Moments {
 
 /// A sample that is older than this is not the newest second.
 const FRESH_NS: u64 = 3_000_000_000;
-/// A stream that is late sends so many seconds at once. A page that misses more asks for the series again.
-const MOMENTS_MAX: usize = 8;
+/// A stream that was late sends this many seconds at once. A page that misses more asks for the series again.
+const MOMENTS_MAX: usize = 60;
 
 impl Moments {
     /// Those that are later than a time; where there are none, the newest again, or why it is not known.

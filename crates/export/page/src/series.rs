@@ -122,9 +122,7 @@ fn marks(
         None => Vec::new(),
     };
     for (id, incident) in incidents {
-        let is_of_it = incident.subject == *subject
-            || incident.subject.mount == subject.mount && incident.also.contains(&subject.database);
-        if is_of_it && is_within(incident.started_unix_ns) {
+        if incident.affects(subject) && is_within(incident.started_unix_ns) {
             let at = incident.started_unix_ns;
             let text =
                 incident.worst().map_or_else(|| incident.verdict.to_string(), |worst| worst.summary.clone());

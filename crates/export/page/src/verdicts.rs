@@ -34,9 +34,9 @@ pub(crate) fn verdicts(
         let is_bad = stretch.kind.is_some_and(VerdictKind::is_bad_news);
         let of_it = incidents.iter().filter(|(_, incident)| {
             let ended_ns = incident.ended_unix_ns.unwrap_or(u64::MAX);
-            let affects = incident.subject == *subject
-                || incident.subject.mount == subject.mount && incident.also.contains(&subject.database);
-            affects && incident.started_unix_ns < stretch.span.to_ns && stretch.span.from_ns <= ended_ns
+            incident.affects(subject)
+                && incident.started_unix_ns < stretch.span.to_ns
+                && stretch.span.from_ns <= ended_ns
         });
         of_it.map(|(id, _)| id.0).next().filter(|_| is_bad)
     };

@@ -38,6 +38,8 @@ function evidenceTable(facts) {
 /** @param {any} incident */
 function opened(incident) {
   const worst = incident.worst;
+  const mounts = (incident.also_mounts ?? []).map((/** @type {string} */ mount) => `${mount} (the same device)`);
+  const also = [...(incident.also ?? []).map(databaseName), ...mounts];
   const list = (/** @type {string} */ name, /** @type {any[]} */ items) =>
     items?.length
       ? [
@@ -68,9 +70,7 @@ function opened(incident) {
       ),
       h("dt", {}, "utilisation"),
       h("dd", {}, `${share(incident.utilisation_mean)} on average, ${share(incident.utilisation_max)} at most`),
-      incident.also?.length
-        ? [h("dt", {}, "also affected"), h("dd", {}, incident.also.map(databaseName).join(", "))]
-        : null,
+      also.length ? [h("dt", {}, "also affected"), h("dd", {}, also.join(", "))] : null,
       worst
         ? [
             h("dt", {}, "worst moment"),

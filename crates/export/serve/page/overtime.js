@@ -66,6 +66,7 @@ export function timePanel(root) {
   let timer = 0;
   let serial = 0;
   let asked_at = 0;
+  let loading = false;
   /** The second that was appended last, and how many seconds are in the last bucket. */
   let appended = 0;
   let inside = 1;
@@ -110,6 +111,7 @@ export function timePanel(root) {
     if (!volume) return;
     const mine = (serial += 1);
     asked_at = performance.now();
+    loading = true;
     const { span, from, to } = address.state();
     const bounds = follows()
       ? `from=${-span * 1e9}`
@@ -119,6 +121,7 @@ export function timePanel(root) {
     try {
       const answer = await get(`series?${byVolume(volume)}&${bounds}&points=${POINTS}`);
       if (mine !== serial) return;
+      loading = false;
       message.replaceChildren();
       stack.hidden = false;
       step_s = answer.step_ns / 1e9;
@@ -132,6 +135,7 @@ export function timePanel(root) {
       else build();
     } catch (problem) {
       if (mine !== serial) return;
+      loading = false;
       stack.hidden = true;
       refill(message, trouble(problem));
     }
@@ -356,7 +360,7 @@ export function timePanel(root) {
   function append(second, moment) {
     const { times, series } = shown.data;
     const last = times.at(-1) ?? second - step_s;
-    if (second - last > step_s + 5) return void load();
+    if (second - last > step_s + 5) return void (loading || load());
     const isNew = second >= last + step_s;
     if (!isNew && (step_s === 1 || second <= appended)) return;
     const drop = isNew

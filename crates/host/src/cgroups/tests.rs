@@ -113,10 +113,18 @@ fn the_group_of_the_processor_is_the_nearest_with_that_controller() {
     fs::write(root.join("system.slice/db.service/cpu.weight"), "100\n").unwrap();
     assert_eq!(group(&v2, groups), Some(root.join("system.slice/db.service")));
     assert_eq!(group(&v2, "0::/\n"), None);
+    fs::write(root.join("cpu.weight"), "100\n").unwrap();
+    assert_eq!(group(&v2, "0::/\n"), Some(root.into()), "in a container");
 
     let v1 = "38 31 0:35 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
     assert_eq!(group(v1, "4:cpu,cpuacct:/db\n0::/other\n"), Some("/sys/fs/cgroup/cpu/db".into()));
     assert_eq!(group(v1, "4:cpu,cpuacct:/\n0::/other\n"), None);
+    let shown = "38 31 0:35 /docker/4f /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
+    assert_eq!(
+        group(shown, "4:cpu,cpuacct:/docker/4f\n"),
+        Some("/sys/fs/cgroup/cpu/".into()),
+        "in a container"
+    );
     assert_eq!(group("", groups), None);
 }
 

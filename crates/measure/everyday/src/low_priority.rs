@@ -2,7 +2,7 @@
 
 use crate::recent::Recent;
 use host::{ProcessStat, ProcessorTimes, SchedulingGroup, SchedulingGroups};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ const INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(crate) struct LowPriority {
     last: Option<Reading>,
-    /// How many were taken, up to two: the second is taken at once, as only two say what was used.
+    /// Readings so far, at most 2. The second follows at once, because a difference needs two.
     readings: u8,
-    gives_way: f64,
+    giving_way_share: f64,
 }
 
 struct Reading {
@@ -24,33 +24,47 @@ struct Reading {
     processes: Arc<Processes>,
 }
 
-/// The processes of low priority, by pid and start.
-type Processes = HashMap<(u32, u64), Process>;
+/// The processes of low priority.
+#[derive(Default)]
+struct Processes {
+    /// By pid and start.
+    all: HashMap<(u32, u64), Process>,
+    /// When the youngest process of the host started, of any priority.
+    newest_start: u64,
+}
 
 #[derive(Clone, Debug)]
 struct Process {
     group: SchedulingGroup,
-    /// Processor time, with that of its children that have ended: those of a compiler's driver live shortly.
+    /// Processor time, with that of its children that have ended: a compiler's driver has many that live shortly.
     ticks: u64,
 }
 
 impl LowPriority {
-    /// The part of the processor time of programs of low priority that is of such as give way to these processes, 0 to 1. 0 until
-    /// it is known: that is the safe side. `age` is how old a reading that is shared may be.
-    pub(crate) fn giving_way_to(&mut self, own: &[u32], host: &ProcessorTimes, age: Duration) -> f64 {
+    /// The share of low-priority processor time that gives way to the database, 0 to 1: that of programs in the scheduling
+    /// groups of its processes. 0 until it is known, which is the safe side. Its own processes and its clients do not count.
+    /// `age` is how old a reading that is shared may be.
+    pub(crate) fn giving_way_share(
+        &mut self,
+        own: &[u32],
+        clients: &BTreeSet<u32>,
+        host: &ProcessorTimes,
+        age: Duration,
+    ) -> f64 {
         if self.is_due(host) {
             static READINGS: Recent<(), Processes> = Recent::new();
             let processes = READINGS.get((), age, read);
             if let Some(last) = &self.last {
                 let groups = SchedulingGroups::read();
                 let groups = groups.iter().flat_map(|all| own.iter().filter_map(|pid| all.group_of(*pid)));
-                let part = part_in(&groups.collect(), &last.processes, &processes);
-                self.gives_way = part.unwrap_or(self.gives_way);
+                let is_other = |pid: u32| !own.contains(&pid) && !clients.contains(&pid);
+                let share = share_of(&groups.collect(), &last.processes, &processes, is_other);
+                self.giving_way_share = share.unwrap_or(self.giving_way_share);
             }
             self.readings = (self.readings + 1).min(2);
             self.last = Some(Reading { at: Instant::now(), host: *host, processes });
         }
-        self.gives_way
+        self.giving_way_share
     }
 
     /// Only where programs of low priority have worked.
@@ -63,21 +77,37 @@ impl LowPriority {
 }
 
 fn read() -> Processes {
-    let Ok(groups) = SchedulingGroups::read() else { return Processes::new() };
-    let of_low_priority = |pid: u32| {
-        let stat = ProcessStat::read(pid).filter(|stat| stat.nice > 0 && !stat.is_of_kernel)?;
-        let ticks = stat.cpu_ticks.saturating_add(stat.ended_children_ticks);
-        Some(((pid, stat.start_ticks), Process { group: groups.group_of(pid)?, ticks }))
-    };
-    host::pids().unwrap_or_default().into_iter().filter_map(of_low_priority).collect()
+    let Ok(groups) = SchedulingGroups::read() else { return Processes::default() };
+    let mut processes = Processes::default();
+    for pid in host::pids().unwrap_or_default() {
+        let Some(stat) = ProcessStat::read(pid) else { continue };
+        processes.newest_start = processes.newest_start.max(stat.start_ticks);
+        if stat.nice > 0
+            && !stat.is_of_kernel
+            && let Some(group) = groups.group_of(pid)
+        {
+            let ticks = stat.cpu_ticks.saturating_add(stat.ended_children_ticks);
+            processes.all.insert((pid, stat.start_ticks), Process { group, ticks });
+        }
+    }
+    processes
 }
 
-/// The part that members of these groups have of what was used between two readings; `None` if nothing was. Of a process that
-/// is new all of it counts.
-fn part_in(groups: &HashSet<SchedulingGroup>, then: &Processes, now: &Processes) -> Option<f64> {
+/// The share that members of these groups have of what such processes used between two readings; `None` if nothing was used. Of
+/// a process that started meanwhile all of it counts, of one that was given a low priority meanwhile nothing.
+fn share_of(
+    groups: &HashSet<SchedulingGroup>,
+    then: &Processes,
+    now: &Processes,
+    is_wanted: impl Fn(u32) -> bool,
+) -> Option<f64> {
     let (mut inside, mut all) = (0, 0);
-    for (key, process) in now {
-        let used = process.ticks.saturating_sub(then.get(key).map_or(0, |earlier| earlier.ticks));
+    for (key, process) in now.all.iter().filter(|((pid, _), _)| is_wanted(*pid)) {
+        let used = match then.all.get(key) {
+            Some(earlier) => process.ticks.saturating_sub(earlier.ticks),
+            None if key.1 >= then.newest_start => process.ticks,
+            None => 0,
+        };
         all += used;
         inside += if groups.contains(&process.group) { used } else { 0 };
     }
@@ -90,46 +120,49 @@ mod tests {
     use SchedulingGroup::{Root, Session};
     use std::process::Command;
 
-    fn processes(all: &[(u32, SchedulingGroup, u64)]) -> Processes {
-        let entry = |(pid, group, ticks): &(u32, SchedulingGroup, u64)| {
-            ((*pid, 1), Process { group: group.clone(), ticks: *ticks })
+    fn processes(newest_start: u64, all: &[(u32, u64, SchedulingGroup, u64)]) -> Processes {
+        let entry = |(pid, start, group, ticks): &(u32, u64, SchedulingGroup, u64)| {
+            ((*pid, *start), Process { group: group.clone(), ticks: *ticks })
         };
-        all.iter().map(entry).collect()
+        Processes { all: all.iter().map(entry).collect(), newest_start }
     }
 
     #[test]
     fn only_those_of_the_database_s_own_groups_give_way() {
-        let then = processes(&[(1, Root, 100), (2, Session(7), 100)]);
-        let now = processes(&[(1, Root, 130), (2, Session(7), 150), (3, Session(8), 20)]);
-        let part = |groups: &[SchedulingGroup]| part_in(&groups.iter().cloned().collect(), &then, &now);
-        assert_eq!(part(&[Root]), Some(0.3));
-        assert_eq!(part(&[Session(7), Session(8)]), Some(0.7));
-        assert_eq!(part(&[]), Some(0.0));
-        assert_eq!(part_in(&HashSet::new(), &now, &now), None);
+        let then = processes(50, &[(1, 1, Root, 100), (2, 1, Session(7), 100)]);
+        let begun = [(1, 1, Root, 130), (2, 1, Session(7), 150), (3, 60, Session(8), 20)];
+        let now = processes(60, &begun);
+        let share =
+            |groups: &[SchedulingGroup]| share_of(&groups.iter().cloned().collect(), &then, &now, |_| true);
+        assert_eq!(share(&[Root]), Some(0.3));
+        assert_eq!(share(&[Session(7), Session(8)]), Some(0.7));
+        assert_eq!(share(&[]), Some(0.0));
+        assert_eq!(share_of(&HashSet::new(), &now, &now, |_| true), None);
+        let without_own = share_of(&HashSet::from([Root]), &then, &now, |pid| pid != 2);
+        assert_eq!(without_own, Some(0.6));
+        let reniced = processes(60, &[(1, 1, Root, 130), (2, 1, Session(7), 130), (4, 40, Root, 9_000)]);
+        assert_eq!(share_of(&HashSet::from([Root]), &then, &reniced, |_| true), Some(0.5));
     }
 
-    /// Two programs that take all they get, one of them in a session of its own.
+    /// A program that takes all it gets, once in a session of its own.
     #[test]
     fn a_nice_program_gives_way_to_those_of_its_group_only() {
         let groups = SchedulingGroups::read().unwrap();
-        let own = std::process::id();
-        let sessions_are_groups = matches!(groups.group_of(own), Some(Session(_)));
+        let own = groups.group_of(std::process::id()).unwrap();
+        let sessions_are_groups = matches!(own, Session(_));
         for (program, gives_way) in [("nice", true), ("setsid", !sessions_are_groups)] {
-            let mut low = LowPriority::default();
-            let before = ProcessorTimes::read().unwrap();
-            assert_eq!(low.giving_way_to(&[own], &before, Duration::ZERO), 0.0);
             let arguments = ["nice", "-n", "19", "sh", "-c", "while :; do :; done"];
             let arguments = if program == "nice" { &arguments[1..] } else { &arguments[..] };
+            let before = read();
             let mut child = Command::new(program).args(arguments).spawn().unwrap();
             let began = Instant::now();
-            let mut part = 0.0;
-            while low.readings < 2 && began.elapsed() < Duration::from_secs(30) {
-                std::thread::sleep(Duration::from_millis(300));
-                part = low.giving_way_to(&[own], &ProcessorTimes::read().unwrap(), Duration::ZERO);
+            let mut share = None;
+            while share.is_none() && began.elapsed() < Duration::from_secs(30) {
+                std::thread::sleep(Duration::from_millis(100));
+                share = share_of(&HashSet::from([own.clone()]), &before, &read(), |pid| pid == child.id());
             }
             child.kill().and_then(|()| child.wait()).unwrap();
-            // Other programs of low priority may run on this host.
-            assert_eq!(part > 0.5, gives_way, "{program}: {part}");
+            assert_eq!(share, Some(if gives_way { 1.0 } else { 0.0 }), "{program}");
         }
     }
 }

@@ -10,8 +10,8 @@ pub(crate) struct Processors {
     host: ProcessorTimes,
     own: Processes,
     clients: Processes,
-    /// Part of the time of programs of low priority that is of such as give way to the database.
-    low_priority_gives_way: f64,
+    /// Share of the low-priority processor time that gives way to the database, 0 to 1.
+    giving_way_share: f64,
 }
 
 type Processes = HashMap<u32, Process>;
@@ -34,7 +34,7 @@ impl Processors {
         age: Duration,
     ) -> Option<Processors> {
         let host = ProcessorTimes::read().ok()?;
-        let low_priority_gives_way = low_priority.giving_way_to(own, &host, age);
+        let giving_way_share = low_priority.giving_way_share(own, clients, &host, age);
         let read = |pid: &u32| {
             let stat = ProcessStat::read(*pid)?;
             Some((*pid, Process { stat, waits: host::waits_of(*pid)? }))
@@ -45,7 +45,7 @@ impl Processors {
             host,
             own: own.collect(),
             clients: clients.collect(),
-            low_priority_gives_way,
+            giving_way_share,
         })
     }
 
@@ -64,7 +64,7 @@ impl Processors {
         let all_others = (self.host.busy_since(&earlier.host)? - own - clients - kernel).max(0.0);
         let own_user = (own_ticks + clients_ticks).saturating_sub(own_kernel + clients_kernel);
         let low_priority = low_priority_part(self.host.user_ticks_since(&earlier.host), own_user);
-        let giving_way = all_others * low_priority * self.low_priority_gives_way;
+        let giving_way = all_others * low_priority * self.giving_way_share;
         let (own_waits, clients_waits) = used(|process| process.waits);
         let elapsed_s = self.taken.duration_since(earlier.taken).as_secs_f64();
         let per_second = |waits: u64| if elapsed_s > 0.0 { waits as f64 / elapsed_s } else { 0.0 };

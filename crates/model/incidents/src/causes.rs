@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use verdict::VerdictKind;
 
 /// Joins the incidents of databases on one volume, and of volumes on one device. The first that is opened stands for all, and names
-/// the other databases; it is over when all are.
+/// the other databases and mounts; it is over when all are.
 #[derive(Clone, Debug, Default)]
 pub struct Causes {
     open: BTreeMap<Subject, Joined>,
@@ -67,13 +67,14 @@ impl Causes {
         else {
             return self.reported(incident).map(event);
         };
-        let database = incident.subject.database.clone();
+        let Subject { mount, database } = incident.subject.clone();
         joined.others.insert(incident.subject);
-        if joined.incident.subject.database == database || joined.incident.also.contains(&database) {
-            return None;
-        }
-        joined.incident.also.push(database);
-        Some(Event::Changed(joined.incident.clone()))
+        let Incident { subject: own, also, also_mounts, .. } = &mut joined.incident;
+        let is_new_database = own.database != database && !also.contains(&database);
+        let is_new_mount = own.mount != mount && !also_mounts.contains(&mount);
+        also.extend(Some(database).filter(|_| is_new_database));
+        also_mounts.extend(Some(mount).filter(|_| is_new_mount));
+        (is_new_database || is_new_mount).then(|| Event::Changed(joined.incident.clone()))
     }
 
     fn closed(&mut self, incident: Incident) -> Option<Event> {
@@ -116,9 +117,10 @@ impl Joined {
     /// The incident of its own subject as it is now. It began when the first of them did.
     fn update(&mut self, incident: Incident) {
         let also = std::mem::take(&mut self.incident.also);
+        let also_mounts = std::mem::take(&mut self.incident.also_mounts);
         let started_unix_ns = self.incident.started_unix_ns.min(incident.started_unix_ns);
         let last_bad_unix_ns = self.incident.last_bad_unix_ns.max(incident.last_bad_unix_ns);
-        self.incident = Incident { also, started_unix_ns, last_bad_unix_ns, ..incident };
+        self.incident = Incident { also, also_mounts, started_unix_ns, last_bad_unix_ns, ..incident };
     }
 }
 

@@ -9,9 +9,12 @@ pub struct Incident {
     /// What is affected.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Further databases on the volume that it affects or affected.
+    /// Further databases on the volume, or on another mount of its device, that it affects or affected.
     #[serde(default)]
     pub also: Vec<String>,
+    /// Further mounts of the volume's device that it affects or affected.
+    #[serde(default)]
+    pub also_mounts: Vec<String>,
     /// The kind that held for the longest time.
     pub verdict: VerdictKind,
     /// When the bad verdict began, nanoseconds since 1970.
@@ -154,11 +157,26 @@ pub struct LongWait {
 }
 
 impl Incident {
+    /// Whether it is of this database on this mount, or stands for it.
+    pub fn affects(&self, subject: &Subject) -> bool {
+        let is_one_of =
+            |own: &str, more: &[String], wanted: &str| own == wanted || more.iter().any(|one| one == wanted);
+        is_one_of(&self.subject.mount, &self.also_mounts, &subject.mount)
+            && is_one_of(&self.subject.database, &self.also, &subject.database)
+    }
+
+    /// The further databases and mounts, for people.
+    pub fn also_affected(&self) -> Vec<String> {
+        let mounts = self.also_mounts.iter().map(|mount| format!("{mount} (the same device)"));
+        self.also.iter().cloned().chain(mounts).collect()
+    }
+
     /// Begins one that is not opened yet, at its first bad judgement.
     pub(crate) fn begin(subject: &Subject, started: u64, at: Clocks) -> Incident {
         Incident {
             subject: subject.clone(),
             also: Vec::new(),
+            also_mounts: Vec::new(),
             verdict: VerdictKind::CannotSay,
             started_unix_ns: started,
             ended_unix_ns: None,

@@ -47,8 +47,8 @@ pub struct ProcessorUse {
     /// Used in the kernel beside both of them for the I/O of the storage: it grows with that.
     #[serde(default)]
     pub kernel: f64,
-    /// Used by all other processes but those that give way to the database: of low priority (nice above 0), and in a scheduling
-    /// group with it. Their time counts as idle.
+    /// Used by all other processes, except those with nice above 0 in a scheduling group of the database: they give way to it, and
+    /// their time counts as idle.
     pub others: f64,
     /// Processors of the host; 0 where not known.
     #[serde(default)]

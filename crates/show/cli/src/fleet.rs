@@ -53,10 +53,10 @@ struct QuestionArgs {
     /// Only hosts with this label: NAME=VALUE, NAME!=VALUE, NAME=~REGEX, NAME!~REGEX; several may be given
     #[arg(long, value_name = "CONDITION", global = true)]
     label: Vec<Filter>,
-    /// What is no longer judged is listed for so long
+    /// List volumes that are no longer judged for this time
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::some_time, global = true)]
     lookback: Duration,
-    /// A verdict that is older is stale
+    /// Count a verdict that is older as stale
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = values::some_time, global = true)]
     stale_after: Duration,
     /// Compute trends from samples where no rule keeps daily percentiles: slow for many hosts

@@ -68,7 +68,7 @@ struct CreateArgs {
     /// Complete nothing for this long
     #[arg(long, value_name = "TIME", requires_all = ["latency", "every"], value_parser = values::some_time, help_heading = MODEL)]
     stall: Option<Duration>,
-    /// Time between two stalls
+    /// Period of the stalls, from the beginning of one to the next
     #[arg(long, value_name = "TIME", requires = "stall", value_parser = values::some_time, help_heading = MODEL)]
     every: Option<Duration>,
     /// Complete writes immediately while fewer bytes than this wait to be written

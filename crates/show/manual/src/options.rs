@@ -48,7 +48,8 @@ fn table(page: &mut String, arguments: &[&Arg]) {
     }
     page.push_str("\n| option | |\n|---|---|\n");
     for argument in arguments {
-        writeln!(page, "| `{}` | {} |", form(argument), meaning(argument)).expect("a String takes all");
+        writeln!(page, "| `{}` | {} |", form(argument).replace('|', "\\|"), meaning(argument))
+            .expect("a String takes all");
     }
 }
 

@@ -33,7 +33,7 @@ pub struct GentleFlags {
     /// Limit of its reads: 500/s
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "gentle", help_heading = HEADING)]
     most: Option<f64>,
-    /// Latency over which it stops: read=10ms,write=20ms [default: 10 x that of a read at rest]
+    /// Latency over which it stops: read=10ms,write=20ms [default: 10 x that of a read at rest, 20 to 200 ms]
     #[arg(long, value_name = "LATENCIES", value_parser = guard, requires = "gentle", help_heading = HEADING)]
     guard: Option<Guard>,
     /// End after this time; the same command continues later

@@ -49,7 +49,7 @@ pub struct Flags {
     /// The same with random arrivals, as from independent users
     #[arg(long, value_name = "RATE", value_parser = values::rate, help_heading = MANY, conflicts_with = "rate")]
     poisson: Option<f64>,
-    /// Rate limit: 1000/s (I/Os), 200M/s (bytes), or both with a comma
+    /// Rate limit of all threads together: 1000/s (I/Os), 200M/s (bytes), or both with a comma
     #[arg(long, value_name = "LIMIT", value_parser = values::limit, help_heading = MANY)]
     limit: Option<Limit>,
     /// I/Os of each thread, then a pause: 1024:1s
@@ -83,7 +83,7 @@ pub struct Flags {
     /// Hot and cold zones, share of I/Os and size: 80%:20%,10%:1G
     #[arg(long, value_name = "ZONES", value_parser = values::zones, help_heading = WHERE, group = "skew", hide_short_help = true)]
     zones: Option<Zones>,
-    /// How sequential threads divide the target: own-parts, shared, apart:SIZE
+    /// Where sequential threads run: own-parts, shared (one offset for all), apart:SIZE (begins SIZE apart)
     #[arg(long, value_name = "HOW", value_parser = values::walk, help_heading = WHERE, hide_short_help = true)]
     walk: Option<Walk>,
     /// Share of I/Os at random offsets; the others are sequential

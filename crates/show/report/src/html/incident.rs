@@ -64,8 +64,9 @@ fn facts(numbered: &NumberedIncident) -> String {
         ("mean utilisation", utilisation(incident.utilisation_mean)),
         ("verdicts that held", kinds(incident)),
     ];
-    if !incident.also.is_empty() {
-        rows.push(("also affects", incident.also.join(", ")));
+    let also = incident.also_affected();
+    if !also.is_empty() {
+        rows.push(("also affects", also.join(", ")));
     }
     if let Some(recurrence) = recurrence(incident) {
         rows.push(("occurred", recurrence));

@@ -28,8 +28,10 @@ struct IncidentOutput<'a> {
     mount: &'a str,
     /// The database: its source, without credentials.
     database: &'a str,
-    /// Further databases on the volume that it affects or affected.
+    /// Further databases on the volume, or on another mount of its device, that it affects or affected.
     also: &'a [String],
+    /// Further mounts of the volume's device that it affects or affected.
+    also_mounts: &'a [String],
     /// When the bad verdict began, nanoseconds since 1970.
     started_unix_ns: u64,
     /// The same, RFC 3339.
@@ -123,6 +125,7 @@ fn incident_output(numbered: &NumberedIncident) -> IncidentOutput<'_> {
         mount: &incident.subject.mount,
         database: &incident.subject.database,
         also: &incident.also,
+        also_mounts: &incident.also_mounts,
         started_unix_ns: incident.started_unix_ns,
         started_time: number::rfc3339(incident.started_unix_ns),
         opened_unix_ns: incident.opened_unix_ns,

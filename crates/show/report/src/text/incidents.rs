@@ -48,8 +48,8 @@ pub fn incident(numbered: &NumberedIncident, style: &Style) -> String {
         utilisation(incident.utilisation_mean),
         kinds(incident)
     ));
-    if !incident.also.is_empty() {
-        let also: Vec<String> = incident.also.iter().map(|database| clean(database)).collect();
+    let also: Vec<String> = incident.also_affected().iter().map(|one| clean(one)).collect();
+    if !also.is_empty() {
         lines.push(format!("also affects {}", also.join(", ")));
     }
     lines.extend(recurrence(incident));
