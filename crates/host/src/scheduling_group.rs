@@ -90,15 +90,12 @@ mod tests {
         };
         assert_eq!(group_when("sh", &["-c", "echo $$; exec sleep 60"]), own);
         let of_session = group_when("setsid", &["sh", "-c", "echo $$; exec sleep 60"]);
-        match own {
-            SchedulingGroup::Session(number) => {
-                assert!(
-                    matches!(of_session, SchedulingGroup::Session(other) if other != number),
-                    "{of_session:?}"
-                );
-            }
-            // Sessions are no groups here, or not for members of a control group.
-            _ => assert_eq!(of_session, own),
+        // Members of a control group stay in it. All others get a group with their session, the root's too.
+        if groups.sessions_are_groups && !matches!(own, SchedulingGroup::ControlGroup(_)) {
+            assert!(matches!(of_session, SchedulingGroup::Session(_)), "{of_session:?}");
+            assert_ne!(of_session, own);
+        } else {
+            assert_eq!(of_session, own);
         }
         assert_eq!(groups.group_of(u32::MAX), None);
     }
