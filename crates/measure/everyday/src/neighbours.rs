@@ -12,11 +12,11 @@ mod shared_users;
 
 use collect::process::{Queued, UserOfDevice};
 use host::{DeviceNumber, ProcessIo, device_chain};
-use host_reading::read_processes;
+use host_reading::{ProcessReading, read_processes};
 use processes::{Process, ProcessKey, ProcessTotals, Processes};
 use shared_users::SharedUsers;
 use std::collections::{HashMap, VecDeque};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use verdict::Neighbour;
 use workload::DeviceKind;
@@ -28,6 +28,8 @@ pub struct Neighbours {
     counting: Counting,
     /// How old a reading may be.
     age: Duration,
+    /// What was last read of all processes.
+    last: Option<Arc<Vec<ProcessReading>>>,
     /// Where a window may begin, the oldest first: at most one in [`BEGINNINGS_APART`] of the window.
     beginnings: VecDeque<Beginning>,
     /// What was counted before the window.
@@ -58,6 +60,9 @@ const NAMED_MAX: usize = 5;
 const COUNTED_MIN: u64 = 100;
 /// A window begins up to so much earlier than it should: the table of the I/Os is read as often.
 const BEGINNINGS_APART: Duration = Duration::from_secs(5);
+
+/// Where a window is observed, all processes are read every other second: on a host with many that takes a large part of a sample.
+const PROCESSES_AGE_MAX: Duration = Duration::from_millis(1_900);
 
 /// The whole disks that a database lies on.
 struct Storage {
@@ -138,6 +143,7 @@ impl Neighbours {
             processes: Processes::default(),
             counting: Counting::NotNeeded,
             age: Duration::ZERO,
+            last: None,
             beginnings: VecDeque::new(),
             counted_before: HashMap::new(),
         })
@@ -179,11 +185,16 @@ impl Neighbours {
         }
     }
 
-    /// Adds what each process has moved since the last sample, as of at most `age` ago. Processes of other users are seen by
+    /// Adds what each process has moved since the last sample; without an `age` as of now. Processes of other users are seen by
     /// root only.
     pub fn sample(&mut self, database: &[u32], age: Duration) {
         self.age = age;
-        self.processes.sample(&read_processes(age));
+        let processes = read_processes(if age.is_zero() { age } else { PROCESSES_AGE_MAX });
+        if self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &processes)) {
+            return;
+        }
+        self.processes.sample(&processes);
+        self.last = Some(processes);
         let storage = &mut self.storage;
         self.processes
             .find_places(|process| !is_database(process, database), |device| storage.shared_with(device));

@@ -183,7 +183,7 @@ impl<'a> Observer<'a> {
     fn keep_newest(&mut self, files: &Snapshot, window: Duration) {
         self.samples.clear();
         self.volumes.keep_newest(window);
-        self.waits.push_back(Snapshot { samples: Vec::new(), notes: Vec::new(), ..files.clone() });
+        self.waits.push_back(files.of_waits());
         let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         let begin = files.clock_ns.saturating_sub(window_ns);
         while self.waits.front().is_some_and(|first| first.clock_ns < begin) {

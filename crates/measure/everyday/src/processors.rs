@@ -1,4 +1,5 @@
 use crate::low_priority::LowPriority;
+use crate::recent::Recent;
 use host::{ProcessStat, ProcessorTimes};
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -26,14 +27,15 @@ struct Process {
 const KERNEL_PER_IO_MAX: Duration = Duration::from_micros(100);
 
 impl Processors {
-    /// `age` is how old a reading of all processes may be.
+    /// `age` is how old a reading of the host may be.
     pub(crate) fn read(
         own: &[u32],
         clients: &BTreeSet<u32>,
         low_priority: &mut LowPriority,
         age: Duration,
     ) -> Option<Processors> {
-        let host = ProcessorTimes::read().ok()?;
+        static HOST: Recent<(), Option<ProcessorTimes>> = Recent::new();
+        let host = (*HOST.get((), age, || ProcessorTimes::read().ok()))?;
         let giving_way_share = low_priority.giving_way_share(own, clients, &host, age);
         let read = |pid: &u32| {
             let stat = ProcessStat::read(*pid)?;

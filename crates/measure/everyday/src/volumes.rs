@@ -9,9 +9,9 @@ use host::DeviceNumber;
 use std::collections::{BTreeSet, HashMap};
 use std::mem::discriminant;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use storage::Target;
 use verdict::{CapUse, FailedIos, Moment, Observation, Pressure};
 use workload::DeviceTrouble;
@@ -36,6 +36,8 @@ pub(crate) struct Volume {
     last_of_kernel: Option<Arc<KernelCounters>>,
     /// How old a reading of the host may be.
     age: Duration,
+    /// When the facts of the target were last read.
+    refreshed: Option<Instant>,
     /// Between the last two samples.
     pub pressure: Pressure,
     /// What limits counted between the last two samples.
@@ -63,6 +65,8 @@ const FIRST: usize = 0;
 /// All processes of the host are read for each volume every second, so that this many take a hundredth of a core. Files on
 /// further volumes are left out.
 const VOLUMES_MAX: usize = 16;
+/// The facts of a volume are read so often, where its window is judged again and again.
+const REFRESHED_EVERY: Duration = Duration::from_secs(15);
 
 impl Volume {
     fn new(target: Target) -> Volume {
@@ -75,6 +79,7 @@ impl Volume {
             kernel: Kernel::new(number),
             last_of_kernel: None,
             age: Duration::ZERO,
+            refreshed: None,
             pressure: Pressure::default(),
             caps_used: Vec::new(),
             moments: Vec::new(),
@@ -111,17 +116,15 @@ impl Volume {
 
     /// The moments as what was observed, with the limits that are in force now on the database's processes.
     pub fn observation(&mut self, source: &dyn Source, moments: Vec<Moment>) -> (Target, Observation) {
-        static TARGETS: Recent<PathBuf, Target> = Recent::new();
-        let refreshed = || {
-            let mut target = self.target.clone();
+        // Reads some twenty files.
+        if self.age.is_zero() || self.refreshed.is_none_or(|last| last.elapsed() >= REFRESHED_EVERY) {
             // One that is no longer mounted keeps its facts.
-            let _ = target.refresh();
-            target
-        };
-        self.target = Arc::unwrap_or_clone(TARGETS.get(self.target.path().to_owned(), self.age, refreshed));
+            let _ = self.target.refresh();
+            self.refreshed = Some(Instant::now());
+        }
         let facts = self.target.facts();
         let mut caps = match source.processes() {
-            [] => facts.caps.clone(),
+            [] => host::caps_for(&facts.devices, std::process::id()),
             pids => pids.iter().flat_map(|pid| host::caps_for(&facts.devices, *pid)).collect(),
         };
         caps.sort_by(|a, b| (&a.origin, a.per_second).cmp(&(&b.origin, b.per_second)));

@@ -158,8 +158,12 @@ impl LatencyBuckets {
         if earlier.filled().any(|(index, then)| self.get(index) < then) {
             return None;
         }
-        let grown = self.counts.iter().enumerate().map(|(at, now)| now - earlier.get(self.first + at));
-        Some(LatencyBuckets::from_first(self.first, &grown.collect::<Vec<u64>>()))
+        let grown = |at: usize| self.counts[at] - earlier.get(self.first + at);
+        let Some(begin) = (0..self.counts.len()).find(|at| grown(*at) > 0) else {
+            return Some(LatencyBuckets::default());
+        };
+        let end = (begin..self.counts.len()).rfind(|at| grown(*at) > 0).map_or(begin, |last| last + 1);
+        Some(LatencyBuckets { first: self.first + begin, counts: (begin..end).map(grown).collect() })
     }
 
     /// All latencies counted.

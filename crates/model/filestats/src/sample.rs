@@ -180,6 +180,21 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The same without files and notes.
+    #[must_use]
+    pub fn of_waits(&self) -> Snapshot {
+        let Snapshot { source, taken_unix_ns, clock_ns, complete, samples: _, waits, notes: _ } = self;
+        Snapshot {
+            source: source.clone(),
+            taken_unix_ns: *taken_unix_ns,
+            clock_ns: *clock_ns,
+            complete: complete.clone(),
+            samples: Vec::new(),
+            waits: waits.clone(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Whether what is missing in this snapshot and there in a later one began at zero.
     pub(crate) fn missing_is_zero_until(&self, later: &Snapshot) -> bool {
         self.complete.is_some() && self.complete == later.complete

@@ -12,14 +12,17 @@
 use super::layer::COLUMNS;
 use super::losses::Missing;
 use super::rows::{Group, Row, Rows};
-use super::tables::Counts;
+use super::tables::{CompactCounts, Counts};
 use filestats::Sample;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A row that has a name keeps it until another one is busier by this factor.
 const KEEPS_NAME: f64 = 1.5;
 
-type Columns = [Counts; COLUMNS];
+/// Of a row.
+type RowCounts = [CompactCounts; COLUMNS];
+/// Of a sum of many rows, whose buckets are filled in a wide range.
+type Sums = [Counts; COLUMNS];
 
 pub(super) struct Busiest {
     /// Rows that are named.
@@ -34,7 +37,7 @@ pub(super) struct Busiest {
 /// Where a row is counted.
 enum Place {
     /// In a sample of its own, without the counts that it had before.
-    Named { base: Box<Columns>, began: u64 },
+    Named { base: Box<RowCounts>, began: u64 },
     /// In the group with this index.
     Summed(usize),
 }
@@ -43,9 +46,9 @@ enum Place {
 struct GroupSum {
     group: Group,
     /// What is added to the counts of its rows.
-    base: Box<Columns>,
+    base: Box<Sums>,
     /// Its counters in the last snapshot.
-    published: Box<Columns>,
+    published: Box<Sums>,
 }
 
 impl Busiest {
@@ -77,17 +80,20 @@ impl Busiest {
             known.map_or([Counts::ZERO; COLUMNS], |sum| *sum.published)
         };
         for row in rows() {
-            let counts_before = counts_before(row, before_of(row));
+            let last = before_of(row);
             let place = match (named.contains(&row.id), members.get(&row.id)) {
                 (true, Some(Place::Named { base, began })) if *began == row.began && before.is_some() => {
                     Place::Named { base: base.clone(), began: row.began }
                 }
-                (true, _) => Place::Named { base: Box::new(counts_before), began: row.began },
+                (true, _) => {
+                    let base = counts_before(row, last).map_or_else(RowCounts::default, Row::all_counts);
+                    Place::Named { base: Box::new(base), began: row.began }
+                }
                 (false, _) => {
                     let index = self.join(row, published_before);
-                    change_each(&mut self.groups[index].base, &counts_before, |sum, counts| {
-                        *sum = sum.since(counts);
-                    });
+                    if let Some(before) = counts_before(row, last) {
+                        each_counted(&mut self.groups[index].base, before, CompactCounts::subtract_from);
+                    }
                     Place::Summed(index)
                 }
             };
@@ -106,7 +112,7 @@ impl Busiest {
     }
 
     /// The index of a row's group. A new one begins with what `published` returns.
-    fn join(&mut self, row: &Row, published: impl Fn(&Group) -> Columns) -> usize {
+    fn join(&mut self, row: &Row, published: impl Fn(&Group) -> Sums) -> usize {
         let group = row.group();
         let known = self.groups.iter().position(|sum| sum.group == group);
         known.unwrap_or_else(|| {
@@ -124,15 +130,10 @@ impl Busiest {
         for row in indexes.iter().filter_map(|index| now.get(*index)) {
             match self.members.get(&row.id) {
                 Some(Place::Named { base, .. }) => {
-                    let mut counts = row.expanded_counts();
-                    change_each(&mut counts, base, |counts, base| *counts = counts.since(base));
-                    samples.push(row.sample_of(counts.each_ref(), run, missing));
+                    samples.push(row.sample_of(row.counts_since(base), run, missing));
                 }
                 Some(Place::Summed(index)) => {
-                    let shown = &mut self.groups[*index].published;
-                    for (sum, counts) in shown.iter_mut().zip(&row.counts) {
-                        counts.iter().for_each(|counts| counts.add_to(sum));
-                    }
+                    each_counted(&mut self.groups[*index].published, row, CompactCounts::add_to);
                     let (bytes, lost) = &mut sizes[*index];
                     *bytes = bytes.zip(row.size_bytes).map(|(sum, more)| sum.saturating_add(more));
                     *lost |= row.is_lost(missing);
@@ -141,7 +142,8 @@ impl Busiest {
             }
         }
         for (sum, (bytes, lost)) in self.groups.iter().zip(sizes) {
-            samples.push(sum.group.sample(sum.published.each_ref(), bytes, run, lost));
+            let counts = sum.published.each_ref().map(CompactCounts::from);
+            samples.push(sum.group.sample(counts, bytes, run, lost));
         }
         if self.resets > 0 {
             samples.iter_mut().for_each(|sample| sample.epoch.reset.push_str(&format!(".{}", self.resets)));
@@ -150,18 +152,17 @@ impl Busiest {
     }
 }
 
-/// The counts of a row in the last snapshot. A row that began again lost counters since: then its present counts, so that the
-/// interval is left out.
-fn counts_before(now: &Row, before: Option<&Row>) -> Columns {
-    match before {
-        None => [Counts::ZERO; COLUMNS],
-        Some(before) if before.began == now.began => before.expanded_counts(),
-        Some(_) => now.expanded_counts(),
-    }
+/// What has the counts of a row in the last snapshot; `None` where it had none. A row that began again lost counters since: then
+/// its present counts, so that the interval is left out.
+fn counts_before<'a>(now: &'a Row, before: Option<&'a Row>) -> Option<&'a Row> {
+    before.map(|before| if before.began == now.began { before } else { now })
 }
 
-fn change_each(columns: &mut Columns, others: &Columns, change: impl Fn(&mut Counts, &Counts)) {
-    columns.iter_mut().zip(others).for_each(|(counts, others)| change(counts, others));
+/// Calls `change` for each column that the row has.
+fn each_counted(sums: &mut Sums, row: &Row, change: fn(&CompactCounts, &mut Counts)) {
+    for (sum, counts) in sums.iter_mut().zip(&row.counts) {
+        counts.iter().for_each(|counts| change(counts, sum));
+    }
 }
 
 #[cfg(test)]

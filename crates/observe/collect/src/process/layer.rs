@@ -1,7 +1,7 @@
 //! The layers at which I/Os are counted, and what the counters of each stand for. The instance of a file names its layer.
 
 use super::losses::Missing;
-use super::tables::{Counts, kind};
+use super::tables::{CompactCounts, kind};
 use filestats::{Cache, Counters, Epoch, Figure, FileIdentity, Latencies, Meaning, Ops, Reason, Sample};
 
 /// Where an I/O is counted.
@@ -93,27 +93,27 @@ impl Layer {
         self,
         file: FileIdentity,
         epoch: Epoch,
-        [read, write, sync]: [&Counts; COLUMNS],
+        [read, write, sync]: [CompactCounts; COLUMNS],
         size_bytes: Option<u64>,
         lost: bool,
     ) -> Sample {
-        let latencies =
-            Latencies { read: read.latencies(), write: write.latencies(), sync: sync.latencies() };
+        let counters = Counters {
+            read: ops(&read, lost),
+            write: ops(&write, lost),
+            sync: match self {
+                Layer::Requests | Layer::Block => Figure::Known(ops(&sync, lost)),
+                Layer::Misses | Layer::Faults => Figure::unknown(Reason::NotCounted),
+            },
+            busy_ns: Figure::unknown(Reason::NotCounted),
+        };
+        let [read, write, sync] = [read, write, sync].map(CompactCounts::into_latencies);
         Sample {
             file,
             epoch,
             meaning: self.meaning(),
-            counters: Counters {
-                read: ops(read, lost),
-                write: ops(write, lost),
-                sync: match self {
-                    Layer::Requests | Layer::Block => Figure::Known(ops(sync, lost)),
-                    Layer::Misses | Layer::Faults => Figure::unknown(Reason::NotCounted),
-                },
-                busy_ns: Figure::unknown(Reason::NotCounted),
-            },
+            counters,
             size_bytes: size_bytes.map_or(Figure::unknown(Reason::Gone), Figure::Known),
-            latencies: (!lost).then_some(latencies),
+            latencies: (!lost).then_some(Latencies { read, write, sync }),
         }
     }
 
@@ -126,7 +126,7 @@ impl Layer {
     }
 }
 
-fn ops(counts: &Counts, lost: bool) -> Ops {
+fn ops(counts: &CompactCounts, lost: bool) -> Ops {
     let stall_ns = match lost {
         false => Figure::Known(counts.ns),
         true => Figure::unknown(Reason::Lost),

@@ -211,8 +211,16 @@ impl Row {
     }
 
     /// Those of columns without I/O too.
-    pub fn expanded_counts(&self) -> [Counts; COLUMNS] {
-        self.counts.each_ref().map(|counts| counts.as_ref().map_or(Counts::ZERO, CompactCounts::expand))
+    pub fn all_counts(&self) -> [CompactCounts; COLUMNS] {
+        self.counts.each_ref().map(|counts| counts.clone().unwrap_or_default())
+    }
+
+    /// What was counted since.
+    pub fn counts_since(&self, base: &[CompactCounts; COLUMNS]) -> [CompactCounts; COLUMNS] {
+        std::array::from_fn(|column| match &self.counts[column] {
+            Some(counts) => counts.since(&base[column]),
+            None => CompactCounts::default().since(&base[column]),
+        })
     }
 
     /// Summed time of its I/Os, nanoseconds.
@@ -242,11 +250,11 @@ impl Row {
     }
 
     fn sample(&self, run: &str, missing: &Missing) -> Sample {
-        self.sample_of(self.expanded_counts().each_ref(), run, missing)
+        self.sample_of(self.all_counts(), run, missing)
     }
 
     /// The same with other counts.
-    pub fn sample_of(&self, counts: [&Counts; COLUMNS], run: &str, missing: &Missing) -> Sample {
+    pub fn sample_of(&self, counts: [CompactCounts; COLUMNS], run: &str, missing: &Missing) -> Sample {
         let (instance, path) = &self.name;
         let file_id = match self.files.first() {
             Some(device) if device.is_device() => number(device),
@@ -292,7 +300,7 @@ impl Group {
     /// The sum of its rows.
     pub fn sample(
         &self,
-        counts: [&Counts; COLUMNS],
+        counts: [CompactCounts; COLUMNS],
         size_bytes: Option<u64>,
         run: &str,
         lost: bool,

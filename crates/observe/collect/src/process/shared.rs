@@ -10,7 +10,7 @@
 //!
 //! A source that takes its part has the counters read for all of them. In a program that samples many sources at the same
 //! time, another one may have done that just before: [`share_counts`]. Such a program runs all the time, so that it reads the
-//! names of files and processes only every few seconds: in between, the counters are read into the same rows.
+//! names of files and processes only every ten seconds: in between, the counters are read into the same rows.
 
 use super::busiest::Busiest;
 use super::counter::{Count, Counter};
@@ -36,8 +36,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time between two counts that read all names, where counters are shared. A tenth less than a whole number of seconds, as
-/// sources are sampled at whole ones.
-const NAMES_EVERY: Duration = Duration::from_millis(4_900);
+/// sources are sampled at whole ones. Such a count takes as long as ten others.
+const NAMES_EVERY: Duration = Duration::from_millis(9_900);
 
 /// For so many counts after a source was closed, counters that no source asks for are looked for. Two, because one reading
 /// of the table may find block I/O of a file before it finds the process that uses it.

@@ -219,20 +219,6 @@ impl CpuCounts {
 impl Counts {
     pub const ZERO: Counts = Counts { count: 0, bytes: 0, ns: 0, histogram: [0; HISTOGRAM_LEN] };
 
-    /// The difference to earlier counts.
-    pub fn since(&self, earlier: &Counts) -> Counts {
-        let mut histogram = self.histogram;
-        for (mine, theirs) in histogram.iter_mut().zip(&earlier.histogram) {
-            *mine = mine.wrapping_sub(*theirs);
-        }
-        Counts {
-            count: self.count.wrapping_sub(earlier.count),
-            bytes: self.bytes.wrapping_sub(earlier.bytes),
-            ns: self.ns.wrapping_sub(earlier.ns),
-            histogram,
-        }
-    }
-
     /// The sum over CPUs.
     pub fn sum<'a>(parts: impl IntoIterator<Item = &'a CpuCounts>) -> Counts {
         let mut sum = Counts::ZERO;
@@ -245,10 +231,6 @@ impl Counts {
         }
         sum.count = sum.histogram.iter().fold(0, |count, bucket| count.wrapping_add(*bucket));
         sum
-    }
-
-    pub fn latencies(&self) -> LatencyBuckets {
-        LatencyBuckets::from_range(HISTOGRAM_FIRST, &self.histogram)
     }
 }
 
@@ -278,18 +260,41 @@ impl CompactCounts {
 
     /// Adds them to a sum.
     pub fn add_to(&self, sum: &mut Counts) {
-        sum.count = sum.count.wrapping_add(self.count);
-        sum.bytes = sum.bytes.wrapping_add(self.bytes);
-        sum.ns = sum.ns.wrapping_add(self.ns);
+        self.change(sum, u64::wrapping_add);
+    }
+
+    /// Subtracts them from a sum.
+    pub fn subtract_from(&self, sum: &mut Counts) {
+        self.change(sum, u64::wrapping_sub);
+    }
+
+    fn change(&self, sum: &mut Counts, change: fn(u64, u64) -> u64) {
+        sum.count = change(sum.count, self.count);
+        sum.bytes = change(sum.bytes, self.bytes);
+        sum.ns = change(sum.ns, self.ns);
         for (index, count) in self.latencies.filled() {
             let bucket = &mut sum.histogram[index - HISTOGRAM_FIRST];
-            *bucket = bucket.wrapping_add(count);
+            *bucket = change(*bucket, count);
         }
     }
 
     /// The difference to earlier counts.
     pub fn since(&self, earlier: &CompactCounts) -> CompactCounts {
-        CompactCounts::from(&self.expand().since(&earlier.expand()))
+        let Some(latencies) = self.latencies.since(&earlier.latencies) else {
+            let mut counts = self.expand();
+            earlier.subtract_from(&mut counts);
+            return CompactCounts::from(&counts);
+        };
+        CompactCounts {
+            count: self.count.wrapping_sub(earlier.count),
+            bytes: self.bytes.wrapping_sub(earlier.bytes),
+            ns: self.ns.wrapping_sub(earlier.ns),
+            latencies,
+        }
+    }
+
+    pub fn into_latencies(self) -> LatencyBuckets {
+        self.latencies
     }
 
     /// Changes whenever anything is added.
@@ -363,7 +368,7 @@ mod tests {
         // 4 to 5 us: exponent 12, first quarter.
         counts.histogram[4 * (12 - 6)] = 3;
         counts.count = 3;
-        let latencies = counts.latencies();
+        let latencies = CompactCounts::from(&counts).into_latencies();
         assert_eq!((latencies.count(), latencies.percentile_ns(50.0)), (3, Some(4608.0)));
     }
 
@@ -377,8 +382,11 @@ mod tests {
         compact.add_to(&mut sum);
         twice.add(&compact);
         assert_eq!(twice.expand(), sum);
-        assert_eq!((twice.since(&compact), sum.since(&some)), (compact.clone(), some));
-        assert_eq!(compact.expand().latencies().count(), 5);
+        compact.subtract_from(&mut sum);
+        assert_eq!((twice.since(&compact), sum), (compact.clone(), some));
+        // What fell wraps around, as the kernel's counters do.
+        assert_eq!(CompactCounts::default().since(&compact).expand().histogram[3], 2_u64.wrapping_neg());
+        assert_eq!(compact.clone().into_latencies().count(), 5);
         twice.set(&Counts::ZERO);
         assert_eq!(twice, CompactCounts::default());
     }
