@@ -4,6 +4,7 @@ use crate::answer::short;
 use filestats::{Delta, FileIdentity, Interval, LatencyBuckets, WaitInterval};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 use verdict::{Moment, Neighbour, Observation};
 
 /// What is known beside the verdict of a database on a volume.
@@ -21,7 +22,7 @@ pub struct Details {
 /// One file over the window.
 #[derive(Clone, Debug)]
 struct FileDetail {
-    file: FileIdentity,
+    file: Arc<FileIdentity>,
     sum: Option<Delta>,
     /// Mean I/Os outstanding of the newest moments, the newest last.
     trail: Vec<Option<f64>>,

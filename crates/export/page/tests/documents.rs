@@ -45,7 +45,7 @@ fn file(path: &str, ended_unix_ns: u64, reads: u64) -> FileInterval {
         busy_ns: Figure::unknown(Reason::NotCounted),
     };
     FileInterval {
-        file: FileIdentity { path: path.into(), kind: FileKind::Data, ..FileIdentity::default() },
+        file: FileIdentity { path: path.into(), kind: FileKind::Data, ..FileIdentity::default() }.into(),
         meaning: Meaning::REQUESTS,
         ended_unix_ns,
         interval: Interval::Known(Delta { elapsed_ns: SECOND, counters, latencies: None }),

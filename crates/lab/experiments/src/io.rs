@@ -133,7 +133,8 @@ pub(crate) mod tests {
                 drive: None,
                 handle: None,
                 object: None,
-            },
+            }
+            .into(),
             meaning: Meaning { cache, ..Meaning::REQUESTS },
             ended_unix_ns: 0,
             interval: Interval::Known(Delta { elapsed_ns: 1_000_000_000, counters, latencies: None }),

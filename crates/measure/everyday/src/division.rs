@@ -180,7 +180,7 @@ mod tests {
 
     fn file(kind: FileKind, delta: Delta) -> FileInterval {
         FileInterval {
-            file: FileIdentity { kind, ..FileIdentity::default() },
+            file: FileIdentity { kind, ..FileIdentity::default() }.into(),
             meaning: Meaning::BLOCKS,
             ended_unix_ns: 0,
             interval: Interval::Known(delta),

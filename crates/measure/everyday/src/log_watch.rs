@@ -166,7 +166,7 @@ fn summed_by_path<'a>(lines: impl Iterator<Item = &'a FileInterval>, meaning: Me
         }
     }
     let lines = sums.into_values().map(|(line, delta)| FileInterval {
-        file: FileIdentity { instance: INSTANCE.into(), ..line.file.clone() },
+        file: FileIdentity { instance: INSTANCE.into(), ..FileIdentity::clone(&line.file) }.into(),
         meaning: Meaning { durable: meaning.durable, ..line.meaning },
         interval: Interval::Known(delta),
         ..line.clone()
@@ -187,7 +187,8 @@ mod tests {
                 kind,
                 path: path.into(),
                 ..FileIdentity::default()
-            },
+            }
+            .into(),
             meaning: Meaning::REQUESTS,
             ended_unix_ns: 7,
             interval: Interval::Known(Delta {

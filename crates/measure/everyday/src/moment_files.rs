@@ -65,7 +65,8 @@ mod tests {
                 kind,
                 path: format!("/data/{number}"),
                 ..FileIdentity::default()
-            },
+            }
+            .into(),
             meaning: Meaning::REQUESTS,
             ended_unix_ns: 7,
             interval: Interval::Known(Delta { elapsed_ns: 1_000_000_000, counters, latencies: None }),

@@ -5,13 +5,14 @@ use crate::case::Direction;
 use filestats::{Counters, Figure, FileIdentity, FileSeries, Latencies, LatencyBuckets, Meaning};
 use findings::Fact;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use workload::Unit;
 
 /// One file over the whole stretch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BusyFile {
     /// Which.
-    pub file: FileIdentity,
+    pub file: Arc<FileIdentity>,
     /// What its counters stand for.
     pub meaning: Meaning,
     /// What it did in the intervals that are known.

@@ -106,7 +106,7 @@ fn together(
     let unknown = totals.cells(sum)[first..=last].iter().find_map(|cell| cell.unknown);
     let delta = Delta { elapsed_ns, counters: totals.over(sum, first..=last), latencies: None };
     FileInterval {
-        file: FileIdentity { kind: sum.kind(), ..FileIdentity::default() },
+        file: FileIdentity { kind: sum.kind(), ..FileIdentity::default() }.into(),
         meaning: Meaning::REQUESTS,
         ended_unix_ns: 0,
         interval: unknown.map_or(Interval::Known(delta), Interval::Unknown),

@@ -1,6 +1,7 @@
 use crate::{Counters, Figure, FileIdentity, Latencies, Meaning, Ops, Reason, Sample, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Which intervals are usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +58,20 @@ pub struct Delta {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileInterval {
     /// The file, as the later capture names it.
-    pub file: FileIdentity,
+    pub file: Arc<FileIdentity>,
     /// What its counters stand for.
     pub meaning: Meaning,
     /// When the interval ends, wall clock.
     pub ended_unix_ns: u64,
     /// What happened.
     pub interval: Interval,
+}
+
+impl FileInterval {
+    /// What names its file, to be changed.
+    pub fn file_mut(&mut self) -> &mut FileIdentity {
+        Arc::make_mut(&mut self.file)
+    }
 }
 
 /// The intervals between two snapshots of one source, a row for each file seen in either.
@@ -259,7 +267,8 @@ mod tests {
                     drive: None,
                     handle: None,
                     object: None,
-                },
+                }
+                .into(),
                 epoch: Epoch::for_run(epoch.to_string()),
                 meaning: Meaning::REQUESTS,
                 counters,
@@ -349,7 +358,7 @@ mod tests {
             Interval::Known(_) => panic!("must not be known"),
         };
         let mut swapped = snapshot(2_000, 1, reads(9, 9, 9));
-        swapped.samples[0].file.file_id = "8:1:78".into();
+        swapped.samples[0].file_mut().file_id = "8:1:78".into();
         assert_eq!(unknown(&swapped), Reason::IdentityChanged);
         assert_eq!(unknown(&snapshot(2_000, 2, reads(9, 9, 9))), Reason::Restart);
         let mut reset = snapshot(2_000, 1, reads(9, 9, 9));

@@ -1,6 +1,7 @@
 use crate::{Counters, Figure, LatencyBuckets, Reason, WaitSample};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// What a file is to the engine that opened it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -145,7 +146,7 @@ pub struct Latencies {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// Which file.
-    pub file: FileIdentity,
+    pub file: Arc<FileIdentity>,
     /// Since when the counters grow.
     pub epoch: Epoch,
     /// What the counters stand for.
@@ -203,9 +204,20 @@ impl Snapshot {
 
 impl Sample {
     /// A sample of a source that knows neither the file's size nor histograms.
-    pub fn new(file: FileIdentity, epoch: Epoch, meaning: Meaning, counters: Counters) -> Sample {
+    pub fn new(
+        file: impl Into<Arc<FileIdentity>>,
+        epoch: Epoch,
+        meaning: Meaning,
+        counters: Counters,
+    ) -> Sample {
+        let file = file.into();
         let size_bytes = Figure::unknown(Reason::NotCounted);
         Sample { file, epoch, meaning, counters, size_bytes, latencies: None }
+    }
+
+    /// What names its file, to be changed.
+    pub fn file_mut(&mut self) -> &mut FileIdentity {
+        Arc::make_mut(&mut self.file)
     }
 
     /// The same file before it did anything.

@@ -17,6 +17,7 @@ mod waits;
 use crate::{Counters, Epoch, Figure, FileIdentity, Meaning, Reason, Rules, Sample, WaitDelta, WaitSample};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// One capture without its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSeries {
     /// The file as its last epoch names it.
-    pub file: FileIdentity,
+    pub file: Arc<FileIdentity>,
     /// What its counters stand for.
     pub meaning: Meaning,
     /// Bytes on disk, as last reported.

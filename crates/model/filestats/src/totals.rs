@@ -147,7 +147,7 @@ mod tests {
 
     fn interval(file: FileIdentity, counters: Counters, latencies: Option<Latencies>) -> FileInterval {
         FileInterval {
-            file,
+            file: file.into(),
             meaning: Meaning::REQUESTS,
             ended_unix_ns: 0,
             interval: Interval::Known(Delta { elapsed_ns: 1_000_000_000, counters, latencies }),

@@ -67,11 +67,11 @@ impl Counting {
 /// The first of the others, without what names it.
 fn of_others(file: FileInterval) -> FileInterval {
     let identity = FileIdentity {
-        instance: file.file.instance,
+        instance: file.file.instance.clone(),
         kind: file.file.kind,
         path: OTHERS.into(),
-        drive: file.file.drive,
+        drive: file.file.drive.clone(),
         ..FileIdentity::default()
     };
-    FileInterval { file: identity, ..file }
+    FileInterval { file: identity.into(), ..file }
 }

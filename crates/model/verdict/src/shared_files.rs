@@ -108,7 +108,7 @@ mod tests {
         let counters = Counters { read: ops(reads), write: ops(writes), sync, ..Counters::ZERO };
         let read_time = if waiting { Time::Waiting } else { Time::ToCompletion };
         FileInterval {
-            file: FileIdentity { path: format!("/data/{number}"), kind, ..FileIdentity::default() },
+            file: FileIdentity { path: format!("/data/{number}"), kind, ..FileIdentity::default() }.into(),
             meaning: Meaning { read_time, ..Meaning::REQUESTS },
             ended_unix_ns: 7,
             interval: Interval::Known(Delta {

@@ -268,6 +268,7 @@ fn samples(connection: &Connection, source: &str, id: CaptureId) -> rusqlite::Re
         let (file, epoch, meaning) = file_rows::identity(row, 0)?;
         if let Some(change) = changes::newest(connection, row.get("id")?, id.0, Read::Histograms)? {
             let Change { counters, size_bytes, latencies, .. } = change;
+            let file = file.into();
             samples.push(Sample { file, epoch, meaning, counters, size_bytes, latencies });
         }
     }

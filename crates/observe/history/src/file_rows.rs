@@ -45,7 +45,7 @@ pub(crate) fn sample(row: &Row<'_>) -> rusqlite::Result<Sample> {
     let (file, epoch, meaning) = identity(row, WHO)?;
     let (counters, size_bytes) = counters_at(row)?;
     let latencies = row.get::<_, Option<Packed<Latencies>>>(LATENCIES)?.map(|Packed(latencies)| latencies);
-    Ok(Sample { file, epoch, meaning, counters, size_bytes, latencies })
+    Ok(Sample { file: file.into(), epoch, meaning, counters, size_bytes, latencies })
 }
 
 /// Adds a file that was not in the capture before, and returns its number. `from_zero`: its counters began at zero since.

@@ -36,7 +36,8 @@ impl Engine {
                 drive: Some("/var/lib/postgresql".into()),
                 handle: None,
                 object: None,
-            },
+            }
+            .into(),
             epoch: Epoch::for_run("4f2c:812:1763740000"),
             meaning: Meaning::REQUESTS,
             counters: Counters::ZERO,

@@ -53,7 +53,7 @@ impl Source for Engine {
             object: None,
         };
         let sample = Sample {
-            file,
+            file: file.into(),
             epoch: Epoch::for_run("1"),
             meaning: Meaning::REQUESTS,
             counters: Counters { read: Ops::timed(self.count, self.count, self.count), ..Counters::ZERO },

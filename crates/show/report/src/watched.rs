@@ -261,7 +261,7 @@ mod tests {
             ..Counters::ZERO
         };
         let interval = Interval::Known(Delta { elapsed_ns: 1_000_000_000, counters, latencies: None });
-        let row = FileInterval { file, meaning, ended_unix_ns: 0, interval };
+        let row = FileInterval { file: file.into(), meaning, ended_unix_ns: 0, interval };
         WatchedFile { row, size_bytes: Figure::Known(1) }
     }
 
@@ -276,7 +276,7 @@ mod tests {
     fn libraries_with_the_same_figures_are_one_row() {
         let named = |path: &str| {
             let mut file = data_file(Meaning::REQUESTS);
-            file.row.file.path = path.into();
+            file.row.file_mut().path = path.into();
             file
         };
         let mut busier = named("/usr/lib/libz.so.1");
@@ -297,7 +297,7 @@ mod tests {
     fn files_of_several_processes_have_the_names_of_the_processes() {
         let of = |instance: &str| {
             let mut file = data_file(Meaning::REQUESTS);
-            file.row.file.instance = instance.into();
+            file.row.file_mut().instance = instance.into();
             file
         };
         let names = |files: &[WatchedFile]| -> Vec<String> {
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn the_devices_of_a_source_of_devices_are_no_files() {
         let sample = |kind, reads| filestats::Sample {
-            file: FileIdentity { kind, ..data_file(Meaning::REQUESTS).row.file },
+            file: FileIdentity { kind, ..FileIdentity::clone(&data_file(Meaning::REQUESTS).row.file) }.into(),
             size_bytes: Figure::Known(1),
             epoch: filestats::Epoch::for_run("boot"),
             meaning: Meaning { cache: Cache::Below, ..Meaning::REQUESTS },

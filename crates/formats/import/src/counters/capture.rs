@@ -43,5 +43,5 @@ pub(super) fn sample(
     size_bytes: Figure<u64>,
 ) -> Sample {
     let counters = Counters { read, write, sync: Figure::unknown(Reason::NotCounted), ..Counters::ZERO };
-    Sample { file, epoch, meaning: MEANING, counters, size_bytes, latencies: None }
+    Sample { file: file.into(), epoch, meaning: MEANING, counters, size_bytes, latencies: None }
 }

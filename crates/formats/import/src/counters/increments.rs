@@ -72,7 +72,7 @@ pub(super) fn captures(source: &str, rows: &[Increment], last: Option<&Snapshot>
         let mut here: BTreeSet<(String, String)> = BTreeSet::new();
         for (began, row) in ending.get(&at).into_iter().flatten() {
             let then =
-                files.get(&key(&row.file)).filter(|(seen, then)| seen == began && then.file == row.file);
+                files.get(&key(&row.file)).filter(|(seen, then)| seen == began && *then.file == row.file);
             let sum = then.and_then(|(_, then)| sum(then, row));
             samples.push(sum.unwrap_or_else(|| first_sample(row, at, Figure::Known(row.size_bytes))));
             here.insert(key(&row.file));

@@ -62,7 +62,7 @@ impl Committer for Embedded {
             let path = Path::new(&sample.file.path);
             if path.starts_with(&self.dir) {
                 let log = self.engine.is_log(path);
-                sample.file.kind = if log { FileKind::Log } else { FileKind::Data };
+                sample.file_mut().kind = if log { FileKind::Log } else { FileKind::Data };
             }
         }
         Ok(snapshot)

@@ -7,6 +7,7 @@ use crate::limits::{
     WHOLE_FROM, WHOLE_UNTIL,
 };
 use filestats::{FileIdentity, FileKind, Ops};
+use std::sync::Arc;
 
 /// A file that was read from its beginning to its end, to all appearance.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,7 +62,7 @@ pub(crate) fn whole_reads(case: &FileCase, file: usize, found: &mut Vec<WholeRea
 /// A file that was read far faster than usual, most of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rebuild {
-    pub file: FileIdentity,
+    pub file: Arc<FileIdentity>,
     pub size_bytes: u64,
     pub read: Ops,
     /// The intervals, first and last.

@@ -44,7 +44,8 @@ pub fn file(
             drive: None,
             handle: None,
             object: None,
-        },
+        }
+        .into(),
         meaning: Meaning::REQUESTS,
         size_bytes: Figure::Known(1 << 30),
         steps,
@@ -54,7 +55,7 @@ pub fn file(
 }
 
 pub fn log(mut file: FileSeries) -> FileSeries {
-    file.file.kind = FileKind::Log;
+    std::sync::Arc::make_mut(&mut file.file).kind = FileKind::Log;
     file
 }
 

@@ -261,6 +261,6 @@ fn what_is_below_the_page_cache_is_not_counted_twice() {
     assert_eq!(both.busiest.len(), 1);
     assert!(find(&both, FindingKind::Breach).is_none());
     // A device has no other I/O than that.
-    below.file.kind = FileKind::Device;
+    std::sync::Arc::make_mut(&mut below.file).kind = FileKind::Device;
     assert!(find(&analysis(&course, &[below]), FindingKind::Breach).is_some());
 }

@@ -178,7 +178,12 @@ mod tests {
             object: None,
         };
         let delta = Delta { elapsed_ns: 10 * S, counters, latencies: None };
-        FileInterval { file, meaning: Meaning::REQUESTS, ended_unix_ns: 0, interval: Interval::Known(delta) }
+        FileInterval {
+            file: file.into(),
+            meaning: Meaning::REQUESTS,
+            ended_unix_ns: 0,
+            interval: Interval::Known(delta),
+        }
     }
 
     fn log(write_ns: u64, sync_ns: u64) -> FileInterval {

@@ -133,7 +133,7 @@ pub fn second(at: u64, load: &Load) -> Moment {
     let ended_unix_ns = MEASURED + at * 1_000_000_000;
     let busy_ns = Figure::unknown(Reason::NotCounted);
     let interval = |kind, path: &str, read: Ops, write: Ops, sync: Ops, latencies| FileInterval {
-        file: file(kind, path),
+        file: file(kind, path).into(),
         meaning: Meaning::REQUESTS,
         ended_unix_ns,
         interval: Interval::Known(Delta {

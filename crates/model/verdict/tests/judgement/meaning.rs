@@ -22,7 +22,12 @@ fn untimed(count: u64, bytes: u64, why: Reason) -> Ops {
 
 fn row(kind: FileKind, path: &str, meaning: Meaning, counters: Counters) -> FileInterval {
     let delta = Delta { elapsed_ns: SECOND, counters, latencies: None };
-    FileInterval { file: file(kind, path), meaning, ended_unix_ns: 0, interval: Interval::Known(delta) }
+    FileInterval {
+        file: file(kind, path).into(),
+        meaning,
+        ended_unix_ns: 0,
+        interval: Interval::Known(delta),
+    }
 }
 
 fn reads(meaning: Meaning, read: Ops) -> FileInterval {

@@ -370,7 +370,7 @@ fn a_program_on_the_disk_below_uses_up_no_limit_of_the_databases_own_device() {
         observation.caps = vec![cap];
         observation.neighbours = vec![Neighbour { device: Some("sda".into()), ..rsync(0.7, Some(0.7)) }];
         for device in observation.moments.iter_mut().filter_map(|moment| moment.device.as_mut()) {
-            device.file.file_id = "7:0".into();
+            device.file_mut().file_id = "7:0".into();
         }
         judge(&observation, Some(&capped), &ServiceLevel::OLTP)
     };

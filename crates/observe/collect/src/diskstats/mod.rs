@@ -152,7 +152,8 @@ pub(crate) fn sample(line: &DiskLine, sequence: &str, boot_id: &str, mounts: &Mo
             path: format!("/dev/{}", line.device),
             drive,
             ..FileIdentity::default()
-        },
+        }
+        .into(),
         epoch: Epoch::for_run(format!("{boot_id}:{}:{sequence}", line.device)),
         meaning: Meaning { cache: Cache::Below, ..Meaning::REQUESTS },
         counters: line.counters,

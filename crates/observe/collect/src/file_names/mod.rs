@@ -42,7 +42,9 @@ impl FileNames {
         let paths: Vec<&Path> = samples.iter().map(|sample| Path::new(&sample.file.path)).collect();
         let objects = self.objects(&paths);
         for (sample, object) in samples.iter_mut().zip(objects) {
-            sample.file.object = object;
+            if sample.file.object != object {
+                sample.file_mut().object = object;
+            }
         }
     }
 

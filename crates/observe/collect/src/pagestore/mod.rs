@@ -182,7 +182,8 @@ fn sample(file: FileStatistics, directory: &Path, instance: &str, epoch: &Epoch,
             path: path.to_string_lossy().into_owned(),
             drive: mount_point(mounts, &path),
             ..FileIdentity::default()
-        },
+        }
+        .into(),
         epoch: epoch.clone(),
         // All of it is direct I/O.
         meaning: Meaning {

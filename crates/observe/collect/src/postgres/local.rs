@@ -61,7 +61,7 @@ impl Local {
     pub fn fill_in_drives(&self, samples: &mut [Sample]) {
         for sample in samples {
             let volume = if sample.file.kind == FileKind::Log { &self.log } else { &self.data };
-            sample.file.drive = volume.as_ref().and_then(|volume| volume.mount.clone());
+            sample.file_mut().drive = volume.as_ref().and_then(|volume| volume.mount.clone());
         }
     }
 }

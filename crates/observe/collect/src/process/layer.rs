@@ -3,6 +3,7 @@
 use super::losses::Missing;
 use super::tables::{CompactCounts, kind};
 use filestats::{Cache, Counters, Epoch, Figure, FileIdentity, Latencies, Meaning, Ops, Reason, Sample};
+use std::sync::Arc;
 
 /// Where an I/O is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +92,7 @@ impl Layer {
     /// A sample of files at this layer.
     pub(super) fn sample(
         self,
-        file: FileIdentity,
+        file: Arc<FileIdentity>,
         epoch: Epoch,
         [read, write, sync]: [CompactCounts; COLUMNS],
         size_bytes: Option<u64>,

@@ -9,6 +9,7 @@ use crate::volume::mount_point;
 use filestats::{Epoch, FileIdentity, FileKind, Sample};
 use host::Mounts;
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -146,6 +147,8 @@ pub(super) struct Row {
     /// One of `files`.
     file: Arc<File>,
     pub files: BTreeSet<FileId>,
+    /// That of its samples, made for the first one.
+    identity: OnceCell<Arc<FileIdentity>>,
     pub size_bytes: Option<u64>,
     /// Of each column; most rows lack some of them.
     pub counts: [Option<CompactCounts>; COLUMNS],
@@ -165,6 +168,7 @@ impl Row {
             began,
             file,
             files: BTreeSet::new(),
+            identity: OnceCell::new(),
             size_bytes: None,
             counts: [const { None }; COLUMNS],
             counted: [false; COLUMNS],
@@ -185,7 +189,9 @@ impl Row {
         if self.files.is_empty() || (key.started.wrapping_sub(self.who.1) as i32) > 0 {
             self.who = (key.tgid, key.started);
         }
-        self.files.insert(key.file);
+        if self.files.insert(key.file) {
+            self.identity.take();
+        }
         self.size_bytes = self.size_bytes.or(file.size_bytes);
         self.add_compact(Layer::column(key.kind), counts);
     }
@@ -256,16 +262,15 @@ impl Row {
     /// The same with other counts.
     pub fn sample_of(&self, counts: [CompactCounts; COLUMNS], run: &str, missing: &Missing) -> Sample {
         let (instance, path) = &self.name;
-        let file_id = match self.files.first() {
-            Some(device) if device.is_device() => number(device),
-            // Files such as journals are created repeatedly under one name: the name identifies what is counted.
-            _ => path.clone(),
-        };
-        let file = FileIdentity {
+        let new = || FileIdentity {
             instance: instance.clone(),
             database: self.file.class.database.clone(),
             database_id: self.file.class.database_id,
-            file_id,
+            file_id: match self.files.first() {
+                Some(device) if device.is_device() => number(device),
+                // Files such as journals are created repeatedly under one name: the name identifies what is counted.
+                _ => path.clone(),
+            },
             kind: self.file.class.kind,
             path: path.clone(),
             drive: self.file.drive.clone(),
@@ -275,7 +280,8 @@ impl Row {
             run: self.layer.run(run, self.who),
             reset: if self.began == 0 { String::new() } else { self.began.to_string() },
         };
-        self.layer.sample(file, epoch, counts, self.size_bytes, self.is_lost(missing))
+        let file = self.identity.get_or_init(|| new().into());
+        self.layer.sample(file.clone(), epoch, counts, self.size_bytes, self.is_lost(missing))
     }
 }
 
@@ -315,7 +321,7 @@ impl Group {
             ..FileIdentity::default()
         };
         let epoch = Epoch::for_run(run);
-        self.layer.sample(file, epoch, counts, size_bytes, lost)
+        self.layer.sample(file.into(), epoch, counts, size_bytes, lost)
     }
 }
 

@@ -248,7 +248,8 @@ fn sample(file: &FileReading, files: &[FileReading], process: &ProcessIdentity, 
             path: file.path.to_string_lossy().into_owned(),
             drive: mount_point(mounts, &file.path).filter(|_| !temporary),
             ..FileIdentity::default()
-        },
+        }
+        .into(),
         epoch: Epoch::for_run(format!("{pid}:{start_ticks}:{boot_id}:{generation}")),
         meaning: Meaning::REQUESTS,
         counters: file.counters,

@@ -6,13 +6,14 @@ use crate::changes::{self, Read};
 use crate::file_rows::identity;
 use filestats::{Epoch, FileEpoch, FileIdentity, Latencies, Meaning, Sample};
 use rusqlite::{Connection, Row};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub(super) struct FileRow {
     id: i64,
     first: i64,
     gone: Option<i64>,
-    pub(super) file: FileIdentity,
+    pub(super) file: Arc<FileIdentity>,
     epoch: Epoch,
     meaning: Meaning,
     from_zero: bool,
@@ -24,7 +25,7 @@ pub(super) fn file_row(row: &Row<'_>) -> rusqlite::Result<FileRow> {
         id: row.get("id")?,
         first: row.get("first_capture_id")?,
         gone: row.get("gone_capture_id")?,
-        file,
+        file: file.into(),
         epoch,
         meaning,
         from_zero: row.get("from_zero")?,

@@ -33,7 +33,7 @@ fn sample(file: FileIdentity, read: Ops, write: Ops) -> Sample {
     let counters = Counters { read, write, ..Counters::ZERO };
     let size_bytes = Figure::Known(3 << 20);
     Sample {
-        file,
+        file: file.into(),
         epoch: Epoch::for_run("boot 1"),
         meaning: Meaning::REQUESTS,
         counters,
@@ -232,7 +232,8 @@ fn any_sample() -> impl Strategy<Value = Sample> {
                 drive: None,
                 handle: database,
                 object: None,
-            },
+            }
+            .into(),
             epoch: Epoch::for_run(epoch.to_string()),
             meaning: Meaning::REQUESTS,
             counters: Counters { read, write, sync, busy_ns: sync.map(|sync| sync.count) },

@@ -104,7 +104,8 @@ fn snapshot(at: u64) -> Snapshot {
                 kind: if file == 0 { FileKind::Log } else { FileKind::Data },
                 path: format!("/data/{file}"),
                 ..FileIdentity::default()
-            },
+            }
+            .into(),
             epoch: Epoch::for_run((at / 40).to_string()),
             meaning: Meaning::REQUESTS,
             counters: Counters {

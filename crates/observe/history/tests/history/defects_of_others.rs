@@ -50,7 +50,8 @@ fn sample(path: &str, run: &str, read: Ops, write: Ops) -> Sample {
             drive: Some(path.rsplit_once('/').unwrap().0.into()),
             handle: None,
             object: None,
-        },
+        }
+        .into(),
         epoch: Epoch::for_run(run),
         meaning: Meaning::REQUESTS,
         counters: Counters { read, write, ..Counters::ZERO },

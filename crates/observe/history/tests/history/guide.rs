@@ -33,7 +33,8 @@ fn snapshot(days_ago: u64, files: &[(&str, u64)]) -> Snapshot {
             drive: None,
             handle: None,
             object: None,
-        },
+        }
+        .into(),
         epoch: Epoch::for_run("1"),
         meaning: Meaning::REQUESTS,
         counters: Counters { read: Ops::timed(*reads, 0, reads * 2_000_000), ..Counters::ZERO },

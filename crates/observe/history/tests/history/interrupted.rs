@@ -31,7 +31,7 @@ fn captured() -> Vec<Snapshot> {
     for (at, snapshot) in all.iter_mut().enumerate() {
         for number in 0..20 {
             let mut sample = snapshot.samples[0].clone();
-            sample.file.path = format!("/data/{at}/{number}/{}", "long".repeat(20));
+            sample.file_mut().path = format!("/data/{at}/{number}/{}", "long".repeat(20));
             snapshot.samples.push(sample);
         }
     }

@@ -80,7 +80,8 @@ impl File {
                 drive: None,
                 handle: Some(self.handle.to_string()),
                 object: None,
-            },
+            }
+            .into(),
             epoch: Epoch { run: self.run.to_string(), reset: self.reset.to_string() },
             meaning: Meaning::REQUESTS,
             counters: self.counters,

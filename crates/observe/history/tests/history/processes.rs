@@ -27,7 +27,8 @@ fn snapshot(source: &str, n: u64) -> Snapshot {
             drive: None,
             handle: None,
             object: None,
-        },
+        }
+        .into(),
         epoch: Epoch::for_run("1"),
         meaning: Meaning::REQUESTS,
         counters: Counters {

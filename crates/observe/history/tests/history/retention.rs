@@ -47,7 +47,7 @@ fn of_process(pid: usize, reads: u64) -> Sample {
         object: None,
     };
     Sample {
-        file,
+        file: file.into(),
         epoch: Epoch::for_run(format!("run {pid}")),
         meaning: Meaning::REQUESTS,
         counters: Counters { read: Ops::timed(reads, reads * 4096, reads * 31), ..Counters::ZERO },

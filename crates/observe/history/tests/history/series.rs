@@ -47,7 +47,7 @@ proptest! {
                     Interval::Known(delta) => Figure::Known(delta.counters),
                     Interval::Unknown(reason) => Figure::unknown(reason),
                 };
-                expected.insert((at + 1, row.file.path), added);
+                expected.insert((at + 1, row.file.path.clone()), added);
             }
             let waits = wait_intervals(&pair[0], &pair[1], rules).into_iter();
             let busy = waits.filter(|wait| wait.interval.as_known().is_none_or(|wait| wait.count != Figure::Known(0)));

@@ -20,7 +20,8 @@ fn capture(tens: u64) -> Snapshot {
             drive: None,
             handle: None,
             object: None,
-        },
+        }
+        .into(),
         epoch: Epoch::for_run("1"),
         meaning: Meaning::REQUESTS,
         counters,

@@ -23,7 +23,7 @@ fn file(path: &str, interval: Interval) -> WatchedFile {
         object: None,
     };
     WatchedFile {
-        row: FileInterval { file, meaning: Meaning::REQUESTS, ended_unix_ns: 0, interval },
+        row: FileInterval { file: file.into(), meaning: Meaning::REQUESTS, ended_unix_ns: 0, interval },
         size_bytes: Figure::Known(1 << 20),
     }
 }

@@ -35,7 +35,8 @@ fn file(
             drive: Some("/var/lib/postgresql".into()),
             handle: None,
             object: None,
-        },
+        }
+        .into(),
         meaning: Meaning::REQUESTS,
         size_bytes: Figure::Known(640 << 20),
         steps: (1..=intervals).filter_map(|at| added(at).map(|added| Step { at, added })).collect(),

@@ -22,9 +22,9 @@ fn hostile_check() -> Check {
     }
     check.phases.push(Phase { name: HOSTILE.into(), ..check.phases[0].clone() });
     for file in check.observation.moments.iter_mut().flat_map(|moment| &mut moment.files) {
-        file.file.path = HOSTILE.into();
-        file.file.database = Some(HOSTILE.into());
-        file.file.instance = HOSTILE.into();
+        file.file_mut().path = HOSTILE.into();
+        file.file_mut().database = Some(HOSTILE.into());
+        file.file_mut().instance = HOSTILE.into();
     }
     check.capability = Some(hostile_capability());
     check.others = vec![check.clone()];

@@ -9,6 +9,7 @@ use filestats::{
     Reason, ServiceLevel,
 };
 use report::{Check, Phase};
+use std::sync::Arc;
 use verdict::{Moment, Observation, judge};
 use workload::{
     Backend, Caching, Cap, CapKind, DeviceFacts, DeviceKind, Shape, TargetFacts, TargetKind, WriteCache,
@@ -174,7 +175,7 @@ impl Load {
     }
 }
 
-pub fn identity(kind: FileKind, path: &str) -> FileIdentity {
+pub fn identity(kind: FileKind, path: &str) -> Arc<FileIdentity> {
     FileIdentity {
         instance: "sqlite pid 812".into(),
         database: Some("sales".into()),
@@ -186,6 +187,7 @@ pub fn identity(kind: FileKind, path: &str) -> FileIdentity {
         handle: None,
         object: None,
     }
+    .into()
 }
 
 pub fn delta(read: Ops, write: Ops, sync: Figure<Ops>) -> Interval {
@@ -369,7 +371,8 @@ pub fn three_volumes() -> Check {
     let mut spill = check(&steady(Load::reads(40.0, 1.2e6), 24), None, Vec::new());
     spill = on(spill, "/mnt/spill", &[FileKind::Data]);
     for file in spill.observation.moments.iter_mut().flat_map(|moment| &mut moment.files) {
-        (file.file.kind, file.file.path) = (FileKind::Temp, "/mnt/spill/pgsql_tmp".into());
+        let name = file.file_mut();
+        (name.kind, name.path) = (FileKind::Temp, "/mnt/spill/pgsql_tmp".into());
     }
     let spill = judged_again(spill);
     let volumes = [&log, &data, &spill].map(|volume| verdict::JudgedVolume {
