@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Programs of low priority are looked for again so often at most: that reads a file for each process of the host.
 const INTERVAL: Duration = Duration::from_secs(10);
+/// How old a reading may be that databases share.
+const SHARED_FOR: Duration = Duration::from_secs(4);
 
 /// Follows the programs of low priority beside a database.
 #[derive(Default)]
@@ -43,7 +45,7 @@ struct Process {
 impl LowPriority {
     /// The share of low-priority processor time that gives way to the database, 0 to 1: that of programs in the scheduling
     /// groups of its processes. 0 until it is known, which is the safe side. Its own processes and its clients do not count.
-    /// `age` is how old a reading that is shared may be.
+    /// Databases that are observed at the same times share readings; not where `age` is zero.
     pub(crate) fn giving_way_share(
         &mut self,
         own: &[u32],
@@ -53,8 +55,11 @@ impl LowPriority {
     ) -> f64 {
         if self.is_due(host) {
             static READINGS: Recent<(), Processes> = Recent::new();
-            let processes = READINGS.get((), age, read);
+            let processes = READINGS.get((), if age.is_zero() { age } else { SHARED_FOR }, read);
             if let Some(last) = &self.last {
+                if Arc::ptr_eq(&last.processes, &processes) {
+                    return self.giving_way_share;
+                }
                 let groups = SchedulingGroups::read();
                 let groups = groups.iter().flat_map(|all| own.iter().filter_map(|pid| all.group_of(*pid)));
                 let is_other = |pid: u32| !own.contains(&pid) && !clients.contains(&pid);

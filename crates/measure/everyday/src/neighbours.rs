@@ -13,7 +13,7 @@ mod shared_users;
 use collect::process::{Queued, UserOfDevice};
 use host::{DeviceNumber, ProcessIo, device_chain};
 use host_reading::{ProcessReading, read_processes};
-use processes::{Process, ProcessKey, ProcessTotals, Processes};
+use processes::{LOOKED_EVERY, Process, ProcessKey, ProcessTotals, Processes};
 use shared_users::SharedUsers;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, LazyLock};
@@ -196,8 +196,10 @@ impl Neighbours {
         self.processes.sample(&processes);
         self.last = Some(processes);
         let storage = &mut self.storage;
-        self.processes
-            .find_places(|process| !is_database(process, database), |device| storage.shared_with(device));
+        // Shared by the databases of a host: a program that is on none of their disks is looked at again and again.
+        let age = if age.is_zero() { age } else { LOOKED_EVERY };
+        let is_other = |process: &Process| !is_database(process, database);
+        self.processes.find_places(age, is_other, |device| storage.shared_with(device));
         if matches!(self.counting, Counting::NotNeeded) && self.processes.any_place() {
             self.counting = SharedUsers::open().map_or(Counting::Unavailable, Counting::Since);
             self.processes.mark();

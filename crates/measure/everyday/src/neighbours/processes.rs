@@ -1,6 +1,7 @@
 use super::host_reading::ProcessReading;
+use crate::recent::Recent;
 use host::{DeviceNumber, ProcessIo, open_devices, program_of};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -67,7 +68,7 @@ impl Process {
 pub type ProcessTotals = HashMap<ProcessKey, ProcessIo>;
 
 /// Time between two searches for the files of a process that has none on the storage: on a host with many that takes long.
-const LOOKED_EVERY: Duration = Duration::from_secs(5);
+pub const LOOKED_EVERY: Duration = Duration::from_secs(5);
 
 /// The processes that run, and those that moved much and ended.
 #[derive(Debug, Default)]
@@ -133,9 +134,11 @@ impl Processes {
         }
     }
 
-    /// Finds where the processes that moved something have their files, as far as `shared_with` says that it matters.
+    /// Finds where the processes that moved something have their files, as far as `shared_with` says that it matters. `age` is how
+    /// old a list of open files may be.
     pub fn find_places(
         &mut self,
+        age: Duration,
         is_wanted: impl Fn(&Process) -> bool,
         mut shared_with: impl FnMut(DeviceNumber) -> Option<DeviceNumber>,
     ) {
@@ -144,7 +147,9 @@ impl Processes {
             if process.place.is_none() && process.io().bytes() >= BYTES_MIN && is_due() && is_wanted(process)
             {
                 process.looked = Some(Instant::now());
-                process.place = open_devices(process.key.pid).into_iter().find_map(&mut shared_with);
+                static OPEN: Recent<ProcessKey, BTreeSet<DeviceNumber>> = Recent::new();
+                let devices = OPEN.get(process.key, age, || open_devices(process.key.pid));
+                process.place = devices.iter().copied().find_map(&mut shared_with);
                 process.look_again();
             }
         }
