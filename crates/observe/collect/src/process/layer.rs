@@ -6,7 +6,7 @@ use filestats::{Cache, Counters, Epoch, Figure, FileIdentity, Latencies, Meaning
 use std::sync::Arc;
 
 /// Where an I/O is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
     /// Requests of a process.
     Requests,

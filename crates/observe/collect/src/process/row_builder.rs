@@ -5,7 +5,7 @@ use super::kept::Kept;
 use super::layer::Layer;
 use super::names::Names;
 use super::program::{Counted, Programs};
-use super::rows::{File, Row, RowName, Rows};
+use super::rows::{File, Row, Rows};
 use super::tables::{CompactCounts, FileId, Key, command_text};
 use host::Mounts;
 use rustc_hash::FxHashMap;
@@ -47,7 +47,8 @@ impl RowBuilder<'_> {
     /// Assigns the counters of each key to a row.
     fn place<'c>(&mut self, counted: &'c Counted) -> Vec<Placed<'c>> {
         let users = users(counted, self.running);
-        let mut processes: HashMap<(u32, u32), (String, bool)> = HashMap::new();
+        // The instance of each layer of each process, and whether the next snapshot shows another name.
+        let mut instances: HashMap<(Layer, u32, u32), (Arc<str>, bool)> = HashMap::new();
         // Each file is looked up once, however many keys it has.
         let mut files: FxHashMap<FileId, Arc<File>> = FxHashMap::default();
         self.names.begin_snapshot();
@@ -60,22 +61,24 @@ impl RowBuilder<'_> {
             });
             let layer = Layer::from_kind(key.kind);
             let who = (key.tgid, key.started);
-            let (process, changes) =
-                processes.entry(who).or_insert_with(|| self.names.command(who, command(self.programs, who)));
-            let name = (layer.instance(key.tgid, process), file.path.clone());
-            let row = Row::id_of(&name);
+            let (instance, changes) = instances.entry((layer, who.0, who.1)).or_insert_with(|| {
+                let (process, changes) = self.names.command(who, command(self.programs, who));
+                (layer.instance(key.tgid, &process).into(), changes)
+            });
+            let row = Row::id_of(instance, &file.path);
             let changes = file.changes || (*changes && layer != Layer::Block);
             self.kept.place(key, row, counts, changes);
-            placed.push(Placed { key, counts, file: Arc::clone(file), name, row, changes });
+            let (instance, file) = (Arc::clone(instance), Arc::clone(file));
+            placed.push(Placed { key, counts, file, instance, row, changes });
         }
         placed
     }
 
     /// Adds the counters of each key to its row.
     fn sum(&mut self, rows: &mut Rows, placed: Vec<Placed<'_>>) {
-        for Placed { key, counts, file, name, row: id, .. } in placed {
+        for Placed { key, counts, file, instance, row: id, .. } in placed {
             let began = self.kept.row(key, id);
-            let new = || Row::new(id, name, Layer::from_kind(key.kind), began, file.clone());
+            let new = || Row::new(id, instance, Layer::from_kind(key.kind), began, file.clone());
             rows.insert(*key, id, new).include(key, &file, &self.kept.in_row(key, counts));
         }
     }
@@ -86,7 +89,7 @@ struct Placed<'c> {
     key: &'c Key,
     counts: &'c CompactCounts,
     file: Arc<File>,
-    name: RowName,
+    instance: Arc<str>,
     /// The id of the row.
     row: u64,
     /// The next snapshot shows another name.

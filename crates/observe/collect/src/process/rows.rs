@@ -10,7 +10,7 @@ use filestats::{Epoch, FileIdentity, FileKind, Sample};
 use host::Mounts;
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Rows {
     /// The samples of the rows with these indexes, in the order of their names. `run` distinguishes boot and load.
     pub fn samples(&self, indexes: impl Iterator<Item = usize>, run: &str, missing: &Missing) -> Vec<Sample> {
         let mut rows: Vec<&Row> = indexes.filter_map(|index| self.rows.get(index)).collect();
-        rows.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        rows.sort_unstable_by(|one, other| one.name().cmp(&other.name()));
         rows.into_iter().map(|row| row.sample(run, missing)).collect()
     }
 
@@ -99,9 +99,6 @@ impl Rows {
     }
 }
 
-/// Instance and path of a sample.
-pub(super) type RowName = (String, String);
-
 /// Rows that are summed: what they have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
@@ -138,15 +135,16 @@ impl File {
 pub(super) struct Row {
     /// That of its name.
     pub id: u64,
-    pub name: RowName,
+    instance: Arc<str>,
     layer: Layer,
     /// The process's number and start; zeros for the block layer.
     pub who: (u32, u32),
     /// The number of forgettings when the row began (kept.rs).
     pub began: u64,
-    /// One of `files`.
+    /// One of `files`, with the path of the sample.
     file: Arc<File>,
-    pub files: BTreeSet<FileId>,
+    /// Sorted; one, unless several have the same path.
+    pub files: Vec<FileId>,
     /// That of its samples, made for the first one.
     identity: OnceCell<Arc<FileIdentity>>,
     pub size_bytes: Option<u64>,
@@ -159,15 +157,15 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub fn new(id: u64, name: RowName, layer: Layer, began: u64, file: Arc<File>) -> Row {
+    pub fn new(id: u64, instance: Arc<str>, layer: Layer, began: u64, file: Arc<File>) -> Row {
         Row {
             id,
-            name,
+            instance,
             layer,
             who: (0, 0),
             began,
             file,
-            files: BTreeSet::new(),
+            files: Vec::with_capacity(1),
             identity: OnceCell::new(),
             size_bytes: None,
             counts: [const { None }; COLUMNS],
@@ -177,10 +175,15 @@ impl Row {
     }
 
     /// The id of the row with that name.
-    pub fn id_of(name: &RowName) -> u64 {
+    pub fn id_of(instance: &str, path: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
+        (instance, path).hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// Instance and path of its sample.
+    fn name(&self) -> (&str, &str) {
+        (&self.instance, &self.file.path)
     }
 
     /// Takes in a key.
@@ -189,7 +192,8 @@ impl Row {
         if self.files.is_empty() || (key.started.wrapping_sub(self.who.1) as i32) > 0 {
             self.who = (key.tgid, key.started);
         }
-        if self.files.insert(key.file) {
+        if let Err(at) = self.files.binary_search(&key.file) {
+            self.files.insert(at, key.file);
             self.identity.take();
         }
         self.size_bytes = self.size_bytes.or(file.size_bytes);
@@ -261,18 +265,18 @@ impl Row {
 
     /// The same with other counts.
     pub fn sample_of(&self, counts: [CompactCounts; COLUMNS], run: &str, missing: &Missing) -> Sample {
-        let (instance, path) = &self.name;
+        let (instance, path) = self.name();
         let new = || FileIdentity {
-            instance: instance.clone(),
+            instance: instance.into(),
             database: self.file.class.database.clone(),
             database_id: self.file.class.database_id,
             file_id: match self.files.first() {
                 Some(device) if device.is_device() => number(device),
                 // Files such as journals are created repeatedly under one name: the name identifies what is counted.
-                _ => path.clone(),
+                _ => path.into(),
             },
             kind: self.file.class.kind,
-            path: path.clone(),
+            path: path.into(),
             drive: self.file.drive.clone(),
             ..FileIdentity::default()
         };
@@ -351,15 +355,14 @@ impl Rows {
 
     pub fn push_file(&mut self, path: String, began: u64, counts: Counts) {
         let class = Class::new(FileKind::Data);
-        let file =
-            File { path: path.clone(), changes: false, size_bytes: Some(1), class, drive: Some("/".into()) };
+        let instance = "pid 812 (postgres)";
+        let row = Row::id_of(instance, &path);
+        let file = File { path, changes: false, size_bytes: Some(1), class, drive: Some("/".into()) };
         let id = FileId { ino: self.rows.len() as u64 + 1, dev: 1, generation: 0 };
         let key = Key { file: id, tgid: 812, started: 5, kind: 0, zero: 0 };
-        let name = ("pid 812 (postgres)".to_owned(), path);
-        let id = Row::id_of(&name);
         let file = Arc::new(file);
-        let new = || Row::new(id, name, Layer::Requests, began, file.clone());
-        self.insert(key, id, new).include(&key, &file, &CompactCounts::from(&counts));
+        let new = || Row::new(row, instance.into(), Layer::Requests, began, file.clone());
+        self.insert(key, row, new).include(&key, &file, &CompactCounts::from(&counts));
     }
 
     /// Counts again into the rows, in their order.
