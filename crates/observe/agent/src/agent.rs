@@ -90,6 +90,9 @@ const SOURCES_MAX: usize = 200;
 const SILENCE_EVERY: Duration = Duration::from_secs(5);
 /// How old the counters of a process may be in a sample: what one watcher had read, another one of the same tick takes.
 const COUNT_AGE_MAX: Duration = Duration::from_millis(300);
+/// Time between two counts that read the names of files and processes. A tenth less than a whole number of seconds, as sources are
+/// sampled at whole ones.
+const NAMES_EVERY: Duration = Duration::from_millis(9_900);
 /// Between two times that what volumes were seen to give is saved.
 const SEEN_EVERY: Duration = Duration::from_secs(60);
 const MINUTE_NS: u64 = 60_000_000_000;
@@ -136,7 +139,7 @@ impl Agent {
     ) -> Keeper {
         let began = self.began;
         // All watchers sample at the same ticks.
-        share_counts(COUNT_AGE_MAX);
+        share_counts(COUNT_AGE_MAX, NAMES_EVERY);
         let (to, messages) = sync_channel(WAITING_MAX);
         let end = self.settings.duration.and_then(|longest| began.checked_add(longest));
         let (mut sources_at, mut alive, mut silence_at) = (began, began, began + SILENCE_EVERY);

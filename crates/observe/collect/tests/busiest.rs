@@ -12,6 +12,7 @@ use std::time::Duration;
 const FILES: u32 = 40;
 const NAMED: usize = 4;
 const BLOCK_BYTES: u64 = 4096;
+const NAMES_EVERY: Duration = Duration::from_secs(2);
 
 /// Writes of requests between two snapshots, and the names of the files that have samples of their own.
 fn written(earlier: &Snapshot, later: &Snapshot) -> (u64, u64, BTreeSet<String>) {
@@ -55,7 +56,7 @@ fn what_is_summed_and_what_is_named_add_up_to_what_was_written() {
 
 /// Holds what the source counts against what `run` has the shell write.
 fn follow(mut source: Process, run: &mut dyn FnMut(&str)) {
-    share_counts(Duration::from_nanos(1));
+    share_counts(Duration::from_nanos(1), NAMES_EVERY);
     source.name_busiest(NAMED);
     let write = |name: u32, count: u32| {
         format!(
@@ -89,13 +90,13 @@ fn follow(mut source: Process, run: &mut dyn FnMut(&str)) {
         std::thread::sleep(Duration::from_millis(450));
     }
     // Activity until here must not decide which files are named.
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(NAMES_EVERY);
     source.snapshot().unwrap();
     // Of one process, as the others are of one each.
     let own = |count: u32| format!("i=0; while [ $i -lt {count} ]; do echo x >&9; i=$((i+1)); done");
     run(&format!("exec 9>fileown; {}", own(3000)));
     source.snapshot().unwrap();
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(NAMES_EVERY);
     let before = source.snapshot().unwrap();
     run(&own(10));
     let now = source.snapshot().unwrap();

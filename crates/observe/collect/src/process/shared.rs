@@ -10,7 +10,7 @@
 //!
 //! A source that takes its part has the counters read for all of them. In a program that samples many sources at the same
 //! time, another one may have done that just before: [`share_counts`]. Such a program runs all the time, so that it reads the
-//! names of files and processes only every ten seconds: in between, the counters are read into the same rows.
+//! names of files and processes only every few seconds: in between, the counters are read into the same rows.
 
 use super::busiest::Busiest;
 use super::counter::{Count, Counter};
@@ -35,10 +35,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time between two counts that read all names, where counters are shared. A tenth less than a whole number of seconds, as
-/// sources are sampled at whole ones. Such a count takes as long as ten others.
-const NAMES_EVERY: Duration = Duration::from_millis(9_900);
-
 /// For so many counts after a source was closed, counters that no source asks for are looked for. Two, because one reading
 /// of the table may find block I/O of a file before it finds the process that uses it.
 const CLEANING_COUNTS: u8 = 2;
@@ -46,12 +42,17 @@ const CLEANING_COUNTS: u8 = 2;
 static SHARED: Mutex<Option<Shared>> = Mutex::new(None);
 /// How old a count may be that another source had made, in nanoseconds.
 static AGE_NS_MAX: AtomicU64 = AtomicU64::new(0);
+/// Time between two counts that read all names, where counters are shared, in nanoseconds.
+static NAMES_EVERY_NS: AtomicU64 = AtomicU64::new(0);
 
 /// From now on, a source of chosen processes may get counters up to `age` old, where another source of chosen processes had
-/// them read: for programs that sample many sources at the same time. Its snapshots say when they were counted. At the start
-/// of a program `age` is zero.
-pub fn share_counts(age: Duration) {
-    AGE_NS_MAX.store(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+/// them read: for programs that sample many sources at the same time. Its snapshots say when they were counted. The names of
+/// files and processes are read every `names_every` only: a count that reads them takes as long as ten others. At the start of a
+/// program both are zero.
+pub fn share_counts(age: Duration, names_every: Duration) {
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    AGE_NS_MAX.store(ns(age), Relaxed);
+    NAMES_EVERY_NS.store(ns(names_every), Relaxed);
 }
 
 /// The programs and who asks for their counters.
@@ -237,8 +238,9 @@ impl Shared {
     fn count(&mut self) -> Result<(), SourceError> {
         let shares = AGE_NS_MAX.load(Relaxed) > 0;
         let before = self.last_count.take();
+        let names_every = Duration::from_nanos(NAMES_EVERY_NS.load(Relaxed));
         let is_recent =
-            |last: &LastCount| last.named.elapsed() < NAMES_EVERY && self.counter.may_recount(&last.count);
+            |last: &LastCount| last.named.elapsed() < names_every && self.counter.may_recount(&last.count);
         let recounts =
             shares && !self.names_due && self.cleaning == 0 && before.as_ref().is_some_and(is_recent);
         self.last_count = match before {
