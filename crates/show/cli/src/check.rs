@@ -85,7 +85,7 @@ fn some_time(text: &str) -> Result<Duration, String> {
 /// A headroom that is more than 0.
 fn some_times(text: &str) -> Result<f64, String> {
     let times = text.parse().ok().filter(|times: &f64| times.is_finite() && *times > 0.0);
-    times.ok_or_else(|| format!("'{text}' is no headroom; give how many times today's demand, as 2 or 1.5"))
+    times.ok_or_else(|| format!("'{text}' is not a number; give how many times today's demand, as 2 or 1.5"))
 }
 
 /// How long to watch when nothing is said.

@@ -127,6 +127,10 @@ enum Command {
     /// Read results of diskspd and fio, and counter histories of SQL Server and PerfMon
     Import(import::ImportArgs),
     /// Show how to make a SQLite program publish its counters
+    #[command(after_help = "\
+Examples:
+  headroom sqlite-extension           the library, and how a program loads it
+  headroom sqlite-extension --json    its path for scripts")]
     SqliteExtension,
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),

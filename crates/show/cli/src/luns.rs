@@ -15,7 +15,7 @@ use workload_file::values;
 #[command(after_help = "\
 Examples:
   headroom luns create --count 3 --size 4G --read-iops 800        three disks of 800 reads a second
-  headroom luns create --size 1G --latency 20ms --width 16        slow, but 16 at once: 800 a second
+  headroom luns create --size 1G --latency 20ms --width 16        slow, 16 at once: 800 a second
   headroom luns create --size 1G --latency 5ms --stall 2s --every 30s --cache 256M
   headroom luns list
   headroom luns remove --all
@@ -135,8 +135,18 @@ fn create(args: &CreateArgs, registry: &Registry, out: &mut Output) -> Done {
         }
     }
     let luns: Vec<(Lun, LunState)> = made.into_iter().map(|lun| (lun, LunState::Ready)).collect();
-    out.answer(|_| text(&luns), || json(&luns));
+    out.answer(|_| created(&luns), || json(&luns));
     Ok(FINE)
+}
+
+/// The disks that were created, and how to remove them.
+fn created(luns: &[(Lun, LunState)]) -> String {
+    let what = match luns {
+        [_] => "created 1 disk".to_owned(),
+        several => format!("created {} disks", several.len()),
+    };
+    let ids: Vec<String> = luns.iter().map(|(lun, _)| lun.id.to_string()).collect();
+    format!("{what}:\n{}remove: headroom luns remove {}\n", text(luns), ids.join(" "))
 }
 
 fn spec(args: &CreateArgs) -> LunSpec {

@@ -170,6 +170,7 @@ fn foretell(args: &SimulateArgs, capability: &Capability, of: &str, fit: Fit, ou
         of: of.to_owned(),
         changes: args.what_if.is_some().then(|| what_if.to_string()),
         fit,
+        cost_model: capability.cost_model.clone(),
         predictions,
     };
     out.answer(|style| report::text::estimate(&estimate, style), || report::json::estimate(&estimate));

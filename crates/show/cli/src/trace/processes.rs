@@ -33,7 +33,7 @@ impl FromStr for Processes {
         for part in rest.split(',').filter(|part| !part.is_empty()) {
             let number = |text: &str| {
                 text.parse()
-                    .map_err(|_| format!("{} is no process number; {ACCEPTED}", quote_unless_secret(part)))
+                    .map_err(|_| format!("{} is not a process number; {ACCEPTED}", quote_unless_secret(part)))
             };
             match part.split_once('=') {
                 Some(("cgroup", dir)) if !dir.is_empty() => processes.cgroup = Some(dir.into()),

@@ -68,7 +68,7 @@ fn is_root() -> bool {
 }
 
 pub fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// The plateau's IOPS and the knee of a sweep.

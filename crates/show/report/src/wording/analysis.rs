@@ -38,6 +38,17 @@ fn counted(files: usize) -> String {
     format!("{} file{}", number::count(files as u64), if files == 1 { "" } else { "s" })
 }
 
+/// The last two parts of a long path: "…/16384/16400".
+pub(crate) fn short_path(path: &str) -> String {
+    /// Characters of a path that is shown whole.
+    const WHOLE_MAX: usize = 32;
+    let mut slashes = path.rmatch_indices('/').map(|(at, _)| at);
+    match (path.chars().count() > WHOLE_MAX, slashes.nth(1)) {
+        (true, Some(at)) if at > 0 => format!("…{}", &path[at..]),
+        _ => path.to_owned(),
+    }
+}
+
 /// The longest stretches of a finding in the order of time.
 pub(crate) fn when(finding: &Finding) -> Option<String> {
     let mut spans: Vec<Span> = finding.when.iter().take(WHEN_MAX).copied().collect();

@@ -20,7 +20,7 @@ fn wrong_arguments_are_named_with_the_accepted_form() {
         (&["check", "--service-level", "fast"], "--service-level", "milliseconds as in 20/20/5"),
         (&["measure", "--quick", "--thorough"], "--quick", "cannot be used with"),
         (&["history", "show", "thing", "1"], "<KIND>", "capture"),
-        (&["history", "show", "run", "latest"], "<ID>", "'latest' is no number; headroom history lists"),
+        (&["history", "show", "run", "latest"], "<ID>", "'latest' is not a number; headroom history lists"),
         // No seed finds nothing wrong.
         (&["lab", "crash", "--seeds", "0"], "--seeds", "not in 1.."),
         (&["lab", "recover", "--log", "18446744073709551615"], "--log", "is more than 4 TiB"),
@@ -75,12 +75,12 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
     let cases: [(&[&str], &str, &str); 4] = [
         (
             &["run", "--file"],
-            "it is no workload file",
+            "it is not a workload file",
             "try: name a TOML file as headroom run --print-file prints",
         ),
         (
             &["simulate"],
-            "it is no workload file",
+            "it is not a workload file",
             "try: name a TOML file as headroom run --print-file prints",
         ),
         (
@@ -88,7 +88,7 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
             "is a directory, not a definition",
             "try: name a TOML file with the parameters under [axes]",
         ),
-        (&["record", "--sources"], "it is no list of sources", "try: name a file with a source a line"),
+        (&["record", "--sources"], "it is not a list of sources", "try: name a file with a source a line"),
     ];
     for (command, no_such, form) in cases {
         let of = |file: &str| headroom(&ours, &[command, &[file]].concat());
