@@ -188,8 +188,14 @@ impl RecoverStudy {
 
     /// A sentence for each recovery, and one that compares an engine's fast strategies with its serial one.
     pub fn sentences(&self) -> Vec<String> {
-        let each = self.results.iter().map(|result| format!("{}: {}.", result.name(), result.sentence()));
-        each.chain(self.comparisons()).collect()
+        let mut all = self.recoveries();
+        all.extend(self.comparisons());
+        all
+    }
+
+    /// A sentence for each recovery.
+    pub fn recoveries(&self) -> Vec<String> {
+        self.results.iter().map(|result| format!("{}: {}.", result.name(), result.sentence())).collect()
     }
 
     /// "pagestore instant: first read 28,333 x earlier, all pages written 43 x sooner than serial.": a sentence for each fast

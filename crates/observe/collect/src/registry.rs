@@ -72,7 +72,7 @@ pub fn discovery_help() -> String {
     let mut text = format!("{} as a user who gives nothing else", listed(&always, "and"));
     for kind in SOURCES {
         if let Discovery::WhereSet(variables) = kind.discovery {
-            text += &format!(", and\n{}: where {} is set", kind.schemes[0], variables.join(" or "));
+            text += &format!(", and {}: where {} is set", kind.schemes[0], variables.join(" or "));
         }
     }
     text
@@ -212,7 +212,7 @@ mod tests {
         );
         assert_eq!(
             discovery_help(),
-            "process:, postgres: and mysql: as a user who gives nothing else, and\n\
+            "process:, postgres: and mysql: as a user who gives nothing else, and \
              sqlserver: where SQLCMDSERVER or SQLCMDUSER is set"
         );
         let wrong = parse_source("oracle:x").err().unwrap();

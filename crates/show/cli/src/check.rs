@@ -23,16 +23,16 @@ use workload::parse_duration;
 /// Arguments of `headroom check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --source: measures DIR, runs an everyday SQLite workload and an index
-rebuild in it, judges, and removes what it made. A preliminary answer comes within
+Without --source: measures DIR, runs an everyday SQLite workload and an index \
+rebuild in it, judges, and removes what it made. A preliminary answer comes within \
 a minute; it is refined for another one. Ctrl-C keeps what is known.
-With --source: watches a live database without any load on its storage. What the
-storage gives is known from headroom measure, or is measured with --measure. All
+With --source: watches a live database without any load on its storage. What the \
+storage gives is known from headroom measure, or is measured with --measure. All \
 volumes that its files lie on are judged; the answer is the one that binds.
 
-Verdicts: healthy, saturated, storage degraded, throttled, serialized, burst,
+Verdicts: healthy, saturated, storage degraded, throttled, serialized, burst, \
 not storage, nobody waits, cannot say.
-Exit code: 0 for healthy and nobody waits, 3 for cannot say, else 1; and 1 where
+Exit code: 0 for healthy and nobody waits, 3 for cannot say, else 1; and 1 where \
 the headroom is below that of --fail-below.
 
 Examples:

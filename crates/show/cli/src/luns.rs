@@ -141,12 +141,19 @@ fn create(args: &CreateArgs, registry: &Registry, out: &mut Output) -> Done {
 
 /// The disks that were created, and how to remove them.
 fn created(luns: &[(Lun, LunState)]) -> String {
-    let what = match luns {
-        [_] => "created 1 disk".to_owned(),
-        several => format!("created {} disks", several.len()),
-    };
-    let ids: Vec<String> = luns.iter().map(|(lun, _)| lun.id.to_string()).collect();
-    format!("{what}:\n{}remove: headroom luns remove {}\n", text(luns), ids.join(" "))
+    let ids: Vec<u32> = luns.iter().map(|(lun, _)| lun.id).collect();
+    let [what, remove] = created_lines(&ids);
+    format!("{what}\n{}{remove}\n", text(luns))
+}
+
+/// The lines above and below the list.
+fn created_lines(ids: &[u32]) -> [String; 2] {
+    let disks = if ids.len() == 1 { "disk" } else { "disks" };
+    let names: Vec<String> = ids.iter().map(u32::to_string).collect();
+    [
+        format!("created {} {disks}:", ids.len()),
+        format!("to remove: headroom luns remove {}", names.join(" ")),
+    ]
 }
 
 fn spec(args: &CreateArgs) -> LunSpec {
@@ -328,5 +335,16 @@ fn name(kind: CapKind) -> &'static str {
         CapKind::WriteIops => "write_iops",
         CapKind::ReadBytes => "read_bytes_per_s",
         CapKind::WriteBytes => "write_bytes_per_s",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn create_says_what_it_created_and_how_to_remove_it() {
+        assert_eq!(created_lines(&[4]), ["created 1 disk:", "to remove: headroom luns remove 4"]);
+        assert_eq!(created_lines(&[1, 2, 3]), ["created 3 disks:", "to remove: headroom luns remove 1 2 3"]);
     }
 }

@@ -103,21 +103,21 @@ impl SweepSeries {
     }
 }
 
-/// N, the queue and its samples. The same steps give sweeps the same N: each line is drawn over those before it with gaps, and
-/// each dot smaller, so that all are seen.
+/// The samples of the queue, its mean and N on top. The same steps give sweeps the same N: each line is drawn over those before
+/// it with gaps, and each dot smaller, so that all are seen.
 fn draw_outstanding(all: &[SweepSeries], plot: &mut Plot) {
     for (at, series) in all.iter().enumerate() {
-        match at {
-            0 => plot.series(&series.outstanding, series.ink, false),
-            _ => plot.thin(&series.outstanding, series.ink, Stroke::Dashed),
-        }
+        let over = all.len() - 1 - at;
+        plot.dots(&series.samples, series.ink, 1.4 + 1.2 * over as f64);
     }
     for series in all {
         plot.thin(&series.queue, series.ink, Stroke::Dotted);
     }
     for (at, series) in all.iter().enumerate() {
-        let over = all.len() - 1 - at;
-        plot.dots(&series.samples, series.ink, 2.0 + 1.3 * over as f64);
+        match at {
+            0 => plot.series(&series.outstanding, series.ink, false),
+            _ => plot.thin(&series.outstanding, series.ink, Stroke::Dashed),
+        }
     }
 }
 

@@ -109,6 +109,6 @@ mod tests {
         let processes: Processes = format!("process:pid-file={}", path.display()).parse().unwrap();
         assert_eq!(processes.selection().unwrap().pids, [812]);
         std::fs::write(&path, "none\n").unwrap();
-        assert!(processes.selection().unwrap_err().to_string().contains("no process number"));
+        assert!(processes.selection().unwrap_err().to_string().contains("not a process number"));
     }
 }

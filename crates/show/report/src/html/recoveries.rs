@@ -25,10 +25,11 @@ pub fn recoveries(study: &RecoverStudy, command: &str, version: &str) -> String 
 /// Sentences before the figures.
 const COMPARED_FIRST: usize = 2;
 
-/// A sentence for each recovery and comparison, and the notes.
+/// A sentence for each recovery, further comparisons, and the notes.
 fn details(study: &RecoverStudy) -> String {
     let notes = study.all_notes().into_iter().map(|note| format!("Note: {note}."));
-    let items = study.sentences().into_iter().chain(notes);
+    let compared = study.comparisons().into_iter().skip(COMPARED_FIRST);
+    let items = study.recoveries().into_iter().chain(compared).chain(notes);
     let items: String = items.map(|text| format!("<li>{}</li>\n", sentence(&text))).collect();
     format!("<ul class=\"plain small\">\n{items}</ul>\n")
 }
