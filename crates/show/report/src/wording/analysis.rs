@@ -71,3 +71,14 @@ fn span(span: &Span) -> String {
         _ => format!("{} to {until}", from.trim_end_matches(" UTC")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_keeps_its_last_two_parts() {
+        assert_eq!(short_path("/var/lib/postgresql/18/main/base/16384/16400"), "…/16384/16400");
+        assert_eq!(short_path("/data/shop.db"), "/data/shop.db");
+    }
+}
