@@ -109,7 +109,7 @@ impl fmt::Display for WrongLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WrongLabel::Name(name) => {
-                write!(f, "{name:?} is no name of a label; give letters, digits and _, as in cluster=east")
+                write!(f, "{name:?} is not a name of a label; give letters, digits and _, as in cluster=east")
             }
             WrongLabel::Own(name) => {
                 write!(f, "the label {name} is Headroom's own or the server's; give another name")

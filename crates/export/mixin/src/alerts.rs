@@ -50,8 +50,8 @@ pub fn alerts() -> Vec<Alert> {
             holds: "5m",
             severity: "warning",
             summary: "{{ $labels.instance }} {{ $labels.mount }}: more I/O is requested than the storage can give",
-            description: "{{ $labels.source }} is at the knee of the measured curve or beyond it. Latency is what \
-                          the storage gives at this load: less demand or more storage helps.",
+            description: "{{ $labels.source }}: utilisation is 90 % or more, or over 70 % with outstanding I/Os at the \
+                          knee. Latency is what the storage gives at this load: less demand or more storage helps.",
         },
         Alert {
             name: "HeadroomStorageDegraded",

@@ -55,7 +55,7 @@ fn fleet() -> Dashboard {
         ),
         graph(
             "Highest utilisation",
-            "Share of the storage in use, of what runs out first; 100 % is the knee.",
+            "Share of the storage in use, of what runs out first; 100 % is the operating limit.",
             RATIO,
             vec![(format!("topk(10, {})", series("headroom_utilisation_ratio", "")), DATABASE)],
         ),
@@ -98,7 +98,7 @@ fn host() -> Dashboard {
     let panels = [
         graph(
             "Utilisation",
-            "Share of the storage in use; 100 % is the knee.",
+            "Share of the storage in use; 100 % is the operating limit.",
             RATIO,
             vec![(series("headroom_utilisation_ratio", ""), DATABASE)],
         ),
@@ -366,7 +366,7 @@ fn incident() -> Dashboard {
         ),
         graph(
             "Utilisation",
-            "100 % is the knee.",
+            "100 % is the operating limit.",
             RATIO,
             vec![(series("headroom_utilisation_ratio", ""), DATABASE)],
         ),

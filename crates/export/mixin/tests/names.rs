@@ -32,7 +32,7 @@ fn each_name_is_a_family_of_the_agent_or_a_rule() {
             unused.remove(family);
             assert!(
                 records.contains(name) || families.contains(family),
-                "{name} is no family in: {expression}"
+                "{name} is not a family in: {expression}"
             );
         }
     }

@@ -15,7 +15,7 @@ impl Query<'_> {
         let Some(text) = self.text(key) else { return Ok(otherwise) };
         text.parse().map_err(|_| {
             Refused::wrong(
-                format!("{key} is no whole number: {text}"),
+                format!("{key} is not a whole number: {text}"),
                 "nanoseconds since 1970, or negative ones before now",
             )
         })

@@ -27,7 +27,7 @@ A value is glued to its flag (-b8K). Flags come before targets. Sizes are bytes,
 1024) or b (blocks of -b). A target is a file or a block device; a target after -- may begin with a dash.
 A / begins a path here, not a flag; only /? is help.
 
-What is asked
+Workload
   -b8K            size of each I/O [64K]            -o8         outstanding I/Os of a thread and target [2]
   -t4             threads of each target [1]        -F8         threads over all targets, instead of -t
   -O16            outstanding of a thread over all targets, by weight, with -F

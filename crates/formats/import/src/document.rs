@@ -89,7 +89,7 @@ const NAMES: [(&str, Format); 10] = [
 
 /// A name that is no format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no format; give diskspd, diskspd-xml, fio, file-stats, blitzfirst, dbadash or perfmon")]
+#[error("'{0}' is not a format; give diskspd, diskspd-xml, fio, file-stats, blitzfirst, dbadash or perfmon")]
 pub struct UnknownFormat(pub String);
 
 impl Format {

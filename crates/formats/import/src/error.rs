@@ -37,7 +37,7 @@ impl ImportError {
     }
 }
 
-/// "line 12, column 3: Results/TimeSpan[1]: '1x' is no number".
+/// "line 12, column 3: Results/TimeSpan[1]: '1x' is not a number".
 impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.line, self.column) {

@@ -60,11 +60,11 @@ fn csv(text: &str) -> Result<Vec<TraceIo>, ImportError> {
                 .remedy("write at_ns,kind,offset_bytes,bytes"));
         };
         let wrong =
-            |what: &str, value: &str| ImportError::at(number, format!("{what} '{value}' is no number"));
+            |what: &str, value: &str| ImportError::at(number, format!("{what} '{value}' is not a number"));
         Ok(TraceIo {
             at_ns: at_ns.parse().map_err(|_| wrong("at_ns", at_ns))?,
             kind: kind_of(kind).map_err(|_| {
-                ImportError::at(number, format!("'{kind}' is no kind of I/O"))
+                ImportError::at(number, format!("'{kind}' is not a kind of I/O"))
                     .remedy("write read, write or sync")
             })?,
             offset_bytes: offset.parse().map_err(|_| wrong("offset_bytes", offset))?,
@@ -253,7 +253,7 @@ CPU3 (sda):
         let say = |text: &str| trace(text).unwrap_err().to_string();
         assert_eq!(
             say("at_ns,kind,offset_bytes,bytes\n0,read,0,512\n1,trim,0,512\n"),
-            "line 3: 'trim' is no kind of I/O"
+            "line 3: 'trim' is not a kind of I/O"
         );
         assert_eq!(say("at_ns,kind,offset_bytes,bytes\n0,read,0\n"), "line 2: 3 cells, not four");
         assert!(

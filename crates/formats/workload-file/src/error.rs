@@ -1,7 +1,7 @@
 use crate::values::Wrong;
 use workload::InvalidWorkload;
 
-/// What is wrong in a workload file, and where: `line 7, writes: '130%' is no share`. What to do about it is
+/// What is wrong in a workload file, and where: `line 7, writes: '130%' is not a share`. What to do about it is
 /// [`remedy`](Self::remedy).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, {key}: {reason}")]

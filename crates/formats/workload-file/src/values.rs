@@ -6,7 +6,7 @@ use workload::{
     parse_duration,
 };
 
-/// Text that is no such value, and what would be one: "'9Q' is no size; give bytes, or …".
+/// Text that is no such value, and what would be one: "'9Q' is not a size; give bytes, or …".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}; {remedy}")]
 pub struct Wrong {
@@ -24,9 +24,9 @@ impl Wrong {
         Wrong { reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// "'9Q' is no limit".
-    fn is_no(text: &str, what: &str, remedy: &str) -> Wrong {
-        Wrong::new(format!("'{text}' is no {what}"), remedy)
+    /// "'9Q' is not a limit".
+    fn is_not(text: &str, what: &str, remedy: &str) -> Wrong {
+        Wrong::new(format!("'{text}' is not a {what}"), remedy)
     }
 }
 
@@ -127,7 +127,7 @@ pub fn some_time(text: &str) -> Read<Duration> {
 /// Says what a share looks like.
 pub fn percent(text: &str) -> Read<u8> {
     let digits = text.trim().trim_end_matches('%').trim_end();
-    let wrong = || Wrong::is_no(text, "share", "give whole percent from 0 to 100, as in 30 or \"30%\"");
+    let wrong = || Wrong::is_not(text, "share", "give whole percent from 0 to 100, as in 30 or \"30%\"");
     digits.parse().ok().filter(|percent| *percent <= 100).ok_or_else(wrong)
 }
 
@@ -136,7 +136,7 @@ pub fn percent(text: &str) -> Read<u8> {
 /// # Errors
 /// Says what is accepted.
 pub fn count(text: &str) -> Read<u32> {
-    let wrong = || Wrong::is_no(text, "number of these", "give a whole number from 1 on");
+    let wrong = || Wrong::is_not(text, "number from 1 on", "give a whole number from 1 on");
     text.trim().parse().ok().filter(|count| *count > 0).ok_or_else(wrong)
 }
 
@@ -145,7 +145,7 @@ pub fn count(text: &str) -> Read<u32> {
 /// # Errors
 /// Says what is accepted.
 pub fn ios(text: &str) -> Read<u64> {
-    let wrong = || Wrong::is_no(text, "number of I/Os", "give a whole number from 1 on");
+    let wrong = || Wrong::is_not(text, "number of I/Os", "give a whole number from 1 on");
     text.trim().parse().ok().filter(|count| *count > 0).ok_or_else(wrong)
 }
 
@@ -154,7 +154,7 @@ pub fn ios(text: &str) -> Read<u64> {
 /// # Errors
 /// Says what is accepted.
 pub fn seed(text: &str) -> Read<u64> {
-    text.trim().parse().map_err(|_| Wrong::is_no(text, "seed", "give a whole number from 0 on"))
+    text.trim().parse().map_err(|_| Wrong::is_not(text, "seed", "give a whole number from 0 on"))
 }
 
 /// A number with a fraction.
@@ -162,7 +162,7 @@ pub fn seed(text: &str) -> Read<u64> {
 /// # Errors
 /// Says what is accepted.
 pub fn fraction(text: &str) -> Read<f64> {
-    let wrong = || Wrong::is_no(text, "number", "give one as in 0.99");
+    let wrong = || Wrong::is_not(text, "number", "give one as in 0.99");
     text.trim().parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(wrong)
 }
 
@@ -171,7 +171,7 @@ pub fn fraction(text: &str) -> Read<f64> {
 /// # Errors
 /// Says what a rate looks like.
 pub fn rate(text: &str) -> Read<f64> {
-    let wrong = || Wrong::is_no(text, "rate of I/Os", "give I/Os a second above 0, as in \"1000/s\"");
+    let wrong = || Wrong::is_not(text, "rate of I/Os", "give I/Os a second above 0, as in \"1000/s\"");
     positive(text.trim().trim_end_matches("/s")).ok_or_else(wrong)
 }
 
@@ -182,7 +182,7 @@ pub fn rate(text: &str) -> Read<f64> {
 pub fn limit(text: &str) -> Read<Limit> {
     const FORM: &str =
         "give I/Os a second as in \"1000/s\", bytes a second as in \"200M/s\", or both with a comma";
-    let wrong = || Wrong::is_no(text, "limit", FORM);
+    let wrong = || Wrong::is_not(text, "limit", FORM);
     let mut limit = Limit::default();
     for part in text.split(',') {
         let number = part.trim().trim_end_matches("/s");
@@ -209,7 +209,7 @@ pub fn limit(text: &str) -> Read<Limit> {
 /// Says what is accepted.
 pub fn sizes(text: &str) -> Read<Vec<SizeShare>> {
     const FORM: &str = "give each size with its share, as in \"8K:70%, 64K:30%\"";
-    let wrong = || Wrong::is_no(text, "mix of sizes", FORM);
+    let wrong = || Wrong::is_not(text, "mix of sizes", FORM);
     let share = |part: &str| {
         let (size, share) = part.split_once(':').ok_or_else(wrong)?;
         Ok(SizeShare { block_bytes: block(size.trim())?, percent: percent(share)? })
@@ -245,7 +245,7 @@ pub fn walk(text: &str) -> Read<Walk> {
         Some(("apart", by)) => Ok(Walk::Apart(bytes(by.trim())?)),
         None if text.trim() == "own-parts" => Ok(Walk::OwnParts),
         None if text.trim() == "shared" => Ok(Walk::Shared),
-        _ => Err(Wrong::is_no(text, "way to walk", FORM)),
+        _ => Err(Wrong::is_not(text, "pattern", FORM)),
     }
 }
 
@@ -254,7 +254,7 @@ pub fn walk(text: &str) -> Read<Walk> {
 /// # Errors
 /// Says what is accepted.
 pub fn burst(text: &str) -> Read<Burst> {
-    let wrong = || Wrong::is_no(text, "burst", "give I/Os and the rest after them, as in \"1024:1s\"");
+    let wrong = || Wrong::is_not(text, "burst", "give I/Os and the rest after them, as in \"1024:1s\"");
     let (ios, pause) = text.split_once(':').ok_or_else(wrong)?;
     Ok(Burst { ios: count(ios).map_err(|_| wrong())?, pause: time(pause.trim()).map_err(|_| wrong())? })
 }
@@ -268,7 +268,7 @@ pub fn speed(text: &str) -> Read<Option<f64>> {
         return Ok(None);
     }
     const FORM: &str = "give 1 for as recorded, 2 for twice as fast, or \"max\"";
-    positive(text.trim()).map(Some).ok_or_else(|| Wrong::is_no(text, "speed", FORM))
+    positive(text.trim()).map(Some).ok_or_else(|| Wrong::is_not(text, "speed", FORM))
 }
 
 /// Plain digits: what Rust reads besides ("inf", "1e9") is no way to write a rate.

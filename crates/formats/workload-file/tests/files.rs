@@ -126,9 +126,9 @@ fn what_is_wrong_is_told_with_its_line_key_and_remedy() {
         &["iodepth: there is no such key in [[phases.workloads]]", "try: outstanding"],
     );
     assert_refused(&workload("block = \"8K\"\noutstandin = 4"), 5, &["try: outstanding, if that is meant"]);
-    assert_refused(&workload("block = \"8Q\""), 4, &["block: '8Q' is no size", "K, M, G or T"]);
+    assert_refused(&workload("block = \"8Q\""), 4, &["block: '8Q' is not a size", "K, M, G or T"]);
     assert_refused(&workload("block = [8]"), 4, &["a single value belongs here, not a list"]);
-    assert_refused(&workload("writes = 130"), 4, &["writes: '130' is no share", "0 to 100"]);
+    assert_refused(&workload("writes = 130"), 4, &["writes: '130' is not a share", "0 to 100"]);
     assert_refused(&workload("pattern = \"randm\""), 4, &["give one of random, sequential"]);
     assert_refused(&workload("outstanding = 0"), 4, &["outstanding", "from 1 on"]);
     assert_refused(&workload("preset = \"olap\""), 4, &["no preset 'olap'", "one of oltp, log"]);

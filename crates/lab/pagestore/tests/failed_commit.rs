@@ -291,7 +291,7 @@ fn read_until(store: &Store, begun: &[Model], done: &AtomicBool, seed: u64) {
                 Ok(rows) => {
                     assert!(
                         begun.contains(&rows),
-                        "the snapshot of commit {} is no state",
+                        "the snapshot of commit {} is not a state",
                         reader.sequence()
                     );
                     read += 1;

@@ -62,7 +62,7 @@ pub enum LunError {
     #[error("{0} is no LUN that headroom made")]
     NotOurs(String),
     /// The record cannot be parsed.
-    #[error("{} is no record of a LUN: {why}", path.display())]
+    #[error("{} is not a record of a LUN: {why}", path.display())]
     Record {
         /// The record.
         path: PathBuf,

@@ -287,7 +287,7 @@ fn filling_remedy(error: &io::Error) -> Option<&'static str> {
 fn io_remedy(error: &io::Error) -> Option<&'static str> {
     match error.raw_os_error()? {
         libc::ENOSPC => Some("free some space, or name another directory"),
-        libc::ENOENT => Some("name a directory of a file system that takes files"),
+        libc::ENOENT => Some("name a directory you can write to"),
         libc::ENOTDIR => Some("name a directory"),
         libc::EIO => Some(FAILING_STORAGE),
         _ => None,

@@ -1,7 +1,7 @@
 //! Slower than the service level: how long, how often, at worst, when; and whether the size of the I/Os explains it.
 
 use crate::case::{Direction, FileCase, Total, episodes, spans, worst};
-use crate::finding::{at, stretches};
+use crate::finding::{SLOW_LEVEL, SLOW_MEAN, SLOW_TIME, at, stretches};
 use crate::limits::{BREACHED_SHARE, IOS_FEW, LARGE_BYTES, PLATEAU_NS};
 use crate::{Finding, FindingKind};
 use filestats::{FileKind, IoClass};
@@ -38,8 +38,7 @@ fn breach(case: &FileCase, direction: Direction) -> Option<Finding> {
     let episodes = episodes(slow());
     let (name, what) = (&case.file.file.path, direction.plural());
     let mut text = format!(
-        "{what} of {name} took {} ({}) on average over {} in all ({}, {} of the time in which there were any); the service \
-         level is {}; at worst {} ({}) until {}",
+        "{what} of {name} took {} ({}) on average over {} in all ({}, {} of the time with {what}); the service level is {}; at worst {} ({}) until {}",
         words::time(mean_ns),
         case.band(direction, mean_ns),
         words::length(total.elapsed_ns as f64),
@@ -64,10 +63,10 @@ fn breach(case: &FileCase, direction: Direction) -> Option<Finding> {
     }
     let mut finding = Finding::new(kind, weight, text)
         .about(&case.file.file, Some(direction))
-        .fact("mean latency in them", mean_ns, Unit::Ns)
-        .fact("service level", level.limit_ns(class) as f64, Unit::Ns)
+        .fact(SLOW_MEAN, mean_ns, Unit::Ns)
+        .fact(SLOW_LEVEL, level.limit_ns(class) as f64, Unit::Ns)
         .fact("worst interval's mean latency", worst.latency_ns, Unit::Ns)
-        .fact("time", total.elapsed_ns as f64, Unit::Ns)
+        .fact(SLOW_TIME, total.elapsed_ns as f64, Unit::Ns)
         .fact("share of the time with any", share, Unit::Share)
         .fact("operations", total.count as f64, Unit::Ios)
         .fact("mean outstanding", total.stall_ns as f64 / total.elapsed_ns.max(1) as f64, Unit::Ios);

@@ -25,9 +25,11 @@ pub struct Gap {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Begin of the requested stretch.
-    pub asked_from_unix_ns: u64,
+    #[serde(alias = "asked_from_unix_ns")]
+    pub from_unix_ns: u64,
     /// Its end.
-    pub asked_until_unix_ns: u64,
+    #[serde(alias = "asked_until_unix_ns")]
+    pub until_unix_ns: u64,
     /// The first capture in it; `None` without any.
     pub first_unix_ns: Option<u64>,
     /// The last one.
@@ -73,15 +75,15 @@ impl Coverage {
         let first = series.ticks.first().map(|tick| tick.taken_unix_ns);
         let last = series.ticks.last().map(|tick| tick.taken_unix_ns);
         let captured = last.unwrap_or(0).saturating_sub(first.unwrap_or(0));
-        let asked = settings.until_unix_ns.saturating_sub(settings.from_unix_ns);
+        let requested = settings.until_unix_ns.saturating_sub(settings.from_unix_ns);
         Coverage {
-            asked_from_unix_ns: settings.from_unix_ns,
-            asked_until_unix_ns: settings.until_unix_ns,
+            from_unix_ns: settings.from_unix_ns,
+            until_unix_ns: settings.until_unix_ns,
             first_unix_ns: first,
             last_unix_ns: last,
             captures: series.ticks.len(),
             interval_ns: lengths.get(lengths.len() / 2).copied(),
-            captured_share: (captured as f64 / asked.max(1) as f64).min(1.0),
+            captured_share: (captured as f64 / requested.max(1) as f64).min(1.0),
             ..Coverage::default()
         }
     }

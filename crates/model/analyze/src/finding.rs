@@ -1,6 +1,6 @@
 use crate::Direction;
 use filestats::{FileIdentity, TimeSeries};
-use findings::{Fact, Weight};
+use findings::{Fact, Weight, words};
 use serde::{Deserialize, Serialize};
 use workload::Unit;
 
@@ -36,7 +36,7 @@ pub enum FindingKind {
     /// What is usual is not known.
     NoNormal,
     /// Nothing was recorded for a while.
-    Hole,
+    Gap,
     /// Counters started from zero again or are unknown for another reason.
     Epoch,
     /// Whether the service level was kept.
@@ -83,7 +83,36 @@ pub struct Finding {
     pub next: Option<String>,
 }
 
+/// Facts of a breach, which its summary states.
+pub(crate) const SLOW_MEAN: &str = "mean latency in them";
+pub(crate) const SLOW_TIME: &str = "time";
+pub(crate) const SLOW_LEVEL: &str = "service level";
+
 impl Finding {
+    /// The file that it is about, with its instance.
+    pub fn file(&self) -> Option<(&str, &str)> {
+        self.instance.as_deref().zip(self.path.as_deref())
+    }
+
+    /// The finding in one short sentence, in which paths are written by `path`.
+    pub fn summary(&self, path: impl Fn(&str) -> String) -> String {
+        self.breach_summary(path).unwrap_or_else(|| self.text.clone())
+    }
+
+    /// "reads of /data/orders averaged 38.7 ms for 2.0 h; the service level is 20 ms"
+    fn breach_summary(&self, path: impl Fn(&str) -> String) -> Option<String> {
+        let fact = |what: &str| Some(self.facts.iter().find(|fact| fact.what == what)?.value);
+        let (mean_ns, time_ns, level_ns) = (fact(SLOW_MEAN)?, fact(SLOW_TIME)?, fact(SLOW_LEVEL)?);
+        Some(format!(
+            "{} of {} averaged {} for {}; the service level is {}",
+            self.direction?.plural(),
+            path(self.path.as_deref()?),
+            words::time(mean_ns),
+            words::length(time_ns),
+            words::time(level_ns)
+        ))
+    }
+
     pub(crate) fn new(kind: FindingKind, weight: Weight, text: impl Into<String>) -> Finding {
         Finding {
             kind,
@@ -154,7 +183,7 @@ pub(crate) fn at(unix_ns: u64) -> String {
 
 /// A share that is not all of it, however near.
 pub(crate) fn share(value: f64) -> String {
-    if value > 0.995 && value < 1.0 { "over 99 %".into() } else { findings::words::share(value) }
+    if value > 0.995 && value < 1.0 { "over 99 %".into() } else { words::share(value) }
 }
 
 /// "1 stretch", "4 stretches".

@@ -27,9 +27,9 @@ mod captured;
 mod case;
 mod coverage;
 mod finding;
+mod gaps;
 mod graded;
 mod group_totals;
-mod holes;
 mod hours;
 mod jobs;
 pub mod limits;
@@ -101,7 +101,7 @@ const SOURCE_RULES: &[fn(&SourceCase) -> Vec<Finding>] = &[
     jobs::backups,
     jobs::rebuilds,
     spikes::no_normal,
-    holes::holes,
-    holes::ended_epochs,
+    gaps::holes,
+    gaps::ended_epochs,
     service_level::service_level,
 ];

@@ -34,12 +34,12 @@ pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
     };
     let share = kept.kept as f64 / kept.operations.max(1) as f64;
     let where_worst = match (case.broken, worst.share > 1.0) {
-        (true, _) => "farthest from it were",
-        (false, true) => "beyond it, but too few or explained, were",
-        (false, false) => "nearest to it came",
+        (true, _) => "farthest beyond the limit:",
+        (false, true) => "beyond the limit, but too few or explained:",
+        (false, false) => "closest to the limit:",
     };
     let seen = format!(
-        "{} of {} in {} were in intervals that kept it; {where_worst} {} of {}: {} ({}) in the mean until {}{untimed}",
+        "{} of {} in {} were in intervals that kept it; {where_worst} {} of {}, {} ({}) on average until {}{untimed}",
         finding::share(share),
         words::counted(kept.operations, "I/O"),
         words::counted(kept.files as u64, "file"),

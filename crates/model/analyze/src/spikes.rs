@@ -109,14 +109,13 @@ pub(crate) fn no_normal(case: &SourceCase) -> Vec<Finding> {
         return Vec::new();
     }
     let text = format!(
-        "what is usual at these hours is not known: that takes {DAYS_MIN} other days of them, and {} kept",
+        "no baseline yet: it needs the same hours of {DAYS_MIN} other days; {} recorded",
         match case.days {
-            0 => "none is".to_owned(),
-            1 => "1 day is".to_owned(),
-            days => format!("{days} days are"),
+            1 => "1 is".to_owned(),
+            days => format!("{days} are"),
         }
     );
-    let next = "headroom record for some days; spikes against what is usual are not looked for until then";
+    let next = "headroom record for some days; until then no spikes are found";
     let finding = Finding::new(FindingKind::NoNormal, Weight::Note, text);
     vec![finding.fact("other days", case.days as f64, Unit::Days).next(next)]
 }

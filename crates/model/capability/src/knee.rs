@@ -10,7 +10,7 @@ use workload::{Cap, CapKind, Shape};
 pub enum KneeReason {
     /// The storage itself is busy.
     Device,
-    /// Something meters it: a cgroup, a hypervisor, a cloud volume's limit.
+    /// A rate limit: of a cgroup, a hypervisor, a cloud volume's limit.
     Cap,
     /// The kernel lets no more requests through to the device.
     KernelQueue,
@@ -202,7 +202,7 @@ impl<'a> Plateau<'a> {
             self.points.len() >= 3 && self.last.outstanding >= self.first.outstanding.saturating_mul(4);
         (wide && self.spread <= METERED_SPREAD_MAX).then(|| {
             format!(
-                "throughput is flat to {:.2} % from {} to {} outstanding: metered rather than served",
+                "throughput is flat within {:.2} % from {} to {} outstanding",
                 self.spread * 100.0,
                 self.first.outstanding,
                 self.last.outstanding

@@ -34,6 +34,9 @@ pub struct Sweep {
     pub steps: Vec<SweepStep>,
     /// What they say.
     pub saturation: Saturation,
+    /// The operating limit for these I/Os by the cost model of the target's measurement; `None` where it was not measured.
+    #[serde(default)]
+    pub operating_limit_iops: Option<f64>,
 }
 
 impl SweepStep {
@@ -51,7 +54,7 @@ impl Sweep {
         let shape = steps.first().map(|step| step.result.workload.shape);
         let saturation =
             shape.map(|shape| Saturation::from_points(&shape, &points, limits)).unwrap_or_default();
-        Sweep { target, steps, saturation }
+        Sweep { target, steps, saturation, operating_limit_iops: None }
     }
 
     /// How several members were one target.

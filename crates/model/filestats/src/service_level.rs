@@ -16,7 +16,7 @@ pub struct ServiceLevel {
 
 /// Text that is no service level.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no service level; give oltp, warehouse, or read/write/log milliseconds as in 20/20/5")]
+#[error("'{0}' is not a service level; give oltp, warehouse, or read/write/log milliseconds as in 20/20/5")]
 pub struct UnknownServiceLevel(pub String);
 
 const MS: u64 = 1_000_000;

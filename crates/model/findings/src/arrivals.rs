@@ -34,7 +34,7 @@ pub fn rate(case: &Case) -> Option<Finding> {
     let queue = waiting > u64::from(result.outstanding_requested());
     let new = |weight, text: String| {
         Finding::new(FindingKind::ArrivalRate, weight, text)
-            .fact("asked", asked, Unit::PerSecond)
+            .fact("requested", asked, Unit::PerSecond)
             .fact("reached", result.iops(), Unit::PerSecond)
             .fact("waiting at the end", waiting as f64, Unit::Ios)
             .fact("longest wait of those", waited_ns as f64, Unit::Ns)

@@ -60,6 +60,40 @@ pub enum FindingKind {
     Syncs,
 }
 
+impl FindingKind {
+    /// What a warning of this kind says, in a few words.
+    pub fn warning(self) -> &'static str {
+        match self {
+            FindingKind::NothingMeasured => "no I/O completed",
+            FindingKind::Errors => "I/Os or syncs failed",
+            FindingKind::Verification => "blocks differ from what was written",
+            FindingKind::Interrupted => "the run ended early",
+            FindingKind::TooFewIos => "too few I/Os",
+            FindingKind::Cpu => "the CPU may be the limit",
+            FindingKind::OtherLoad => "other load on the machine",
+            FindingKind::Threads => "the load threads differ",
+            FindingKind::TargetSize => "a cache may have answered, not the storage",
+            FindingKind::TargetMultiple => "the target is a multiple of a cache",
+            FindingKind::Sectors => "I/Os are not whole sectors",
+            FindingKind::ArrivalRate => "the requested rate was not reached",
+            FindingKind::GeneratorLate => "the load generator was late",
+            FindingKind::Response => "I/Os waited before they were submitted",
+            FindingKind::Outstanding => "outstanding I/Os are not as requested",
+            FindingKind::TransferSize => "I/Os moved other sizes than requested",
+            FindingKind::Knee => "the result differs from the measured capability",
+            FindingKind::SteadyState => "the rate or the latency was not steady",
+            FindingKind::Cliff => "the speed fell during the run",
+            FindingKind::Stalls => "I/O stopped for a time",
+            FindingKind::Capped => "a limit may hold the rate",
+            FindingKind::Percentiles => "too few I/Os for p99",
+            FindingKind::PercentileJump => "the percentiles jump",
+            FindingKind::Bands => "most of the latency is poor",
+            FindingKind::WriteShare => "the share of writes is not as requested",
+            FindingKind::Syncs => "syncs took much of the time",
+        }
+    }
+}
+
 /// How it bears on the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

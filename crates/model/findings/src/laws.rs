@@ -31,7 +31,7 @@ pub fn outstanding(case: &Case) -> Option<Finding> {
     };
     let finding = Finding::new(FindingKind::Outstanding, weight, text)
         .fact("outstanding reached", reached, Unit::Ios)
-        .fact("outstanding asked", requested, Unit::Ios)
+        .fact("outstanding requested", requested, Unit::Ios)
         .fact("rate", result.iops(), Unit::PerSecond)
         .fact("mean latency", mean_ns, Unit::Ns);
     Some(match remedy {
@@ -122,7 +122,7 @@ pub fn transfer_size(case: &Case) -> Option<Finding> {
     Some(
         Finding::new(FindingKind::TransferSize, Weight::Warning, text)
             .fact("moved by an I/O", moved, Unit::Bytes)
-            .fact("asked", requested, Unit::Bytes)
+            .fact("requested", requested, Unit::Bytes)
             .remedy("look at the end of the target, and at how the tool counts"),
     )
 }

@@ -18,7 +18,7 @@ pub fn write_share(case: &Case) -> Option<Finding> {
     let chance =
         CHANCE_DEVIATIONS * (asked * (1.0 - asked) * ios_a_coin / case.result.ios() as f64).max(0.0).sqrt();
     let new = |weight, text: String| {
-        let facts = [("asked", asked, Unit::Share), ("obtained", got, Unit::Share)];
+        let facts = [("requested", asked, Unit::Share), ("obtained", got, Unit::Share)];
         Finding::new(FindingKind::WriteShare, weight, text).facts(facts)
     };
     let (asked_text, got_text) = (words::share(asked), words::share(got));

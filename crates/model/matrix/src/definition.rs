@@ -376,8 +376,8 @@ mod tests {
     fn what_is_wrong_is_named_with_its_line() {
         let error = |text: &str| Matrix::from_toml(text).unwrap_err().to_string();
         assert!(error("[axes]\nblocks = [1]").contains("line 2"), "{}", error("[axes]\nblocks = [1]"));
-        assert!(error("[axes]\nblock = ['8X']").contains("'8X' is no size"));
-        assert!(error("[runs]\nduration = 'long'").contains("'long' is no time"));
+        assert!(error("[axes]\nblock = ['8X']").contains("'8X' is not a size"));
+        assert!(error("[runs]\nduration = 'long'").contains("'long' is not a time"));
         let refused = |text: &str| Matrix::from_toml(text).unwrap().validate().unwrap_err().to_string();
         assert!(refused("[axes]\nthreads = []").starts_with("threads has no value"));
         assert!(refused("[axes]\nthreads = [4, 4]").starts_with("threads has 4 twice"));

@@ -159,7 +159,7 @@ fn time(text: &str) -> Result<Time, Wrong> {
         _ if text.contains(':') => {
             let range = |part: &str| {
                 let form =
-                    || Wrong::new(format!("'{part}' is no range"), "as in \"80us:60, 120us:39, 5ms:1\"");
+                    || Wrong::new(format!("'{part}' is not a range"), "as in \"80us:60, 120us:39, 5ms:1\"");
                 let (to, share) = part.split_once(':').ok_or_else(form)?;
                 let share: u64 = share.trim().trim_end_matches('%').parse().map_err(|_| form())?;
                 Ok((ns(values::time(to.trim())?), share))
@@ -172,7 +172,7 @@ fn time(text: &str) -> Result<Time, Wrong> {
 
 /// "2s every 30s".
 fn stall(text: &str) -> Result<Stall, Wrong> {
-    let form = || Wrong::new(format!("'{text}' is no stall"), "as in \"2s every 30s\"");
+    let form = || Wrong::new(format!("'{text}' is not a stall"), "as in \"2s every 30s\"");
     let (length, every) = text.split_once(" every ").ok_or_else(form)?;
     Ok(Stall { every_ns: ns(values::some_time(every)?), length_ns: ns(values::some_time(length)?) })
 }

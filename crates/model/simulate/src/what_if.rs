@@ -28,7 +28,7 @@ pub struct WhatIf {
 /// A text that is no change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no change; give some of disks=3, layout=stripe:64K, latency=0.5x, clients=2x, limits=2x or none, batch=10"
+    "'{0}' is not a change; give some of disks=3, layout=stripe:64K, latency=0.5x, clients=2x, limits=2x or none, batch=10"
 )]
 pub struct InvalidChange(String);
 

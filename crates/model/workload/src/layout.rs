@@ -29,7 +29,7 @@ pub enum Layout {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadLayout {
     /// Neither of the words.
-    #[error("{0:?} is no layout: span, stripe or stripe:SIZE, as in stripe:64K")]
+    #[error("{0:?} is not a layout: span, stripe or stripe:SIZE, as in stripe:64K")]
     Unknown(String),
     /// Its unit is no size.
     #[error("stripe unit: {0}")]

@@ -21,8 +21,8 @@ impl BadQuantity {
     /// What is wrong.
     pub fn reason(&self) -> String {
         match self {
-            BadQuantity::Size(text) => format!("'{text}' is no size"),
-            BadQuantity::Time(text) => format!("'{text}' is no time"),
+            BadQuantity::Size(text) => format!("'{text}' is not a size"),
+            BadQuantity::Time(text) => format!("'{text}' is not a time"),
         }
     }
 

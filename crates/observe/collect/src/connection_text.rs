@@ -11,7 +11,7 @@ pub(crate) fn host_and_port(text: &str, separator: char) -> Result<(&str, Option
         None => text.split_once(separator).map_or((text, None), |(host, port)| (host, Some(port))),
     };
     match port.map(|port| port.parse().ok().filter(|port| *port > 0)) {
-        Some(None) => Err("the port is no number from 1 to 65535"),
+        Some(None) => Err("the port is not a number from 1 to 65535"),
         port => Ok((host, port.flatten())),
     }
 }

@@ -24,7 +24,7 @@ pub fn read_pid_file(path: &Path) -> io::Result<u32> {
     }
     let mut bytes = Vec::new();
     file.by_ref().take(BYTES_MAX).read_to_end(&mut bytes)?;
-    let pid = parse_pid(&bytes).ok_or_else(|| io::Error::other("its first line is no process number"))?;
+    let pid = parse_pid(&bytes).ok_or_else(|| io::Error::other("its first line is not a process number"))?;
     let owner = metadata.uid();
     if !is_own_or_roots(owner) && host::user_of(pid).is_some_and(|user| user != owner) {
         let why = format!("it belongs to user {owner}, and process {pid}, which it names, to another user");

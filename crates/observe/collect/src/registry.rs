@@ -23,11 +23,11 @@ pub static SOURCES: [&SourceKind; 7] = [
 pub fn parse_source(text: &str) -> Result<Arc<SourceArgument>, String> {
     // A line of a file of sources may be anything, a password too.
     let (scheme, argument) =
-        text.split_once(':').ok_or_else(|| format!("that is no source; {}", accepted_forms()))?;
+        text.split_once(':').ok_or_else(|| format!("that is not a source; {}", accepted_forms()))?;
     let kind = SOURCES.into_iter().find(|kind| kind.schemes.contains(&scheme));
     let parsed = kind.map_or(Err(ArgumentError::Missing), |kind| (kind.parse)(argument));
     parsed.map(Arc::new).map_err(|error| match error {
-        ArgumentError::Missing => format!("'{scheme}:' is no source; {}", accepted_forms()),
+        ArgumentError::Missing => format!("'{scheme}:' is not a source; {}", accepted_forms()),
         ArgumentError::Invalid(why) => why,
     })
 }
@@ -72,7 +72,7 @@ pub fn discovery_help() -> String {
     let mut text = format!("{} as a user who gives nothing else", listed(&always, "and"));
     for kind in SOURCES {
         if let Discovery::WhereSet(variables) = kind.discovery {
-            text += &format!(", and\n{}: where {} is set", kind.schemes[0], variables.join(" or "));
+            text += &format!(", and {}: where {} is set", kind.schemes[0], variables.join(" or "));
         }
     }
     text
@@ -212,13 +212,13 @@ mod tests {
         );
         assert_eq!(
             discovery_help(),
-            "process:, postgres: and mysql: as a user who gives nothing else, and\n\
+            "process:, postgres: and mysql: as a user who gives nothing else, and \
              sqlserver: where SQLCMDSERVER or SQLCMDUSER is set"
         );
         let wrong = parse_source("oracle:x").err().unwrap();
         assert_eq!(
             wrong,
-            "'oracle:' is no source; give process:, process:PID, process:pid-file=PATH, process:cgroup=DIR, \
+            "'oracle:' is not a source; give process:, process:PID, process:pid-file=PATH, process:cgroup=DIR, \
              sqlite:PATH, pagestore:DIR, postgres:CONNECTION, mysql:CONNECTION, sqlserver:CONNECTION or \
              devices:NAME,..., as in sqlite:/data/shop.db or postgres:host=/run/postgresql"
         );

@@ -157,9 +157,9 @@ impl Error {
                 Some("look at its name (--history); headroom check, measure, run and record begin one")
             }
             Error::NotAFile { .. } => Some("name a file with --history"),
-            Error::NotWritable { .. } => Some(
-                "name a file that this user may write to with --history, in a directory that takes files",
-            ),
+            Error::NotWritable { .. } => {
+                Some("name a file that this user may write to with --history, in a directory it can write to")
+            }
             Error::NewerSchema { .. } => Some("upgrade Headroom, or name another file with --history"),
             Error::NoHome => Some("name a file with --history"),
             Error::NotStorable { .. } => Some("report this as a bug of Headroom"),

@@ -80,7 +80,7 @@ impl<T: Serialize> ToSql for Word<T> {
         let fail = |source| rusqlite::Error::ToSqlConversionFailure(source);
         match serde_json::to_value(&self.0).map_err(|error| fail(error.into()))? {
             serde_json::Value::String(word) => Ok(ToSqlOutput::Owned(Value::Text(word))),
-            other => Err(fail(format!("{other} is no single word").into())),
+            other => Err(fail(format!("{other} is not a single word").into())),
         }
     }
 }

@@ -9,7 +9,7 @@ use rusqlite::named_params;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt;
 use verdict::Verdict;
-use workload::TargetFacts;
+use workload::{TargetFacts, format_count};
 
 /// The number of a run, a capability or a verdict; each kind counts for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -186,10 +186,11 @@ fn summary_of_curves(capability: &Capability) -> String {
     let knee = capability.curves.iter().find_map(|curve| Some((curve.workload, curve.knee.as_ref()?)));
     match knee {
         Some((shape, knee)) if knee.reason == KneeReason::NotReached => {
-            format!("{shape}: at least {:.0} IOPS, knee not reached", knee.iops)
+            format!("at least {} IOPS, knee not reached; {shape}", format_count(knee.iops.round() as u64))
         }
         Some((shape, knee)) => {
-            format!("{shape}: {:.0} IOPS, knee at {:.0} outstanding", knee.iops, knee.outstanding)
+            let iops = format_count(knee.iops.round() as u64);
+            format!("{iops} IOPS, knee at {:.0} outstanding; {shape}", knee.outstanding)
         }
         None => format!("{} curves, no knee", capability.curves.len()),
     }

@@ -8,7 +8,7 @@ use host::unix_ns;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use workload::{PhaseResult, RunResult, format_ns};
+use workload::{PhaseResult, RunResult, format_count, format_ns};
 
 /// The number of a session: the runs of one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -103,7 +103,8 @@ pub(crate) fn insert_run(
     Ok(ResultId(id))
 }
 
-/// "load, oltp: random 70/30 8 KiB, 32 outstanding: 1000 IOPS, 7.8 MiB/s, 2.00 ms mean".
+/// "1,000 IOPS, 7.8 MiB/s, 2.00 ms mean; load, oltp: random 70/30 8 KiB, 32 outstanding": the result first, as a narrow
+/// terminal cuts the end.
 fn summary_of(phase: &str, run: &RunResult) -> String {
     // A preset gives its phase and its workload the same name.
     let mut names: Vec<&str> = vec![phase, &run.workload.name];
@@ -122,10 +123,10 @@ fn summary_of(phase: &str, run: &RunResult) -> String {
         format!(", {} outstanding", run.workload.outstanding_total())
     };
     format!(
-        "{names}{}{outstanding}: {:.0} IOPS, {:.1} MiB/s, {mean}{tool}",
-        run.shape_words(),
-        run.iops(),
+        "{} IOPS, {:.1} MiB/s, {mean}; {names}{}{outstanding}{tool}",
+        format_count(run.iops().round() as u64),
         run.mib_per_s(),
+        run.shape_words(),
     )
 }
 

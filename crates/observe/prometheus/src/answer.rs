@@ -99,7 +99,7 @@ fn read(written: Written<Vec<WrittenSeries<'_>>>) -> Result<Response, Error> {
         let points = one.value.into_iter().chain(one.values);
         let point = |(at, value): (f64, &str)| {
             let value =
-                value.parse().map_err(|_| wrong(&format_args!("{:?} is no value", shortened(value))))?;
+                value.parse().map_err(|_| wrong(&format_args!("{:?} is not a value", shortened(value))))?;
             Ok((at, value))
         };
         Ok(Series { labels: one.metric, points: points.map(point).collect::<Result<_, Error>>()? })
@@ -188,6 +188,6 @@ mod tests {
         assert_eq!(error(503, timeout), "it cannot evaluate the query: query timed out");
         let word =
             r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"x"]}]}}"#;
-        assert!(error(200, word).contains("\"x\" is no value"));
+        assert!(error(200, word).contains("\"x\" is not a value"));
     }
 }

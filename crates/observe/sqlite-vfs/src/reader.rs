@@ -84,7 +84,7 @@ pub enum ReadError {
         error: io::Error,
     },
     /// The file is not (or not yet) a counters file of this version.
-    #[error("{path} is no counters file of this version of headroom: {why}")]
+    #[error("{path} is not a counters file of this version of headroom: {why}")]
     Foreign {
         /// The file.
         path: PathBuf,

@@ -155,7 +155,7 @@ impl FromStr for Factor {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Factor, String> {
-        parsed(&Factor::NAMES, "axis", text)
+        parsed(&Factor::NAMES, "an axis", text)
     }
 }
 
@@ -163,7 +163,7 @@ impl FromStr for Measure {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Measure, String> {
-        parsed(&Measure::NAMES, "value", text)
+        parsed(&Measure::NAMES, "a value", text)
     }
 }
 
@@ -172,7 +172,7 @@ fn parsed<T: Copy>(names: &[(T, &str, &str)], what: &str, text: &str) -> Result<
     let known = || names.iter().map(|(_, name, _)| *name).collect::<Vec<_>>().join(", ");
     found
         .map(|(value, ..)| *value)
-        .ok_or_else(|| format!("'{text}' is no {what} of a heat map; give one of {}", known()))
+        .ok_or_else(|| format!("'{text}' is not {what} of a heat map; give one of {}", known()))
 }
 
 /// The name and the title of a value.

@@ -169,7 +169,7 @@ impl FromStr for Theme {
         match text {
             "light" => Ok(Theme::Light),
             "dark" => Ok(Theme::Dark),
-            other => Err(format!("'{other}' is no theme; give light or dark")),
+            other => Err(format!("'{other}' is not a theme; give light or dark")),
         }
     }
 }

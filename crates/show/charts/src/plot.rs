@@ -236,10 +236,10 @@ impl<'a> Plot<'a> {
     }
 
     /// Points that no line joins.
-    pub(crate) fn dots(&mut self, values: &[(f64, f64)], ink: Ink) {
+    pub(crate) fn dots(&mut self, values: &[(f64, f64)], ink: Ink, radius: f64) {
         for (x, y) in values {
             if let Some(at) = self.pixel(*x, *y) {
-                self.canvas.dot(at, 2.0, ink);
+                self.canvas.dot(at, radius, ink);
             }
         }
     }

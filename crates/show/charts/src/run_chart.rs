@@ -120,7 +120,7 @@ impl FromStr for RunChart {
             return axes(rest).map_err(UnknownChart);
         }
         let names = RunChart::NAMES.map(|(name, _)| name).join(", ");
-        Err(UnknownChart(format!("'{text}' is no chart; give one of {names}")))
+        Err(UnknownChart(format!("'{text}' is not a chart; give one of {names}")))
     }
 }
 

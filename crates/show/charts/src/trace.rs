@@ -211,7 +211,7 @@ fn draw(canvas: &mut Canvas, shown: &Drawn, vertical: Vertical, end_s: f64, size
             for op in TracedOp::ALL {
                 let of_op = points.iter().filter(|point| point.2 == op);
                 let values: Vec<(f64, f64)> = of_op.map(|point| (point.0, point.1 / scale)).collect();
-                plot.dots(&values, ink(op));
+                plot.dots(&values, ink(op), 2.0);
                 values.into_iter().for_each(|at| plot.read_point(at, op.word().to_owned()));
             }
         }

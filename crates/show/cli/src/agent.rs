@@ -27,14 +27,15 @@ use workload_file::values;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom measure /var/lib/postgresql                       once: what the storage can give
-  headroom agent                                             all databases of this host: http://127.0.0.1:9187/
-  headroom agent --source postgres:                          this one
-  headroom incidents                                         what it found
+  headroom measure /var/lib/postgresql  once: what the storage can give
+  headroom agent                        all databases of this host: http://127.0.0.1:9187/
+  headroom agent --source postgres:     this one
+  headroom incidents                    what it found
 
-It judges each database on each of its volumes as headroom check --source does, all the time, and
+It judges each database on each of its volumes as headroom check --source does, all the time, and \
 puts no load on storage. /etc/headroom/agent.toml has the same options as keys.
-Exit codes: 0 its time is over, 2 wrong usage, 3 the history cannot be opened for writing, 130 ended by Ctrl-C.")]
+Exit codes: 0 its time is over, 2 wrong usage, 3 the history cannot be opened for writing, 130 \
+ended by Ctrl-C.")]
 pub struct AgentArgs {
     /// Whose verdicts; several may be given [default: all databases that headroom discover finds]
     #[arg(long, value_name = "SOURCE", value_parser = collect::parse_source_argument)]

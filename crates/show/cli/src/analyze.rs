@@ -17,7 +17,7 @@ Examples:
   headroom analyze --from 2026-11-20 --to '2026-11-20 06:00' --html night.html
   headroom analyze --source postgres --service-level 5/5/2 --bands nvme
 
-Exit codes: 0 no bad news, 1 bad news, 2 wrong usage, 3 nothing can be said.")]
+Exit codes: 0 no problems, 1 problems, 2 wrong usage, 3 nothing can be said.")]
 pub struct AnalyzeArgs {
     /// Only this source, as the history names it, or sources with this in their name; several may be given
     #[arg(long, value_name = "SOURCE")]

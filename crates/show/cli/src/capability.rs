@@ -17,9 +17,8 @@ use workload::{Caching, DeviceFacts, TargetFacts, format_bytes, parse_bytes, par
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Figures are measured (headroom measure), seen (headroom agent watches what others
-ask of the storage), declared, or borrowed from another host. What was only
-reached is a lower bound: at-least.
+Figures are measured (headroom measure), seen (headroom agent observes the I/O of other programs), \
+declared, or borrowed from another host. What was only reached is a lower bound: at-least.
 
 Examples:
   headroom capability /data
@@ -45,16 +44,21 @@ enum Action {
     Import(ImportArgs),
 }
 
+/// A rate of I/Os, as it is declared.
+fn per_second(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a number; give a number, as in 16000"))
+}
+
 #[derive(clap::Args)]
 struct DeclareArgs {
     /// Directory on the storage
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Most reads a second; with --volume-type what was bought
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = per_second)]
     read_iops: Option<f64>,
     /// Most writes a second; with --volume-type what was bought
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = per_second)]
     write_iops: Option<f64>,
     /// Most bytes a second, reads and writes together: 1000M; with --volume-type what was bought
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
@@ -267,7 +271,7 @@ fn read(file: &Path) -> Result<Capability, Failure> {
     };
     read.map_err(|error| Failure::new(format_args!("cannot read {}: {error}", file.display())))?;
     serde_json::from_str(&text).map_err(|error| {
-        Failure::new(format_args!("{} is no exported capability: {error}", file.display()))
+        Failure::new(format_args!("{} is not an exported capability: {error}", file.display()))
             .with_remedy("headroom capability export writes one")
     })
 }

@@ -266,13 +266,13 @@ impl FromStr for Given {
             digits if digits.bytes().all(|b| b.is_ascii_digit()) => digits
                 .parse()
                 .map(|id| Given::Run(ResultId(id)))
-                .map_err(|_| format!("'{digits}' is no number of a run; headroom history lists them")),
+                .map_err(|_| format!("'{digits}' is not the number of a run; headroom history lists them")),
             file => match file.split_once('-').map(|(from, to)| (from.parse::<i64>(), to.parse::<i64>())) {
                 Some((Ok(from), Ok(to))) if (from..from.saturating_add(RUNS_MAX)).contains(&to) => {
                     Ok(Given::Runs(ResultId(from), ResultId(to)))
                 }
                 Some((Ok(_), Ok(_))) => Err(format!(
-                    "'{file}' is no stretch of runs: FROM-TO, {RUNS_MAX} at most, as headroom history lists"
+                    "'{file}' is not a stretch of runs: FROM-TO, {RUNS_MAX} at most, as headroom history lists"
                 )),
                 _ => Ok(Given::File(file.into())),
             },

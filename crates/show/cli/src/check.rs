@@ -23,16 +23,16 @@ use workload::parse_duration;
 /// Arguments of `headroom check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Without --source: measures DIR, runs an everyday SQLite workload and an index
-rebuild in it, judges, and removes what it made. A preliminary answer comes within
+Without --source: measures DIR, runs an everyday SQLite workload and an index \
+rebuild in it, judges, and removes what it made. A preliminary answer comes within \
 a minute; it is refined for another one. Ctrl-C keeps what is known.
-With --source: watches a live database without any load on its storage. What the
-storage gives is known from headroom measure, or is measured with --measure. All
+With --source: watches a live database without any load on its storage. What the \
+storage gives is known from headroom measure, or is measured with --measure. All \
 volumes that its files lie on are judged; the answer is the one that binds.
 
-Verdicts: healthy, saturated, storage degraded, throttled, serialized, burst,
+Verdicts: healthy, saturated, storage degraded, throttled, serialized, burst, \
 not storage, nobody waits, cannot say.
-Exit code: 0 for healthy and nobody waits, 3 for cannot say, else 1; and 1 where
+Exit code: 0 for healthy and nobody waits, 3 for cannot say, else 1; and 1 where \
 the headroom is below that of --fail-below.
 
 Examples:
@@ -85,7 +85,7 @@ fn some_time(text: &str) -> Result<Duration, String> {
 /// A headroom that is more than 0.
 fn some_times(text: &str) -> Result<f64, String> {
     let times = text.parse().ok().filter(|times: &f64| times.is_finite() && *times > 0.0);
-    times.ok_or_else(|| format!("'{text}' is no headroom; give how many times today's demand, as 2 or 1.5"))
+    times.ok_or_else(|| format!("'{text}' is not a number; give how many times today's demand, as 2 or 1.5"))
 }
 
 /// How long to watch when nothing is said.

@@ -21,8 +21,8 @@ Examples:
   headroom compare latest --stated 'iops=100000, p99 1ms'
   headroom compare --interleave -- '/data --outstanding 32' '/data2 --outstanding 32'
 
-A and B: run:N or N, capability:N, FILE.json, latest, baseline; repeats with commas. With --interleave two
-workloads, each the flags of headroom run as one argument.
+A and B: run:N or N, capability:N, FILE.json, latest, baseline; repeats with commas. With --interleave \
+two workloads, each the flags of headroom run as one argument.
 Exit codes: 0 B is no worse, 1 B is worse beyond noise, 3 the data do not suffice.")]
 pub struct CompareArgs {
     /// The reference
@@ -86,7 +86,7 @@ pub fn run(args: &CompareArgs, history: Option<&Path>, out: &mut Output) -> Done
             Compared { comparisons: both(&a, &b, &rules)?, runs: [a.runs(), b.runs()] }
         }
         _ => {
-            return Err(Failure::usage("there are two sides to a comparison")
+            return Err(Failure::usage("give two results to compare")
                 .with_remedy("headroom compare A B, or headroom compare A --stated 'iops=100000'"));
         }
     };

@@ -4,6 +4,9 @@ use terminal::{Done, FINE, Failure, Output};
 /// The library's name as cargo builds it.
 const LIBRARY: &str = "libheadroom_sqlite.so";
 
+/// What to do where a part of Headroom is missing.
+pub const INSTALL: &str = "install the headroom package; from source: cargo build --release --workspace";
+
 /// Where packages install it, from the directory of the program.
 const PACKAGED: &str = "../lib/headroom";
 
@@ -16,8 +19,11 @@ pub fn path() -> Result<PathBuf, Failure> {
     match packaged {
         _ if beside.exists() => Ok(beside),
         Ok(packaged) => Ok(packaged),
-        Err(_) => Err(Failure::new(format_args!("{LIBRARY} is not beside headroom in {}", beside.display()))
-            .with_remedy("cargo build --release -p sqlite-vfs, which makes it")),
+        Err(_) => {
+            let directory = program.parent().unwrap_or(&program).display();
+            Err(Failure::new(format_args!("cannot find {LIBRARY}: looked in {directory}"))
+                .with_remedy(INSTALL))
+        }
     }
 }
 

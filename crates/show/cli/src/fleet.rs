@@ -17,15 +17,16 @@ use workload_file::values;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom fleet --prometheus http://prometheus:9090           the volumes of all hosts, the least headroom first
-  headroom fleet --prometheus URL --label cluster=east --watch those of a cluster, repeatedly
-  headroom fleet show db7 --prometheus URL                     one host
-  headroom fleet incidents --prometheus URL                    open and closed incidents
-  headroom fleet rules /etc/prometheus/headroom                recording rules; alerts and dashboards likewise
+  headroom fleet --prometheus http://prometheus:9090            all volumes, least headroom first
+  headroom fleet --prometheus URL --label cluster=east --watch  those of a cluster, repeatedly
+  headroom fleet show db7 --prometheus URL                      one host
+  headroom fleet incidents --prometheus URL                     open and closed incidents
+  headroom fleet rules /etc/prometheus/headroom                 recording rules
 
-It asks at most 10 queries, whatever the number of hosts, of Prometheus, VictoriaMetrics, Mimir or Thanos. A prefix of
-the URL stays. HEADROOM_PROMETHEUS_AUTH: bearer TOKEN or basic USER:PASSWORD.
-Exit codes: 0 no volume needs action, 1 one does, 2 wrong usage, 3 no answer, or none for a part of the fleet.")]
+It sends at most 10 queries, whatever the number of hosts, to Prometheus, VictoriaMetrics, Mimir or \
+Thanos. A prefix of the URL stays. HEADROOM_PROMETHEUS_AUTH: bearer TOKEN or basic USER:PASSWORD.
+Exit codes: 0 no volume needs action, 1 one does, 2 wrong usage, 3 no answer, or none for a part of \
+the fleet.")]
 pub struct FleetArgs {
     #[command(subcommand)]
     command: Option<FleetCommand>,
@@ -47,7 +48,7 @@ pub struct FleetArgs {
     count: Option<u64>,
 }
 
-/// What is asked.
+/// What is requested.
 #[derive(clap::Args)]
 struct QuestionArgs {
     /// Only hosts with this label: NAME=VALUE, NAME!=VALUE, NAME=~REGEX, NAME!~REGEX; several may be given

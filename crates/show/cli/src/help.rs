@@ -141,6 +141,25 @@ mod tests {
     }
 
     #[test]
+    fn examples_fit_a_line_and_no_note_is_broken_by_hand() {
+        fn check(command: &mut Command) {
+            let name = command.get_name().to_owned();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let is_note = |line: &str| !line.is_empty() && !line.starts_with(' ');
+            let lines: Vec<&str> = help.lines().collect();
+            for line in lines.iter().filter(|line| line.starts_with(' ')) {
+                assert!(line.chars().count() <= COLUMNS_MAX, "{name}: {line}");
+            }
+            // clap breaks long lines: one that ends within a sentence would be broken twice.
+            for pair in lines.windows(2).filter(|pair| is_note(pair[0]) && is_note(pair[1])) {
+                assert!(pair[0].ends_with(['.', ':']), "{name}: {}", pair[0]);
+            }
+            command.get_subcommands_mut().for_each(check);
+        }
+        check(&mut crate::arguments());
+    }
+
+    #[test]
     fn no_help_names_a_file_of_the_documentation() {
         fn check(command: &mut Command) {
             let help = command.render_long_help().to_string();

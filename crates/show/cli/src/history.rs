@@ -23,7 +23,7 @@ pub struct HistoryArgs {
 }
 
 fn number(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| format!("'{text}' is no number; headroom history lists those there are"))
+    text.parse().map_err(|_| format!("'{text}' is not a number; headroom history lists those there are"))
 }
 
 #[derive(Subcommand)]
@@ -232,7 +232,7 @@ mod tests {
             id: 12,
             at_unix_ns: 1_795_251_600_000_000_000,
             target: "/srv/data/databases/headroom.tmp/headroom-test".into(),
-            summary: "random read 8 KiB, 32 outstanding: 12344 IOPS, 96.4 MiB/s, 2.37 ms mean".into(),
+            summary: "12,344 IOPS, 96.4 MiB/s, 2.37 ms mean; random read 8 KiB, 32 outstanding".into(),
             session: None,
         };
         let whole = table(std::slice::from_ref(&entry), 9, None);
@@ -240,7 +240,7 @@ mod tests {
         let cut = table(&[entry], 9, Some(100));
         assert_eq!(cut.lines().next().unwrap().chars().count(), 100, "{cut}");
         assert!(
-            cut.contains("  …oom.tmp/headroom-test  random read 8 KiB, 32 outstanding: 12344 IOPS")
+            cut.contains("  …oom.tmp/headroom-test  12,344 IOPS, 96.4 MiB/s, 2.37 ms mean; ")
                 && cut.ends_with("…\n"),
             "{cut}"
         );

@@ -15,11 +15,11 @@ use workload::{RunResult, format_bytes};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom import results.txt               diskspd's text, also several results appended to one file
+  headroom import results.txt               diskspd's text, one or several results
   diskspd -Rxml ... | headroom import -     from a pipe
   headroom import fio.json                  fio's JSON; json+ has the whole histogram
-  headroom import bench/                    the folder of fio-plot's bench_fio, and any folder of results
-  headroom import file_stats.csv            SQL Server's file statistics: capture-script, sp_BlitzFirst, DBA Dash
+  headroom import bench/                    a folder of results, as of bench_fio
+  headroom import file_stats.csv            SQL Server's file statistics
   headroom import perfmon.csv               a counter log of PerfMon: a report of its disks
   headroom import old.txt --dry-run         show its content, import nothing")]
 pub struct ImportArgs {

@@ -60,7 +60,7 @@ fn failure(program: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound => Failure::new(format_args!(
             "cannot run {PROGRAM}, the program of headroom {name}: it is neither beside headroom nor on PATH"
         ))
-        .with_remedy("cargo build --release -p headroom-lab"),
+        .with_remedy(crate::extension::INSTALL),
         _ => Failure::new(format_args!("cannot run {}: {error}", program.display())),
     }
 }
@@ -86,8 +86,6 @@ mod tests {
     #[test]
     fn a_missing_program_is_named_with_the_command_that_builds_it() {
         let failure = failure(Path::new(PROGRAM), &io::ErrorKind::NotFound.into()).to_string();
-        assert!(
-            failure.contains("neither beside") && failure.contains("cargo build --release -p headroom-lab")
-        );
+        assert!(failure.contains("neither beside") && failure.contains("cargo build --release --workspace"));
     }
 }

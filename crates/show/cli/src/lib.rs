@@ -70,8 +70,8 @@ Examples:
   headroom run --preset oltp /data        load like a database's
   headroom history                        earlier measurements and verdicts
 
-Exit codes: 0 fine, 1 the answer is bad news, 2 wrong usage,
-3 it could not be done or nothing can be said, 130 ended by Ctrl-C
+Exit codes: 0 fine, 1 the answer is bad news, 2 wrong usage, \
+3 it could not be done or nothing can be said, 130 ended by Ctrl-C \
 (what was known by then is printed).";
 
 #[derive(Subcommand)]
@@ -127,6 +127,10 @@ enum Command {
     /// Read results of diskspd and fio, and counter histories of SQL Server and PerfMon
     Import(import::ImportArgs),
     /// Show how to make a SQLite program publish its counters
+    #[command(after_help = "\
+Examples:
+  headroom sqlite-extension           the library, and how a program loads it
+  headroom sqlite-extension --json    its path for scripts")]
     SqliteExtension,
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),

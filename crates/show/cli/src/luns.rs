@@ -15,7 +15,7 @@ use workload_file::values;
 #[command(after_help = "\
 Examples:
   headroom luns create --count 3 --size 4G --read-iops 800        three disks of 800 reads a second
-  headroom luns create --size 1G --latency 20ms --width 16        slow, but 16 at once: 800 a second
+  headroom luns create --size 1G --latency 20ms --width 16        slow, 16 at once: 800 a second
   headroom luns create --size 1G --latency 5ms --stall 2s --every 30s --cache 256M
   headroom luns list
   headroom luns remove --all
@@ -135,8 +135,25 @@ fn create(args: &CreateArgs, registry: &Registry, out: &mut Output) -> Done {
         }
     }
     let luns: Vec<(Lun, LunState)> = made.into_iter().map(|lun| (lun, LunState::Ready)).collect();
-    out.answer(|_| text(&luns), || json(&luns));
+    out.answer(|_| created(&luns), || json(&luns));
     Ok(FINE)
+}
+
+/// The disks that were created, and how to remove them.
+fn created(luns: &[(Lun, LunState)]) -> String {
+    let ids: Vec<u32> = luns.iter().map(|(lun, _)| lun.id).collect();
+    let [what, remove] = created_lines(&ids);
+    format!("{what}\n{}{remove}\n", text(luns))
+}
+
+/// The lines above and below the list.
+fn created_lines(ids: &[u32]) -> [String; 2] {
+    let disks = if ids.len() == 1 { "disk" } else { "disks" };
+    let names: Vec<String> = ids.iter().map(u32::to_string).collect();
+    [
+        format!("created {} {disks}:", ids.len()),
+        format!("to remove: headroom luns remove {}", names.join(" ")),
+    ]
 }
 
 fn spec(args: &CreateArgs) -> LunSpec {
@@ -318,5 +335,16 @@ fn name(kind: CapKind) -> &'static str {
         CapKind::WriteIops => "write_iops",
         CapKind::ReadBytes => "read_bytes_per_s",
         CapKind::WriteBytes => "write_bytes_per_s",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn create_says_what_it_created_and_how_to_remove_it() {
+        assert_eq!(created_lines(&[4]), ["created 1 disk:", "to remove: headroom luns remove 4"]);
+        assert_eq!(created_lines(&[1, 2, 3]), ["created 3 disks:", "to remove: headroom luns remove 1 2 3"]);
     }
 }

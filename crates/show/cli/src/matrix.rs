@@ -345,7 +345,7 @@ fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
                 .collect();
             serde_json::json!({
                 "definition": matrix, "runs": runs,
-                "foretold": forecast,
+                "forecast": forecast,
             })
         },
     );

@@ -14,8 +14,9 @@ Examples:
   headroom record --source sqlite:/data/shop.db            until Ctrl-C
   headroom record --sources /etc/headroom/sources          as a service
 
-A file of sources has one a line; # begins a comment. It may hold credentials, and must then be readable by
-its owner only. Captures of the last 7 days stay, one in 5 minutes of the last 90, one an hour before.
+A file of sources has one a line; # begins a comment. It may hold credentials, and must then be \
+readable by its owner only. Captures of the last 7 days stay, one in 5 minutes of the last 90, one an \
+hour before.
 Exit codes: 0 its time is over or it was ended, 2 wrong usage, 3 the history cannot be written.")]
 pub struct RecordArgs {
     /// Whose counters; several may be given

@@ -122,7 +122,6 @@ impl Measured<'_> {
     pub fn page(&self) -> String {
         let results = || self.phases.iter().flat_map(|phase| &phase.results);
         let findings: Vec<findings::Finding> = results().flat_map(|result| self.findings(result)).collect();
-        let invalid = findings.iter().find(|finding| finding.invalidates());
         let bad = findings.iter().filter(|finding| finding.weight != findings::Weight::Good);
         let sentences: Vec<String> = bad.map(|finding| finding.text.clone()).collect();
         report::html::runs(&RunsPage {
@@ -130,7 +129,7 @@ impl Measured<'_> {
             runs: &NamedRun::phases(self.phases),
             charts: &[],
             sentences: &sentences,
-            validity: invalid.map_or(Validity::Valid, |finding| Validity::Invalid(&finding.text)),
+            validity: Validity::of_findings(&findings),
             command: &page::command_line(),
             version: env!("CARGO_PKG_VERSION"),
         })

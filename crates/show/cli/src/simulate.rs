@@ -14,7 +14,7 @@ use workload::{PhaseResult, Plan, Shape};
 #[derive(clap::Args)]
 #[command(after_help = "\
 FILE is a workload file, as headroom run --print-file prints one, with [storage] in it.
-With --fit, the storage is a model of one that was measured, and how far the model
+With --fit, the storage is a model of one that was measured, and how far the model \
 is off on what it never saw is printed. Everything here is an estimate.
 
 Examples:
@@ -170,6 +170,7 @@ fn foretell(args: &SimulateArgs, capability: &Capability, of: &str, fit: Fit, ou
         of: of.to_owned(),
         changes: args.what_if.is_some().then(|| what_if.to_string()),
         fit,
+        cost_model: capability.cost_model.clone(),
         predictions,
     };
     out.answer(|style| report::text::estimate(&estimate, style), || report::json::estimate(&estimate));

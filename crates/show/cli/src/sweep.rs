@@ -100,9 +100,12 @@ pub fn run(args: &SweepArgs, history: Option<&Path>, out: &mut Output) -> Done {
         let one = Plan { targets: vec![plan.targets[target].clone()], phases: plan.phases.clone() };
         let opened = targets::open(&one, &traces, &args.destroy_data, &mut history, out)?;
         let swept = sweep(args, &opened, (target, plan.targets.len()), out);
+        let limit = operating_limit(args, &opened, &history);
         let removed = opened.remove(&mut history, out);
         match swept {
-            Ok(sweep) if !sweep.steps.is_empty() => sweeps.push(sweep),
+            Ok(sweep) if !sweep.steps.is_empty() => {
+                sweeps.push(Sweep { operating_limit_iops: limit, ..sweep });
+            }
             Ok(_) => {}
             Err(failure) => done = done.and(Err(failure)),
         }
@@ -182,6 +185,15 @@ fn workload(args: &SweepArgs, outstanding: u32, threads: u32) -> Workload {
 
 /// From this share of its core on, a load thread may be what limits.
 const BUSY_MAX: f64 = 0.75;
+
+/// What the cost model of the target's measurement gives at most; `None` where there is none.
+fn operating_limit(args: &SweepArgs, opened: &Opened, history: &History) -> Option<f64> {
+    let shape = shape(args);
+    let facts = opened.facts().remove(&opened.region(0, shape.caching).name())?;
+    let (_, capability) = history.latest_capability(&facts).ok().flatten()?;
+    let limit = capability.cost_model?.iops_max(&shape);
+    (limit.is_finite() && !args.buffered).then_some(limit)
+}
 
 /// All steps on one target.
 fn sweep(

@@ -94,7 +94,7 @@ const IOS_PER_INTERRUPT_CHECK: u64 = 4096;
 
 fn op(text: &str) -> Result<TracedOp, String> {
     let found = TracedOp::ALL.into_iter().find(|op| op.word() == text);
-    found.ok_or_else(|| format!("'{text}' is no kind of I/O; give read, write, sync or fault"))
+    found.ok_or_else(|| format!("'{text}' is not a kind of I/O; give read, write, sync or fault"))
 }
 
 fn buffer(text: &str) -> Result<u32, String> {

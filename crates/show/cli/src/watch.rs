@@ -22,7 +22,7 @@ Examples:
   headroom watch --source sqlite:/data/shop.db --interval 1s --count 6 --json
                                                          a JSON line an interval
 
-Into a pipe, text is printed an interval; --json and --csv print lines for programs.
+Into a pipe, text is printed once per interval; --json and --csv print lines for programs.
 Exit codes: 0 fine, 2 wrong usage, 3 the source cannot be watched, 130 ended by Ctrl-C.")]
 pub struct WatchArgs {
     /// Whose counters; several may be given

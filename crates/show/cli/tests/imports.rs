@@ -178,7 +178,7 @@ fn what_cannot_be_read_names_line_reason_and_remedy() {
     };
     refuse(
         &["import", damaged.to_str().unwrap()],
-        &["error: cannot import", "line 58: '3OO000' is no number"],
+        &["error: cannot import", "line 58: '3OO000' is not a number"],
     );
     let diary = place.file("diary.txt", "dear diary\n");
     refuse(

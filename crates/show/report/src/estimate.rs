@@ -1,4 +1,5 @@
 use crate::{Check, number};
+use capability::CostModel;
 use simulate::{Advice, Fit, Prediction, Storage};
 use workload::PhaseResult;
 
@@ -22,8 +23,29 @@ pub struct Estimate {
     pub changes: Option<String>,
     /// Its model.
     pub fit: Fit,
+    /// The cost model of its measurement, unchanged.
+    pub cost_model: Option<CostModel>,
     /// A prediction for each curve that was measured.
     pub predictions: Vec<Prediction>,
+}
+
+impl Estimate {
+    /// "With 3 disks striped, headroom rises from 0.92 x to 2.66 x.": what changes for the first workload.
+    pub(crate) fn summary(&self) -> String {
+        let Some(first) = self.predictions.first() else {
+            return "No curve was measured: nothing can be estimated.".into();
+        };
+        let (now, then) = first.headroom;
+        let (now_words, then_words) = (number::times(now), number::times(then));
+        let Some(changes) = &self.changes else {
+            return format!("Unchanged, headroom is {now_words}.");
+        };
+        let verb = if then > now { "rises" } else { "falls" };
+        if now_words == then_words {
+            return format!("With {changes}, headroom stays at {now_words}.");
+        }
+        format!("With {changes}, headroom {verb} from {now_words} to {then_words}.")
+    }
 }
 
 /// The note beside every simulated figure.
@@ -38,13 +60,14 @@ pub fn simulated_note(fit: Option<&Fit>) -> String {
 
 /// The error of the model, on points that were kept out of the fit.
 pub(crate) fn error_note(fit: &Fit) -> String {
-    match fit.error {
-        Some(error) => format!(
-            "the model is off by {} on the {} measured points that it never saw",
+    match (fit.error, fit.held_out.len()) {
+        (Some(error), 0) => format!("mean error of the model: {}", number::share(error)),
+        (Some(error), points) => format!(
+            "mean error of the model: {}, on {points} measured point{} kept out of the fit",
             number::share(error),
-            fit.held_out.len()
+            if points == 1 { "" } else { "s" }
         ),
-        None => "too little was measured to say how far the model is off".to_owned(),
+        (None, _) => "the error of the model is not known: too little was measured".to_owned(),
     }
 }
 
@@ -84,7 +107,7 @@ pub(crate) fn remedy_rows(check: &Check) -> Vec<RemedyRow> {
 
 pub(crate) fn advice_note(advice: &Advice) -> String {
     let error = advice.error.map_or("the model's error is not known".to_owned(), |error| {
-        format!("the model is off by {} on measured points it never saw", number::share(error))
+        format!("mean error of the model: {}, on measured points kept out of the fit", number::share(error))
     });
     format!("estimates by simulation; {error}")
 }

@@ -17,7 +17,7 @@ pub fn read(path: &Path, what: &str, form: &str) -> Result<String, Failure> {
             .with_remedy(format_args!("name {form}"))
     };
     let file = File::open(path).map_err(|error| refused(&error))?;
-    let is_other = || refused(&format_args!("it is no {what}"));
+    let is_other = || refused(&format_args!("it is not a {what}"));
     if file.metadata().map_err(|error| refused(&error))?.is_dir() {
         return Err(is_other());
     }
@@ -41,7 +41,7 @@ mod tests {
         assert_eq!(read(&file).unwrap(), "block = 4096");
         for path in [dir.path(), Path::new("/dev/zero")] {
             let error = read(path).unwrap_err();
-            assert!(error.contains("it is no workload file (try: name a TOML file)"), "{error}");
+            assert!(error.contains("it is not a workload file (try: name a TOML file)"), "{error}");
         }
     }
 }

@@ -76,7 +76,7 @@ pub const FAMILIES: &[FamilyDescription] = &[
     gauge(
         "headroom_utilisation_ratio",
         SUBJECT,
-        "share of the storage that is in use, of what runs out first; 1 is the knee and beyond",
+        "share of the storage that is in use, of what runs out first; 1 is the operating limit",
         Unit::Ratio,
         |state| state.of_subjects(|one| one.utilisation),
     ),

@@ -27,7 +27,7 @@ impl Tokens {
                 continue;
             }
             if line.len() > BYTES_MAX || !line.bytes().all(|byte| byte.is_ascii_graphic()) {
-                return Err(format!("line {} is no token: it has spaces or is too long", number + 1));
+                return Err(format!("line {} is not a token: it has spaces or is too long", number + 1));
             }
             tags.push(hmac::sign(&key, line.as_bytes()));
         }
@@ -73,9 +73,9 @@ mod tests {
     fn a_file_without_a_token_or_with_another_text_is_refused_without_showing_it() {
         for (text, expected) in [
             ("\n# only this\n".to_owned(), "it has no token"),
-            ("fine\nsesame opens\n".into(), "line 2 is no token"),
-            ("sesäme".into(), "line 1 is no token"),
-            ("sesame".repeat(BYTES_MAX), "line 1 is no token"),
+            ("fine\nsesame opens\n".into(), "line 2 is not a token"),
+            ("sesäme".into(), "line 1 is not a token"),
+            ("sesame".repeat(BYTES_MAX), "line 1 is not a token"),
             ("sesame\n".repeat(TOKENS_MAX + 1), "it has 1001 tokens"),
         ] {
             let error = parse(&text).err().unwrap();

@@ -109,9 +109,9 @@ impl WebConfig {
             }
         }
         for (user, hash) in &self.users {
-            let parts: bcrypt::HashParts = hash
-                .parse()
-                .map_err(|_| format!("the password of {user} is no bcrypt hash (htpasswd -nBC 10 {user})"))?;
+            let parts: bcrypt::HashParts = hash.parse().map_err(|_| {
+                format!("the password of {user} is not a bcrypt hash (htpasswd -nBC 10 {user})")
+            })?;
             let cost = parts.get_cost();
             if !COSTS.contains(&cost) {
                 let (least, most) = COSTS.into_inner();
@@ -125,7 +125,9 @@ impl WebConfig {
 fn check_users_are_text(document: &Value) -> Result<(), String> {
     let Some(users) = document.get("basic_auth_users").and_then(Value::as_object) else { return Ok(()) };
     match users.iter().find(|(_, hash)| !hash.is_string()) {
-        Some((user, _)) => Err(format!("the password of {user} is no bcrypt hash (htpasswd -nBC 10 {user})")),
+        Some((user, _)) => {
+            Err(format!("the password of {user} is not a bcrypt hash (htpasswd -nBC 10 {user})"))
+        }
         None => Ok(()),
     }
 }
@@ -203,8 +205,8 @@ mod tests {
             (tls("client_ca_file: ca.crt"), "needs a client_auth_type"),
             (tls("min_version: TLS13\n  max_version: TLS12"), "min_version is above"),
             ("tls_server_config: {cert_file: a}".into(), "missing field `key_file`"),
-            ("basic_auth_users: {alice: sesame}".into(), "the password of alice is no bcrypt hash"),
-            ("basic_auth_users: {alice: 7}".into(), "the password of alice is no bcrypt hash"),
+            ("basic_auth_users: {alice: sesame}".into(), "the password of alice is not a bcrypt hash"),
+            ("basic_auth_users: {alice: 7}".into(), "the password of alice is not a bcrypt hash"),
             (format!("basic_auth_users: {{a: {HASH}, a: {HASH}}}"), "duplicated key"),
             (format!("basic_auth_users: {{a: {}}}", HASH.replace("$04$", "$31$")), "cost 31"),
             ("a: 1\n---\nb: 1\n".into(), "more than one document"),

@@ -83,7 +83,7 @@ impl Templates<'_> {
         let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         let index = number.parse::<usize>().ok().filter(|number| digits && *number > 0);
         let Some(index) = index else {
-            return Err(element.error(format!("'{path}' is no template; templates are *1, *2 ...")));
+            return Err(element.error(format!("'{path}' is not a template; templates are *1, *2 ...")));
         };
         if self.targets.is_empty() {
             return Ok(path);

@@ -33,7 +33,7 @@ pub(crate) fn whole(cell: &str) -> Result<u64, ImportError> {
         return Err(wrong(format!("'{cell}' is negative, and a counter cannot be"), EXPORT_AGAIN));
     }
     if !is_digits(digits) {
-        return Err(wrong(format!("'{cell}' is no exact whole number"), EXPORT_AGAIN));
+        return Err(wrong(format!("'{cell}' is not an exact whole number"), EXPORT_AGAIN));
     }
     digits.parse().map_err(|_| wrong(format!("'{cell}' is larger than 64 bits hold"), EXPORT_AGAIN))
 }
@@ -68,7 +68,7 @@ fn is_digits(text: &str) -> bool {
 pub(crate) fn instant(cell: &str) -> Result<u64, ImportError> {
     let (text, offset) = split_offset(cell);
     unix_ns(civil(text).map_err(|reason| wrong(format!("'{cell}' {reason}"), DATES))?, offset)
-        .ok_or_else(|| wrong(format!("'{cell}' is no time between 1970 and 2554"), DATES))
+        .ok_or_else(|| wrong(format!("'{cell}' is not a time between 1970 and 2554"), DATES))
 }
 
 /// A civil time as nanoseconds since 1970.

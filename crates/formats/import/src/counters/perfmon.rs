@@ -270,7 +270,7 @@ fn value(
 
 fn refused(sheet: &Sheet<'_>, row: &Row, column: usize, what: &str) -> ImportError {
     let text: String = row.cell(column).chars().take(40).collect();
-    ImportError::at(row.line, format!("'{text}' is no {what}")).column(sheet.column_of(row, column))
+    ImportError::at(row.line, format!("'{text}' is not a {what}")).column(sheet.column_of(row, column))
 }
 
 fn interval(

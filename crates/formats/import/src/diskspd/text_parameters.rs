@@ -168,7 +168,7 @@ fn pattern_of(target: &mut Target, pattern: &str, align: u64, line: Line<'_>) ->
 
 /// "   10% of IO => [ 0% -  10%) of target", "... => [     0    - 10GiB)": a zone, and the hole before it.
 fn zones(before: &[Zone], line: Line<'_>) -> Result<Vec<Zone>, ImportError> {
-    let wrong = || ImportError::at(line.0, format!("'{}' is no zone of a distribution", line.1));
+    let wrong = || ImportError::at(line.0, format!("'{}' is not a zone of a distribution", line.1));
     let (ios, range) = line.1.split_once("% of IO => [").ok_or_else(wrong)?;
     let ios = ios.trim().parse::<f64>().ok().filter(|ios| (0.0..=100.0).contains(ios)).ok_or_else(wrong)?;
     let (from, to) = range.split_once(')').ok_or_else(wrong)?.0.split_once(" - ").ok_or_else(wrong)?;
@@ -199,10 +199,10 @@ fn zones(before: &[Zone], line: Line<'_>) -> Result<Vec<Zone>, ImportError> {
 }
 
 pub(super) fn number<T: FromStr>(line: Line<'_>, text: &str) -> Result<T, ImportError> {
-    let wrong = || ImportError::at(line.0, format!("'{}' is no number that fits here", text.trim()));
+    let wrong = || ImportError::at(line.0, format!("'{}' is not a number that fits here", text.trim()));
     text.trim().parse().map_err(|_| wrong())
 }
 
 fn bytes(line: Line<'_>, text: &str) -> Result<u64, ImportError> {
-    workload::parse_bytes(text).map_err(|_| ImportError::at(line.0, format!("'{text}' is no size")))
+    workload::parse_bytes(text).map_err(|_| ImportError::at(line.0, format!("'{text}' is not a size")))
 }

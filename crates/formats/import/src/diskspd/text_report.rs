@@ -175,7 +175,7 @@ impl Report {
         let s: f64 = text_parameters::number(line, time.trim_end_matches('s'))?;
         let elapsed_ns = s_to_ns(s)
             .filter(|ns| *ns > 0)
-            .ok_or_else(|| ImportError::at(line.0, format!("'{time}' is no test time")))?;
+            .ok_or_else(|| ImportError::at(line.0, format!("'{time}' is not a test time")))?;
         // Where the headings of the results are missing, the next test time is the next timespan's.
         if let Some(current) = self.current
             && current + 1 < self.spans.len()

@@ -144,7 +144,7 @@ fn zones(distribution: &Element) -> Result<Vec<Zone>, ImportError> {
     let kinds = distribution.children.iter();
     let ranges = kinds.flat_map(|kind| kind.all("Range").map(move |range| (kind.name == "Percent", range)));
     let zone = |(percent, range): (bool, &Element)| {
-        let wrong = || ImportError::at(range.line, format!("'{}' is no extent", range.text.trim()));
+        let wrong = || ImportError::at(range.line, format!("'{}' is not an extent", range.text.trim()));
         let length: u64 = range.text.trim().parse().map_err(|_| wrong())?;
         let extent = match percent {
             true => Extent::Percent(u8::try_from(length).map_err(|_| wrong())?),
@@ -169,7 +169,7 @@ fn span_told(
     let time = span.wanted("TestTimeSeconds")?;
     let elapsed_ns = span.number("TestTimeSeconds")?.and_then(s_to_ns).filter(|ns| *ns > 0);
     let elapsed_ns = elapsed_ns
-        .ok_or_else(|| ImportError::at(time.line, format!("'{}' is no test time", time.text.trim())))?;
+        .ok_or_else(|| ImportError::at(time.line, format!("'{}' is not a test time", time.text.trim())))?;
     let mut told = SpanTold { elapsed_ns, ..SpanTold::default() };
     if let Some(cpu) = span.child("CpuUtilization") {
         for (index, core) in cpu.all("CPU").enumerate() {

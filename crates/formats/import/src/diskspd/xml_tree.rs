@@ -171,6 +171,6 @@ fn number<T: FromStr>(line: usize, name: &str, text: &str) -> Result<Option<T>, 
     if text.is_empty() || text.contains("nan") || text.contains("inf") || text.contains('#') {
         return Ok(None);
     }
-    let wrong = || ImportError::at(line, format!("{name} '{text}' is no number that fits here"));
+    let wrong = || ImportError::at(line, format!("{name} '{text}' is not a number that fits here"));
     text.parse().map(Some).map_err(|_| wrong())
 }

@@ -347,7 +347,7 @@ fn histogram(
     for (ns, ios) in bins {
         let bin = ns.parse::<u64>().ok().zip(ios.as_u64()).filter(|(_, ios)| *ios <= COUNT_MAX);
         let Some((ns, ios)) = bin else {
-            return Err(ImportError::new(format!("{key}: '{ns}': {ios} is no bin of a histogram")));
+            return Err(ImportError::new(format!("{key}: '{ns}': {ios} is not a bin of a histogram")));
         };
         counted = counted.saturating_add(ios);
         histogram.record_n(ns.saturating_mul(u64::from(scale)), ios);
@@ -374,7 +374,7 @@ fn count(value: &Value, path: &[&str]) -> Result<Option<u64>, ImportError> {
         Value::Number(number) => match (number.as_u64(), number.as_f64()) {
             (Some(count), _) => Ok(Some(count)),
             (None, Some(float)) if (0.0..COUNT_MAX as f64).contains(&float) => Ok(Some(float.round() as u64)),
-            _ => Err(ImportError::new(format!("{}: {number} is no count", path.join("/")))),
+            _ => Err(ImportError::new(format!("{}: {number} is not a count", path.join("/")))),
         },
         other => {
             let what = match other {

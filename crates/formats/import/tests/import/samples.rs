@@ -122,7 +122,7 @@ fn a_damaged_report_names_its_line() {
     let whole = sample("diskspd_2.0.17.txt");
     let say = |text: &str| read(text, None).unwrap_err().to_string();
     let damaged = whole.replace("|       300000 |", "|       3OO000 |");
-    assert_eq!(say(&damaged), "line 58: '3OO000' is no number that fits here");
+    assert_eq!(say(&damaged), "line 58: '3OO000' is not a number that fits here");
     let cut = &whole[..whole.find("Write IO").unwrap()];
     assert!(say(cut).contains("the report ends before"), "{}", say(cut));
     let two = format!("{whole}\n{cut}");
@@ -136,7 +136,10 @@ fn damaged_xml_names_line_and_element() {
     let whole = sample("diskspd_2.2.xml");
     let say = |text: &str| read(text, None).unwrap_err().to_string();
     let damaged = whole.replace("<ReadCount>20100<", "<ReadCount>many<");
-    assert_eq!(say(&damaged), "line 176: Results/TimeSpan[1]: ReadCount 'many' is no number that fits here");
+    assert_eq!(
+        say(&damaged),
+        "line 176: Results/TimeSpan[1]: ReadCount 'many' is not a number that fits here"
+    );
     let cut = &whole[..whole.find("<IOCount>").unwrap()];
     let error = read(cut, None).unwrap_err();
     assert_eq!(error.place.as_deref(), Some("Results/TimeSpan/Thread/Target"));

@@ -63,7 +63,7 @@ fn batch(text: &str) -> Result<Batch, String> {
         "all" => Ok(Batch::All),
         _ => match text.parse() {
             Ok(rows @ 1..) => Ok(Batch::Rows(rows)),
-            _ => Err(format!("'{text}' is no number of rows; give 1, 10, ... or all")),
+            _ => Err(format!("'{text}' is not a number of rows; give 1, 10, ... or all")),
         },
     }
 }
@@ -168,7 +168,7 @@ fn named_servers(sources: &[SourceName]) -> Result<[Option<String>; 2], Failure>
             Some(SqlTarget::Mysql(connection)) => (1, connection),
             Some(SqlTarget::Sqlite(_)) | None => {
                 return Err(Failure::usage(format_args!(
-                    "{source} is no server that rows can be committed to"
+                    "{source} is not a server that rows can be committed to"
                 ))
                 .with_remedy("postgres:CONNECTION or mysql:CONNECTION"));
             }

@@ -63,7 +63,7 @@ proptest! {
         let analysis = analysis(&course, &[file]);
         prop_assert_eq!(analysis.coverage.known_share, Some(0.0));
         for finding in &analysis.findings {
-            let allowed = [FindingKind::Epoch, FindingKind::Hole, FindingKind::ServiceLevel, FindingKind::NoNormal];
+            let allowed = [FindingKind::Epoch, FindingKind::Gap, FindingKind::ServiceLevel, FindingKind::NoNormal];
             prop_assert!(allowed.contains(&finding.kind), "{finding:?}");
         }
     }

@@ -244,11 +244,11 @@ fn a_hole_in_the_recording_is_no_silence() {
             tick.clock_ns += (factor - 1) * 15 * S;
         });
         let files = [file("/data/shop.db", &course, [(3, reads(100, 8192, MS))])];
-        find(&analysis(&course, &files), FindingKind::Hole)
+        find(&analysis(&course, &files), FindingKind::Gap)
     };
     assert!(with(3).is_none());
-    let hole = with(4).unwrap();
-    assert_eq!(hole.when[0].length_ns(), MIN);
+    let gap = with(4).unwrap();
+    assert_eq!(gap.when[0].length_ns(), MIN);
 }
 
 #[test]

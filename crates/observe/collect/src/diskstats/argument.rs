@@ -18,7 +18,7 @@ pub static KIND: SourceKind = SourceKind {
 fn parse(text: &str) -> Result<SourceArgument, ArgumentError> {
     let kernel_name = |name: &str| match name.strip_prefix("/dev/").unwrap_or(name) {
         below_dev if below_dev.contains('/') => Err(ArgumentError::Invalid(format!(
-            "{} is no kernel name of a device; give devices: or devices:vda,dm-0 as lsblk -o KNAME has them",
+            "{} is not a kernel name of a device; give devices: or devices:vda,dm-0 as lsblk -o KNAME has them",
             quote_unless_secret(name)
         ))),
         below_dev => Ok(below_dev.to_owned()),

@@ -4,7 +4,7 @@ use crate::error::SourceFault;
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The text is no device number.
-    #[error("'{0}' is no device number; give MAJOR:MINOR as lsblk prints it, such as 254:0")]
+    #[error("'{0}' is not a device number; give MAJOR:MINOR as lsblk prints it, such as 254:0")]
     NotADeviceNumber(String),
     /// The kernel keeps no statistics of the device.
     #[error("cannot watch device {number}: /proc/diskstats has no line for it")]

@@ -18,7 +18,7 @@ const BYTES_MAX: u64 = 1 << 20;
 pub(super) fn password(file: &Path, server: &Server) -> Result<Option<String>, String> {
     let Ok(found) = fs::metadata(file) else { return Ok(None) };
     if !found.is_file() || found.len() > BYTES_MAX {
-        return Err(format!("password file {} is no plain file of passwords: ignored", file.display()));
+        return Err(format!("password file {} is not a plain file of passwords: ignored", file.display()));
     }
     if !host::is_private(file, &found) {
         return Err(format!(

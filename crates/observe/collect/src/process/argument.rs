@@ -56,7 +56,7 @@ fn parse_selection(text: &str) -> Result<Selection, String> {
             Some(("layer", "storage")) => selection.coverage = Coverage::Storage,
             _ => selection.pids.push(part.parse().map_err(|_| {
                 format!(
-                    "{} is no process number; give process:, process:PID,..., process:cgroup=DIR, \
+                    "{} is not a process number; give process:, process:PID,..., process:cgroup=DIR, \
                      process:layer=block or process:layer=storage",
                     quote_unless_secret(part)
                 )

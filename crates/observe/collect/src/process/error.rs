@@ -22,7 +22,7 @@ pub enum OpenError {
         why: String,
     },
     /// A chosen process is not running.
-    #[error("cannot watch process {0}: there is none of that number")]
+    #[error("cannot watch process {0}: no such process")]
     NoSuchProcess(u32),
     /// A chosen file cannot be found, or is neither a file nor a block device.
     #[error("cannot watch {path}: {why}")]

@@ -290,9 +290,9 @@ fn entries_list_everything_the_newest_first() {
         [
             "verdict 1 /mnt/data/shop.db: demand-exceeds-capability: the database asks for 1.2 times what \
              the storage gives",
-            "capability 1 /mnt/data: random read 8 KiB: 801 IOPS, knee at 16 outstanding",
+            "capability 1 /mnt/data: 801 IOPS, knee at 16 outstanding; random read 8 KiB",
             "capture 1 sqlite: 0 files, 0 changed (noon)",
-            "run 1 /mnt/data: random read 8 KiB, 32 outstanding: 1000 IOPS, 7.8 MiB/s, 2.00 ms mean",
+            "run 1 /mnt/data: 1,000 IOPS, 7.8 MiB/s, 2.00 ms mean; random read 8 KiB, 32 outstanding",
         ]
     );
     assert_eq!(history.entries(2).unwrap(), entries[..2]);
@@ -317,7 +317,10 @@ fn the_runs_of_a_command_are_one_session_with_phases_and_names() {
     assert_eq!((session, ids), (SessionId(1), vec![ResultId(1), ResultId(2), ResultId(3)]));
     assert_eq!(history.run(ResultId(2)).unwrap().workload.name, "log");
     let entries = history.entries(9).unwrap();
-    let begin = |at: usize| entries[at].summary.split(" 8 KiB").next().unwrap().to_owned();
+    let begin = |at: usize| {
+        let (_, workload) = entries[at].summary.split_once("; ").unwrap();
+        workload.split(" 8 KiB").next().unwrap().to_owned()
+    };
     assert_eq!(
         [begin(0), begin(1), begin(2)],
         ["scan: random read", "load, log: random read", "load, oltp: random read"]

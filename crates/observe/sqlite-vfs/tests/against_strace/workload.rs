@@ -13,7 +13,7 @@ pub fn run(mode: &str, dir: &Path) -> Result<()> {
         "attached" => attached(dir)?,
         "threads" => threads(dir)?,
         "cut" => cut(dir)?,
-        other => panic!("'{other}' is no mode"),
+        other => panic!("'{other}' is not a mode"),
     }
     // The test harness may have printed part of a line.
     println!();

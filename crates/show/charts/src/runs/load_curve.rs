@@ -235,7 +235,7 @@ impl Plot<'_> {
         for point in series.points.iter().filter(|point| figures(point).len() > 1) {
             let dots: Vec<(f64, f64)> =
                 figures(point).iter().map(|value| (point.outstanding, *value)).collect();
-            self.dots(&dots, series.ink);
+            self.dots(&dots, series.ink, 2.0);
         }
     }
 }

@@ -31,10 +31,13 @@ struct SweepSeries {
 }
 
 pub(super) fn panel(drawn: &[DrawnSweep], mut legend: Vec<Key>) -> Panel {
+    for later in drawn.iter().skip(1).filter(|later| !later.name.is_empty()) {
+        legend.push((Mark::Dashed, later.ink, format!("N of {}", later.name)));
+    }
     let queue = drawn.iter().flat_map(DrawnSweep::steps).any(|step| step.queue.is_some());
     if queue {
         let ink = if let [one] = drawn { one.ink } else { Ink::Muted };
-        legend.push((Mark::Dashed, ink, "queue of the devices, the kernel's mean".into()));
+        legend.push((Mark::Dotted, ink, "queue of the devices, the kernel's mean".into()));
         legend.push((Mark::Dot, ink, "one sample of it".into()));
     }
     let all: Vec<SweepSeries> = drawn.iter().map(SweepSeries::new).collect();
@@ -100,6 +103,24 @@ impl SweepSeries {
     }
 }
 
+/// The samples of the queue, its mean and N on top. The same steps give sweeps the same N: each line is drawn over those before
+/// it with gaps, and each dot smaller, so that all are seen.
+fn draw_outstanding(all: &[SweepSeries], plot: &mut Plot) {
+    for (at, series) in all.iter().enumerate() {
+        let over = all.len() - 1 - at;
+        plot.dots(&series.samples, series.ink, 1.4 + 1.2 * over as f64);
+    }
+    for series in all {
+        plot.thin(&series.queue, series.ink, Stroke::Dotted);
+    }
+    for (at, series) in all.iter().enumerate() {
+        match at {
+            0 => plot.series(&series.outstanding, series.ink, false),
+            _ => plot.thin(&series.outstanding, series.ink, Stroke::Dashed),
+        }
+    }
+}
+
 fn draw(all: &[SweepSeries], size: Size) -> Drawing {
     let known = |line: fn(&SweepSeries) -> &Values| {
         let lines = all.iter().flat_map(line);
@@ -129,16 +150,10 @@ fn draw(all: &[SweepSeries], size: Size) -> Drawing {
                 1 => plot.rows("mean latency"),
                 _ => plot.axes(&format!("{unit} since the sweep began"), "outstanding I/Os (N)"),
             }
-            for series in all {
-                match row {
-                    0 => plot.series(&series.iops, series.ink, false),
-                    1 => plot.series(&series.latency_ns, series.ink, false),
-                    _ => {
-                        plot.series(&series.outstanding, series.ink, false);
-                        plot.thin(&series.queue, series.ink, Stroke::Dashed);
-                        plot.dots(&series.samples, series.ink);
-                    }
-                }
+            match row {
+                0 => all.iter().for_each(|series| plot.series(&series.iops, series.ink, false)),
+                1 => all.iter().for_each(|series| plot.series(&series.latency_ns, series.ink, false)),
+                _ => draw_outstanding(all, &mut plot),
             }
         }
     });

@@ -30,7 +30,7 @@ impl FromStr for Moment {
     fn from_str(text: &str) -> Result<Moment, String> {
         let wrong = || {
             format!(
-                "'{text}' is no point of time; give -2h, -7d, now, 2026-11-20, '2026-11-20 14:00' (UTC) or \
+                "'{text}' is not a point in time; give -2h, -7d, now, 2026-11-20, '2026-11-20 14:00' (UTC) or \
                  2026-11-20T14:00:00Z"
             )
         };

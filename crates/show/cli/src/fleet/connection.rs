@@ -36,7 +36,7 @@ impl ConnectionArgs {
     /// The client that they describe.
     pub fn client(&self, out: &mut Output) -> Result<Client, Failure> {
         let url = self.prometheus.as_ref().ok_or_else(|| {
-            Failure::usage("whom to ask is missing: --prometheus URL")
+            Failure::usage("no server given: --prometheus URL")
                 .with_remedy("--prometheus http://prometheus:9090")
         })?;
         let text = std::env::var(AUTH).ok().filter(|text| !text.is_empty());

@@ -43,7 +43,7 @@ const FORM: &str = "8:256:8, 1:256:geometric, 8,16,32, adaptive or adaptive:256"
 pub fn steps(text: &str) -> Result<Steps, String> {
     let number = |text: &str| match text.parse::<u32>() {
         Ok(number) if (1..=Workload::OUTSTANDING_MAX).contains(&number) => Ok(number),
-        _ => Err(format!("{text:?} is no number from 1 to {}; give {FORM}", Workload::OUTSTANDING_MAX)),
+        _ => Err(format!("{text:?} is not a number from 1 to {}; give {FORM}", Workload::OUTSTANDING_MAX)),
     };
     let parts: Vec<&str> = text.split(':').collect();
     let steps = match parts.as_slice() {

@@ -33,7 +33,7 @@ impl FromStr for Processes {
         for part in rest.split(',').filter(|part| !part.is_empty()) {
             let number = |text: &str| {
                 text.parse()
-                    .map_err(|_| format!("{} is no process number; {ACCEPTED}", quote_unless_secret(part)))
+                    .map_err(|_| format!("{} is not a process number; {ACCEPTED}", quote_unless_secret(part)))
             };
             match part.split_once('=') {
                 Some(("cgroup", dir)) if !dir.is_empty() => processes.cgroup = Some(dir.into()),
@@ -109,6 +109,6 @@ mod tests {
         let processes: Processes = format!("process:pid-file={}", path.display()).parse().unwrap();
         assert_eq!(processes.selection().unwrap().pids, [812]);
         std::fs::write(&path, "none\n").unwrap();
-        assert!(processes.selection().unwrap_err().to_string().contains("no process number"));
+        assert!(processes.selection().unwrap_err().to_string().contains("not a process number"));
     }
 }

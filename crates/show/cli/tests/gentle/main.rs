@@ -43,7 +43,7 @@ impl Headroom {
 
 #[track_caller]
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 fn curve<'a>(capability: &'a Value, name: &str) -> &'a Value {

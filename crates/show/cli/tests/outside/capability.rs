@@ -123,7 +123,7 @@ fn a_measurement_is_lent_to_the_same_storage_and_refused_by_another_with_each_di
     );
     std::fs::write(&file, "{}").unwrap();
     let output = borrower.run(&["capability", "import", text(&file), text(dir.path())]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("is no exported capability"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is not an exported capability"));
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn is_root() -> bool {
 }
 
 pub fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// The plateau's IOPS and the knee of a sweep.
@@ -135,7 +135,7 @@ fn three_disks_of_800_reads_a_second_striped_give_three_times_as_much() {
         page.contains(" x throughput") && page.contains(" x outstanding"),
         "the figure says how many times"
     );
-    assert!(page.contains("since the sweep began") && page.contains("who did the work"));
+    assert!(page.contains("since the sweep began") && page.contains("share of I/Os"));
     // And again as a picture, from the history.
     let picture = luns.place.path().join("sweep.svg");
     let drawn = headroom(

@@ -1,17 +1,20 @@
 use super::page::{Banner, Tile, chart, judged_by, legend, page, tiles};
 use super::sentence::sentence;
 use super::table::{Table, class, figure, tag};
-use crate::wording::analysis::{coverage, when};
+use crate::wording::analysis::{coverage, short_path, when};
 use crate::{AnalysisReport, ChartSubject, HistoryChart, Tone, number};
 use analyze::{Analysis, BusyFile, Direction, Finding, Span};
 use charts::escape;
 use charts::{HISTORY_INKS, HistorySeries, Ink, Mark, Size};
 use filestats::{FileKind, IoClass, Ops};
 use findings::Weight;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// Pixels of a chart of outstanding I/Os.
 const LOW: Size = Size { width: Size::WIDE.width, height: 190 };
+/// Names a problem in tags and legends.
+const PROBLEM: &str = "problem";
 /// Busiest files of a source that have a chart without a finding.
 const BUSY_MAX: usize = 3;
 
@@ -26,14 +29,13 @@ pub fn analysis(report: &AnalysisReport, charts: &[HistoryChart], command: &str)
         body.push_str(&format!("<h2>{}</h2>\n", escape(&source.source)));
         body.push_str(&format!("<p class=\"small\">{}</p>\n", sentence(&coverage(&source.coverage))));
         body.push_str(&kinds(&charts, source, report));
-        for (number, finding) in source.findings.iter().enumerate() {
-            body.push_str(&finding_section(finding, series(ChartSubject::Finding(number)), report));
-        }
+        body.push_str(&findings_by_file(source, &series, report));
         body.push_str(&busiest(&source.busiest));
         for (number, busy) in source.busiest.iter().enumerate() {
             if let Some(series) = series(ChartSubject::Busy(number)) {
                 let class = class_of(busy.file.kind, None);
-                body.push_str(&file_charts(&busy.file.path, series, class, &[], report));
+                let drawn = LatencyChart { series, class, marked: &[], mark: PROBLEM };
+                body.push_str(&file_charts(&busy.file.path, &drawn, report));
             }
         }
     }
@@ -56,9 +58,9 @@ fn banner(report: &AnalysisReport) -> String {
     let (bad, notes) = (count(Weight::Warning), count(Weight::Note));
     let (tone, title) = match (report.says_anything(), bad) {
         (false, _) => (Tone::Neutral, "nothing can be said".to_owned()),
-        (true, 0) => (Tone::Good, "no bad news".to_owned()),
-        (true, 1) => (Tone::Bad, "1 piece of bad news".to_owned()),
-        (true, many) => (Tone::Bad, format!("{many} pieces of bad news")),
+        (true, 0) => (Tone::Good, "no problems".to_owned()),
+        (true, 1) => (Tone::Bad, "1 problem".to_owned()),
+        (true, many) => (Tone::Bad, format!("{many} problems")),
     };
     let notes = match notes {
         0 => "no notes".to_owned(),
@@ -67,7 +69,9 @@ fn banner(report: &AnalysisReport) -> String {
     };
     let first = findings().find(|finding| finding.weight == Weight::Warning);
     let kept = || findings().find(|finding| finding.weight == Weight::Good);
-    let words = first.or_else(kept).map_or(String::new(), |finding| sentence(&finding.text));
+    let words = first
+        .or_else(kept)
+        .map_or(String::new(), |finding| sentence(&format!("{}.", finding.summary(short_path))));
     let (from, until) = (report.from_unix_ns, report.until_unix_ns);
     let banner = Banner {
         tone,
@@ -80,7 +84,7 @@ fn banner(report: &AnalysisReport) -> String {
     banner.html()
 }
 
-/// How much bad news there is, which file is waited for most, and how much of the time is known.
+/// How many problems there are, which file is waited for most, and how much of the time is known.
 fn answer(report: &AnalysisReport) -> Vec<Tile> {
     if !report.says_anything() {
         return Vec::new();
@@ -90,10 +94,10 @@ fn answer(report: &AnalysisReport) -> Vec<Tile> {
     let (bad, notes) = (count(Weight::Warning), count(Weight::Note));
     let tone = if bad == 0 { Tone::Good } else { Tone::Bad };
     let note = format!("and {} note{}", number::count(notes), if notes == 1 { "" } else { "s" });
-    let mut all = vec![Tile { tone, ..Tile::new("bad news", Some(number::count(bad)), note) }];
+    let mut all = vec![Tile { tone, ..Tile::new("problems", Some(number::count(bad)), note) }];
     let busiest = report.sources.iter().flat_map(|source| &source.busiest);
     if let Some(busy) = busiest.max_by_key(|busy| busy.stall_known_ns()) {
-        let note = format!("of the time waited: {}", busy.file.path);
+        let note = format!("of the time waited: {}", short_path(&busy.file.path));
         all.push(Tile::new("busiest file", busy.share.map(number::share), note));
     }
     // The source of which the least is known.
@@ -106,7 +110,7 @@ fn answer(report: &AnalysisReport) -> Vec<Tile> {
     all
 }
 
-/// The files of each kind over time, with the times of all bad news of the source.
+/// The files of each kind over time, with the times of all problems of the source.
 fn kinds(charts: &[&HistoryChart], source: &Analysis, report: &AnalysisReport) -> String {
     let bad = source.findings.iter().filter(|finding| finding.weight == Weight::Warning);
     let marked = merged(bad.flat_map(|finding| finding.when.iter().copied()).collect());
@@ -124,7 +128,7 @@ fn kinds(charts: &[&HistoryChart], source: &Analysis, report: &AnalysisReport) -
             series: &chart.series,
             class: class_of(kind, None),
             marked: &marked,
-            mark: "bad news",
+            mark: PROBLEM,
         };
         latencies.push_str(&drawn.latency(title, report));
         outstanding.push((&chart.series, Ink::series(outstanding.len() + 4), name));
@@ -135,7 +139,7 @@ fn kinds(charts: &[&HistoryChart], source: &Analysis, report: &AnalysisReport) -
     let mut keys: Vec<(Mark, Ink, &str)> =
         outstanding.iter().map(|(_, ink, name)| (Mark::Line, *ink, *name)).collect();
     if !marked.is_empty() {
-        keys.push((Mark::Area, Ink::Worse, "bad news"));
+        keys.push((Mark::Area, Ink::Worse, PROBLEM));
     }
     let lines: Vec<(&HistorySeries, Ink)> =
         outstanding.iter().map(|(series, ink, _)| (*series, *ink)).collect();
@@ -159,33 +163,70 @@ fn merged(mut spans: Vec<Span>) -> Vec<Range<u64>> {
     all
 }
 
-fn finding_section(finding: &Finding, series: Option<&HistorySeries>, report: &AnalysisReport) -> String {
+/// The findings in their order. Where the file of one has a chart, the chart comes once, and all findings of that file beneath it.
+fn findings_by_file<'a>(
+    source: &Analysis,
+    series: &impl Fn(ChartSubject) -> Option<&'a HistorySeries>,
+    report: &AnalysisReport,
+) -> String {
+    let all = || source.findings.iter().enumerate();
+    let mut drawn: Vec<(&str, &str)> = Vec::new();
+    let mut html = String::new();
+    for (_, finding) in all() {
+        let of_file = |file| all().filter(move |(_, other)| other.file() == Some(file));
+        let charted = finding.file().and_then(|file| {
+            let with_chart =
+                of_file(file).find_map(|(at, one)| Some((one, series(ChartSubject::Finding(at))?)));
+            Some((file, with_chart?))
+        });
+        match charted {
+            None => html.push_str(&finding_section(finding)),
+            Some((file, _)) if drawn.contains(&file) => {}
+            Some((file, (first, series))) => {
+                drawn.push(file);
+                let of_file: Vec<&Finding> = of_file(file).map(|(_, finding)| finding).collect();
+                html.push_str(&file_findings(first, &of_file, series, report));
+            }
+        }
+    }
+    html
+}
+
+/// The chart of a file, on which the times of its worst findings are marked, and all its findings.
+fn file_findings(
+    first: &Finding,
+    all: &[&Finding],
+    series: &HistorySeries,
+    report: &AnalysisReport,
+) -> String {
+    let kind = if series.is_log { FileKind::Log } else { FileKind::Data };
+    let worst = all.iter().map(|finding| finding.weight).max().unwrap_or(Weight::Note);
+    let mark = if worst == Weight::Warning { PROBLEM } else { "note" };
+    let worst = all.iter().filter(|finding| finding.weight == worst);
+    let marked = merged(worst.flat_map(|finding| finding.when.iter().copied()).collect());
+    let path = first.path.as_deref().unwrap_or_default();
+    let class = class_of(kind, first.direction);
+    let charts = file_charts(path, &LatencyChart { series, class, marked: &marked, mark }, report);
+    charts + &all.iter().map(|finding| finding_section(finding)).collect::<String>()
+}
+
+fn finding_section(finding: &Finding) -> String {
     let (tone, word) = match finding.weight {
         Weight::Good => (Tone::Good, "good"),
         Weight::Note => (Tone::Neutral, "note"),
-        Weight::Warning => (Tone::Bad, "bad news"),
+        Weight::Warning => (Tone::Bad, PROBLEM),
     };
     let line = |title: &str, words: Option<String>| {
         words.map_or(String::new(), |words| format!("<p class=\"small\"><b>{title}</b> {words}</p>\n"))
     };
-    let path = finding.path.as_deref().unwrap_or_default();
-    let charts = series.map_or(String::new(), |series| {
-        let kind = if series.is_log { FileKind::Log } else { FileKind::Data };
-        let marked = ranges(&finding.when);
-        file_charts(path, series, class_of(kind, finding.direction), &marked, report)
-    });
     format!(
-        "<section class=\"card banner {}\" style=\"margin-top:14px\">\n<p>{} {}</p>\n{}{}</section>\n{charts}",
+        "<section class=\"card banner {}\" style=\"margin-top:14px\">\n<p>{} {}</p>\n{}{}</section>\n",
         class(tone),
         tag(word, tone),
         sentence(&finding.text),
         line("When", when(finding)),
         line("Next", finding.next.as_deref().map(sentence)),
     )
-}
-
-fn ranges(spans: &[Span]) -> Vec<Range<u64>> {
-    spans.iter().map(|span| span.from_unix_ns..span.until_unix_ns).collect()
 }
 
 /// The class whose bands are behind the latencies of files of a kind, of one direction or of all.
@@ -245,16 +286,10 @@ impl LatencyChart<'_> {
     }
 }
 
-fn file_charts(
-    path: &str,
-    series: &HistorySeries,
-    class: IoClass,
-    marked: &[Range<u64>],
-    report: &AnalysisReport,
-) -> String {
-    let latency = LatencyChart { series, class, marked, mark: "what was found" }.latency(path, report);
+fn file_charts(path: &str, drawn: &LatencyChart, report: &AnalysisReport) -> String {
+    let latency = drawn.latency(path, report);
     let outstanding = chart("Outstanding I/Os (N)", "", "", LOW, |size| {
-        HistorySeries::outstanding(&[(series, Ink::Database)], marked, size)
+        HistorySeries::outstanding(&[(drawn.series, Ink::Database)], drawn.marked, size)
     });
     format!("<div class=\"charts wide\" style=\"margin-top:14px\">\n{latency}{outstanding}</div>\n")
 }
@@ -302,13 +337,11 @@ pub fn files_worth_a_chart(sources: &[Analysis], most: usize) -> Vec<(usize, Cha
     });
     let mut with_file: Vec<_> = all.filter(|(_, _, finding)| finding.path.is_some()).collect();
     with_file.sort_by_key(|(_, _, finding)| std::cmp::Reverse((finding.weight, finding.stall_ns)));
+    // A file has one chart, whatever the number of its findings.
+    let mut files = HashSet::new();
+    with_file.retain(|(at, _, finding)| files.insert((*at, finding.file())));
     with_file.truncate(most);
-    let drawn = |at: usize, busy: &BusyFile| {
-        let key = (at, Some(busy.file.instance.as_str()), Some(busy.file.path.as_str()));
-        with_file
-            .iter()
-            .any(|(at, _, finding)| (*at, finding.instance.as_deref(), finding.path.as_deref()) == key)
-    };
+    let drawn = |at: usize, busy: &BusyFile| files.contains(&(at, Some(busy.file.key())));
     let mut busy: Vec<(usize, usize, &BusyFile)> = Vec::new();
     for (at, source) in sources.iter().enumerate() {
         let first = source.busiest.iter().enumerate().take(BUSY_MAX);

@@ -167,17 +167,14 @@ pub(super) fn charts_of_curve(curve: &Curve, place: Option<&Place>, how: &'stati
     let latency = chart(
         "Latency",
         latency_note,
-        &entries("bounds: unloaded latency, N / highest rate"),
+        &entries("bounds: unloaded latency, highest rate"),
         Size::HALF,
         |size| curve_latency(curve, place, size),
     );
-    let iops = chart(
-        "Throughput",
-        &name,
-        &entries("bounds: N / unloaded latency, highest rate"),
-        Size::HALF,
-        |size| curve_iops(curve, place, size),
-    );
+    let iops =
+        chart("Throughput", &name, &entries("bounds: unloaded latency, highest rate"), Size::HALF, |size| {
+            curve_iops(curve, place, size)
+        });
     latency + &iops
 }
 
@@ -245,8 +242,8 @@ pub(super) fn facts(capability: &Capability) -> String {
 const HOW_TO_READ: &str = "<h2>How to read this</h2>\n<div class=\"card\">\n\
 <p><b>N</b> is how many I/Os were kept outstanding. <b>Mean</b>, <b>p99</b> and <b>longest</b> are latencies; there is \
 no p99 where too few I/Os were done to know it. <b>±</b> is half of the 95 % confidence interval.</p>\n\
-<p><b>The highest rate</b> (Xmax) is the mean of the plateau of a curve. <b>The knee</b> is where the two dashed bounds cross: \
-N = unloaded latency × highest rate. Below it I/Os hardly wait for each other. Above it the rate still grows, and latency \
+<p><b>The highest rate</b> (Xmax) is the mean of the plateau of a curve. <b>The knee</b> is where the two dashed bounds, the \
+unloaded latency and the highest rate, meet. Below it I/Os hardly wait for each other. Above it the rate still grows, and latency \
 grows faster.</p>\n\
 <p><b>The operating limit</b> is the highest rate by the cost model, which is fitted to all curves at once: what utilisation \
 calls 100 %.</p>\n\

@@ -88,11 +88,11 @@ fn other_volumes(check: &Check) -> String {
     }
     let table = Table::from_items(others)
         .path("volume", |row| row.check.target.clone())
-        .text("holds", |row| row.roles())
-        .text("verdict", |row| tag(&row.verdict_text(), row.tone()))
         .number("utilisation", |row| row.utilisation())
         .value("headroom", |row| row.headroom())
-        .number("time waited", |row| row.waited());
+        .number("time waited", |row| row.waited())
+        .text("verdict", |row| tag(&row.verdict_text(), row.tone()))
+        .text("holds", |row| row.roles());
     let why = |row: &VolumeRow| {
         format!(
             "<p class=\"small\"><b>{}</b>: {}</p>\n",

@@ -1,6 +1,8 @@
 use super::capability::{charts_of_curve, points};
 use super::page::{Tile, page, tiles};
+use super::sentence::sentence;
 use crate::estimate::error_note;
+use crate::wording::capability::{operating_limit, reached_knee};
 use crate::{Estimate, Tone, number};
 use charts::escape;
 use charts::words::capitalised;
@@ -8,31 +10,41 @@ use simulate::Prediction;
 
 /// An estimate of a changed storage as a page.
 pub fn estimate(estimate: &Estimate, version: &str) -> String {
-    let changes = estimate.changes.as_deref().unwrap_or("nothing is changed");
     let mut body = format!(
         "<header class=\"card\">\n<div class=\"top\"><span class=\"small\">estimate by simulation</span></div>\n\
-         <h1>What {} would give</h1>\n<p class=\"sentence\">If {}: {}.</p>\n</header>\n",
+         <h1>What {} would give</h1>\n<p class=\"sentence\">{}</p>\n\
+         <p class=\"small\">{}.</p>\n</header>\n",
         escape(&estimate.of),
-        escape(changes),
-        escape(&error_note(&estimate.fit)),
+        sentence(&estimate.summary()),
+        sentence(&capitalised(&error_note(&estimate.fit))),
     );
     body.push_str(&tiles(&answer(estimate)));
     body.push_str(&headroom_bars(&estimate.predictions));
     for prediction in &estimate.predictions {
         let (now, then) = prediction.headroom;
+        let workload = escape(&capitalised(&prediction.after.workload.to_string()));
         body.push_str(&format!(
-            "<h2>{}</h2>\n<p class=\"small\">Headroom for {} IOPS: {now:.2} x now, then {then:.2} x at {} \
-             outstanding.</p>\n<h2>Unchanged</h2>\n<div class=\"charts\">\n{}</div>\n<h2>Changed</h2>\n\
+            "<h2>{workload}, unchanged</h2>\n<p class=\"small\">Headroom for {} IOPS: {now:.2} x now, then {then:.2} x at {} \
+             outstanding.{}</p>\n<div class=\"charts\">\n{}</div>\n<h2>{workload}, changed</h2>\n\
              <div class=\"charts\">\n{}</div>\n{}",
-            escape(&prediction.after.workload.to_string()),
             number::rate(prediction.demand_iops),
             prediction.outstanding.1,
+            escape(&knee_before(estimate, prediction)),
             charts_of_curve(&prediction.before, None, "simulated"),
             charts_of_curve(&prediction.after, None, "simulated"),
             points(&prediction.after),
         ));
     }
     page(&format!("Estimate for {}", estimate.of), &body, &format!("Headroom {}", escape(version)))
+}
+
+/// " Unchanged: knee at 15.4 outstanding, operating limit 13,800 IOPS."
+fn knee_before(estimate: &Estimate, prediction: &Prediction) -> String {
+    let curve = &prediction.before;
+    let Some(knee) = reached_knee(curve) else { return String::new() };
+    let limit = operating_limit(curve, estimate.cost_model.as_ref())
+        .map_or(String::new(), |iops| format!(", operating limit {} IOPS", number::rate(iops.round())));
+    format!(" Unchanged: knee at {} outstanding{limit}.", number::rate(knee.outstanding))
 }
 
 /// Headroom before and after the change, as bars on one scale for all workloads.
@@ -66,7 +78,7 @@ fn headroom_bars(predictions: &[Prediction]) -> String {
     )
 }
 
-/// The headroom of the first workload before and after, and how far the model is off.
+/// The headroom of the first workload before and after.
 fn answer(estimate: &Estimate) -> Vec<Tile> {
     let Some(first) = estimate.predictions.first() else { return Vec::new() };
     let (now, then) = first.headroom;
@@ -76,10 +88,8 @@ fn answer(estimate: &Estimate) -> Vec<Tile> {
         std::cmp::Ordering::Less => Tone::Bad,
         std::cmp::Ordering::Equal => Tone::Neutral,
     };
-    let error = estimate.fit.error.map(number::share);
     vec![
         Tile::new("headroom today", Some(number::times(now)), workload.clone()),
         Tile { tone, ..Tile::new("headroom with the change", Some(number::times(then)), workload) },
-        Tile::new("error of the model", error, "on measured points that its fit did not see"),
     ]
 }

@@ -74,10 +74,10 @@ fn ranking(fleet: &Fleet) -> Table<(usize, &Volume)> {
         seconds.map_or_else(|| number::NONE.into(), |seconds| number::time(seconds * 1e9))
     };
     Table::from_items(fleet.volumes.iter().enumerate())
-        .number("", |(rank, _)| (rank + 1).to_string())
+        .long("volume", |(rank, volume)| {
+            over(&format!("{}. {}", rank + 1, wording::place(volume)), &volume.database)
+        })
         .value("headroom", |(_, volume)| wording::headroom(volume))
-        .text("verdict", |(_, volume)| tag(&wording::verdict(volume), wording::tone(volume)))
-        .long("volume", |(_, volume)| over(&wording::place(volume), &volume.database))
         .number("U, and what binds", |(_, volume)| {
             let used = volume.utilisation.map_or_else(|| number::NONE.into(), number::share);
             over(&used, volume.binding.as_deref().unwrap_or(number::NONE))
@@ -88,6 +88,7 @@ fn ranking(fleet: &Fleet) -> Table<(usize, &Volume)> {
         .number("commit, expected", move |(_, volume)| {
             over(&time(volume.commit.latency_s), &time(volume.commit.expected_s))
         })
+        .text("verdict", |(_, volume)| tag(&wording::verdict(volume), wording::tone(volume)))
         .number("since", move |(_, volume)| wording::age(at, volume.since_unix_s))
         .number("measured", move |(_, volume)| wording::age(at, volume.measured_unix_s))
 }
@@ -101,8 +102,9 @@ fn beside(fleet: &Fleet) -> String {
     let mut html = String::new();
     let mut list = |title: &str, rows: Vec<(String, String)>| {
         if !rows.is_empty() {
-            let table =
-                Table::from_items(&rows).text("host", |row| escape(&row.0)).long("", |row| escape(&row.1));
+            let table = Table::from_items(&rows)
+                .text("host", |row| escape(&row.0))
+                .long("volume, source", |row| escape(&row.1));
             html.push_str(&format!("<h2>{title}</h2>\n{}", table.html()));
         }
     };
@@ -118,7 +120,7 @@ fn beside(fleet: &Fleet) -> String {
         never.map(|one| (host(&one.host), format!("{}, {}", one.mount, one.database))).collect(),
     );
     let silent = fleet.silent_sources.iter();
-    list("Sources that give nothing", silent.map(|one| (host(&one.host), one.source.clone())).collect());
+    list("Sources without data", silent.map(|one| (host(&one.host), one.source.clone())).collect());
     let without = fleet.without_database.iter();
     list("Agents that judge no database", without.map(|one| (host(one), String::new())).collect());
     html

@@ -1,5 +1,6 @@
 use super::page::{Tile, page, run_chart, tiles};
 use super::runs::{opening, repeat};
+use super::sentence::sentence;
 use super::table::Table;
 use crate::number;
 use charts::escape;
@@ -10,15 +11,27 @@ use filestats::Figure;
 pub fn recoveries(study: &RecoverStudy, command: &str, version: &str) -> String {
     let title = "Recovery of one crashed image";
     let summary = format!("{}; recovered on {}, {}", study.work(), study.storage(), study.dir);
-    let mut sentences = study.sentences();
-    sentences.extend(study.all_notes().iter().map(|note| format!("Note: {note}.")));
-    let mut body = opening(title, &summary, &sentences);
+    let mut compared = study.comparisons();
+    compared.truncate(COMPARED_FIRST);
+    let mut body = opening(title, &summary, &compared);
     body.push_str(&tiles(&answer(study)));
     body.push_str(&run_chart(&charts::recoveries(study)));
-    body.push_str(&format!("<h2>Results</h2>\n{}", table(study)));
+    body.push_str(&format!("<h2>Results</h2>\n{}{}", table(study), details(study)));
     body.push_str(HOW_TO_READ);
     body.push_str(&repeat(command));
     page(title, &body, &format!("Headroom {}", escape(version)))
+}
+
+/// Sentences before the figures.
+const COMPARED_FIRST: usize = 2;
+
+/// A sentence for each recovery, further comparisons, and the notes.
+fn details(study: &RecoverStudy) -> String {
+    let notes = study.all_notes().into_iter().map(|note| format!("Note: {note}."));
+    let compared = study.comparisons().into_iter().skip(COMPARED_FIRST);
+    let items = study.recoveries().into_iter().chain(compared).chain(notes);
+    let items: String = items.map(|text| format!("<li>{}</li>\n", sentence(&text))).collect();
+    format!("<ul class=\"plain small\">\n{items}</ul>\n")
 }
 
 /// Who serves first, who is done first, and the slowest.
@@ -65,7 +78,7 @@ fn table(study: &RecoverStudy) -> String {
         .number("reads", |result| count(result.io.reads))
         .number("writes", |result| count(result.io.writes))
         .number("syncs", |result| count(result.io.syncs))
-        .number("N", |result| number::or_dash(result.n(), number::rate))
+        .number("N", |result| number::or_dash(result.n(), |n| format!("{n:.1}")))
         .number("compared", |result| number::count(result.checked));
     for out in &study.left_out {
         let mut cells = [number::NONE; 13].map(String::from);

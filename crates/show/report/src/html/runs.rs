@@ -3,7 +3,8 @@ use super::sentence::sentence;
 use super::table::Table;
 use crate::{Tone, number, wording::members::MemberRow};
 use charts::{Factor, Measure, NamedRun, RunChart, escape, labels, workload_words};
-use workload::{LatencyFigures, RunResult};
+use findings::{Finding, Weight};
+use workload::{LatencyFigures, LatencyHistogram, RunResult};
 
 /// The contents of a page of runs.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +33,21 @@ pub enum Validity<'a> {
     Unknown,
     /// They may.
     Valid,
+    /// They may with care: a warning, in a few words.
+    WithCare(&'a str),
     /// They may not, for this reason.
     Invalid(&'a str),
+}
+
+impl<'a> Validity<'a> {
+    /// What findings say, the worst of them first.
+    pub fn of_findings(findings: &'a [Finding]) -> Validity<'a> {
+        let warning = || findings.iter().find(|finding| finding.weight == Weight::Warning);
+        match findings.iter().find(|finding| finding.invalidates()) {
+            Some(finding) => Validity::Invalid(&finding.text),
+            None => warning().map_or(Validity::Valid, |finding| Validity::WithCare(finding.kind.warning())),
+        }
+    }
 }
 
 /// More rows than this come after the charts.
@@ -95,17 +109,27 @@ fn answer(shown: &RunsPage) -> Vec<Tile> {
     let title = if is_single { "IOPS" } else { "highest IOPS" };
     let mut all = vec![
         Tile::new(title, Some(number::rate(best.result.iops())), of_best),
-        Tile::new(
-            "p99 latency",
-            known(&latency, 99.0),
-            mean.unwrap_or_else(|| "latency not reported".into()),
-        ),
+        match from_intended_start(&best.result) {
+            Some(waited) => {
+                let service = known(&latency, 99.0)
+                    .map_or("too few I/Os for p99".into(), |ns| format!("p99 of the service time is {ns}"));
+                Tile::new("p99 from intended start", known(&LatencyFigures::from(&waited), 99.0), service)
+            }
+            None => {
+                let note = mean.unwrap_or_else(|| "latency not reported".into());
+                Tile::new("p99 latency", known(&latency, 99.0), note)
+            }
+        },
     ];
     match shown.validity {
         Validity::Unknown => {}
         Validity::Valid => {
             let note = "no finding contradicts the figures";
             all.push(Tile { tone: Tone::Good, ..Tile::new("validity", Some("valid".into()), note) });
+        }
+        Validity::WithCare(warning) => {
+            let tile = Tile::new("validity", Some("with care".into()), warning);
+            all.push(Tile { tone: Tone::Warning, ..tile });
         }
         Validity::Invalid(reason) => {
             all.push(Tile { tone: Tone::Bad, ..Tile::new("validity", Some("not valid".into()), reason) });
@@ -136,8 +160,14 @@ fn summary(runs: &[NamedRun]) -> String {
             None => "latency not reported".into(),
         };
         let p99 = known(&latency, 99.0).map_or(String::new(), |ns| format!(", {ns} at p99"));
+        let waited =
+            from_intended_start(result).and_then(|waited| known(&LatencyFigures::from(&waited), 99.0));
+        let (of_service, p99) = match waited {
+            Some(ns) => (" of service time", format!("{p99}, {ns} at p99 from the intended start")),
+            None => ("", p99),
+        };
         return format!(
-            "{}: {} IOPS, {} MiB/s, {mean}{p99}, over {} on {on}{from}",
+            "{}: {} IOPS, {} MiB/s, {mean}{of_service}{p99}, over {} on {on}{from}",
             workload_words(result),
             number::rate(result.iops()),
             number::rate(result.mib_per_s()),
@@ -147,6 +177,13 @@ fn summary(runs: &[NamedRun]) -> String {
     let seconds: f64 = runs.iter().map(|run| run.result.elapsed_s()).sum();
     let (count, time) = (number::count(runs.len() as u64), number::duration(seconds));
     format!("{count} runs, {time} of load on {on}{from}")
+}
+
+/// Reads and writes of an open loop from their intended start; `None` of closed loops.
+fn from_intended_start(result: &RunResult) -> Option<LatencyHistogram> {
+    let mut both = result.response.as_ref()?.read.clone();
+    both.merge(&result.response.as_ref()?.write);
+    (both.count() > 0).then_some(both)
 }
 
 /// A percentile with enough I/Os above it, written.
@@ -168,12 +205,12 @@ pub(super) fn results(runs: &[NamedRun]) -> String {
             name(&run.result, label) + ended
         })
         .value("IOPS", |(run, _)| number::rate(run.result.iops()))
-        .number("MiB/s", |(run, _)| number::rate(run.result.mib_per_s()))
         .number("mean", |(run, _)| time(run.result.mean_latency_ns()))
         .number("p50", latency(50.0))
         .number("p99", latency(99.0))
         .number("p99.9", latency(99.9))
         .number("longest", |(run, _)| time(run.result.total_latency().max_ns().map(|ns| ns as f64)))
+        .number("MiB/s", |(run, _)| number::rate(run.result.mib_per_s()))
         .number("failed", |(run, _)| number::count(run.result.failed()));
     let left_out = match runs.len().saturating_sub(ROWS_MAX) {
         0 => String::new(),
@@ -232,7 +269,7 @@ pub(super) fn how_to_read(charts: &[RunChart]) -> String {
 const FIGURES: &str = "<p><b>A dash</b> stands for what is not known: a percentile needs ten I/Os that took longer, and of runs of other \
     tools it must have been reported. \
     <b>Mean</b>, <b>p99</b> and the others are latencies of reads and writes together, from the submission of an I/O to \
-    its completion.</p>\n";
+    its completion (the service time). From the <b>intended start</b>, the wait before the submission counts as well.</p>\n";
 const LOAD_CURVE: &str = "<p><b>The load curve</b> is read from left to right: while IOPS rise and latency does not, the \
     storage takes more at once. Where IOPS stay level, this is the highest rate: \
     more outstanding I/Os add latency and hardly any throughput.</p>\n";

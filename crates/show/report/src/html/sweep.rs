@@ -27,7 +27,7 @@ pub fn sweeps(sweeps: &[Sweep], compared: Option<&SweepComparison>, command: &st
     let mut body = opening(&title, &answer, &[what_ran(sweeps)]);
     body.push_str(&tiles(&tiles_of(sweeps, &names)));
     let mut picture = chart(sweeps, compared);
-    picture.title = "The picture".into();
+    picture.title = "Throughput and latency".into();
     body.push_str(&run_chart(&picture));
     body.push_str(&meaning(sweeps, &names));
     for (sweep, name) in sweeps.iter().zip(&names) {
@@ -51,6 +51,9 @@ fn tiles_of(sweeps: &[Sweep], names: &[String]) -> Vec<Tile> {
         return Vec::new();
     };
     let of = if name.is_empty() { String::new() } else { format!(", {name}") };
+    let limit = sweep.operating_limit_iops.map_or(String::new(), |iops| {
+        format!("; operating limit by the cost model {} IOPS", number::rate(iops.round()))
+    });
     let saturates = if sweep.saturation.full_from_first { "there or below" } else { "outstanding I/Os" };
     vec![
         Tile::new(
@@ -58,7 +61,7 @@ fn tiles_of(sweeps: &[Sweep], names: &[String]) -> Vec<Tile> {
             Some(number::rate(knee.iops)),
             format!("throughput where it saturates{of}"),
         ),
-        Tile::new("knee", Some(number::rate(knee.outstanding)), format!("{saturates}{of}")),
+        Tile::new("knee", Some(number::rate(knee.outstanding)), format!("{saturates}{of}{limit}")),
         Tile::new(
             "lowest latency",
             sweep.saturation.latency_ns_floor.map(number::time),
@@ -139,7 +142,7 @@ fn members(sweep: &Sweep) -> String {
 }
 
 const HOW_TO_READ: &str = "<h2>What the words mean</h2>\n<div class=\"card\">\n\
-<p><b>The knee</b> is N = Xmax × R0, the highest rate times the unloaded latency. Below it I/Os hardly wait for each other; \
+<p><b>The knee</b> is where the unloaded latency and the highest rate meet. Below it I/Os hardly wait for each other; \
 from it on latency begins to pay for throughput.</p>\n\
 <p><b>N</b> is the mean number of outstanding I/Os by Little’s law, IOPS × mean latency. <b>Queue</b> is the same of the \
 devices below, as the kernel counts it all the time; what waits before the device, as under a limit of a cgroup, is not yet \

@@ -75,9 +75,12 @@ impl<R> Table<R> {
     /// It can be scrolled by keyboard where it is wider than the screen.
     pub(super) fn html(&self) -> String {
         let rows: String = self.rows.iter().map(|row| format!("<tr>{row}</tr>\n")).collect();
-        let titles = &self.titles;
+        let titles = match self.titles.contains("<th") {
+            true => format!("<thead><tr>{}</tr></thead>\n", self.titles),
+            false => String::new(),
+        };
         format!(
-            "<div class=\"scroll card flush\" tabindex=\"0\"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
+            "<div class=\"scroll card flush\" tabindex=\"0\"><table>\n{titles}<tbody>\n{rows}</tbody>\n</table></div>\n"
         )
     }
 }

@@ -101,6 +101,8 @@ struct SweepOutput<'a> {
     steps: Vec<Step<'a>>,
     /// Where the storage saturates.
     saturation: &'a Saturation,
+    /// The operating limit for these I/Os by the cost model of the target's measurement; null: there is none.
+    operating_limit_iops: Option<f64>,
 }
 
 /// One step of a sweep.
@@ -156,6 +158,7 @@ fn sweep(sweep: &Sweep) -> SweepOutput<'_> {
         layout: sweep.layout(),
         steps: sweep.steps.iter().map(step).collect(),
         saturation: &sweep.saturation,
+        operating_limit_iops: sweep.operating_limit_iops,
     }
 }
 

@@ -5,6 +5,7 @@ use super::style::{Ink, Style};
 use super::table::{Cell, Table};
 use super::wrap::{clean, wrap};
 use crate::estimate::{advice_note, error_note, remedy_rows};
+use crate::wording::capability::operating_limit;
 use crate::{Check, Estimate, Simulation, number, simulated_note};
 use capability::Curve;
 use simulate::Prediction;
@@ -26,13 +27,13 @@ pub fn estimate(estimate: &Estimate, style: &Style) -> String {
         None => format!("Model of {}", clean(&estimate.of)),
     };
     let mut lines = vec![style.heading(&title)];
-    lines.extend(wrap(&format!("By simulation: {}.", error_note(&estimate.fit)), style.columns(), 3));
+    lines.extend(wrap(&format!("By simulation; {}.", error_note(&estimate.fit)), style.columns(), 3));
     for missing in &estimate.fit.not_covered {
         lines.extend(wrap(&format!("Not covered: {missing}."), style.columns(), 2));
     }
     for prediction in &estimate.predictions {
         lines.push(String::new());
-        lines.extend(prediction_lines(prediction, estimate.changes.is_some(), style));
+        lines.extend(prediction_lines(prediction, estimate, style));
     }
     let rows = estimate.predictions.iter().find_map(|prediction| prediction.rows_per_s);
     if let Some((before, after)) = rows {
@@ -43,7 +44,8 @@ pub fn estimate(estimate: &Estimate, style: &Style) -> String {
     lines.join("\n") + "\n"
 }
 
-fn prediction_lines(prediction: &Prediction, changed: bool, style: &Style) -> Vec<String> {
+fn prediction_lines(prediction: &Prediction, estimate: &Estimate, style: &Style) -> Vec<String> {
+    let changed = estimate.changes.is_some();
     let mut lines = vec![style.heading(&prediction.before.workload.to_string())];
     let points = prediction.before.points.iter().zip(&prediction.after.points);
     let then = |text: String| if changed { text } else { String::new() };
@@ -63,7 +65,9 @@ fn prediction_lines(prediction: &Prediction, changed: bool, style: &Style) -> Ve
             )
         })
     };
-    lines.push(format!("  now:  {}", knee(&prediction.before)));
+    let limit = operating_limit(&prediction.before, estimate.cost_model.as_ref())
+        .map_or(String::new(), |iops| format!(", operating limit {} IOPS", number::rate(iops.round())));
+    lines.push(format!("  now:  {}{limit}", knee(&prediction.before)));
     if changed {
         lines.push(format!("  then: {}", knee(&prediction.after)));
     }

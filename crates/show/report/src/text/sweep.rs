@@ -37,7 +37,7 @@ fn steps(sweep: &Sweep, style: &Style) -> Vec<String> {
 
 /// The properties of a curve with their names.
 fn meaning(sweep: &Sweep, style: &Style) -> Vec<String> {
-    const NAME: usize = 12;
+    const NAME: usize = 18;
     let lines = |CurveProperty { name, text }| style.marked(&format!("  {name:NAME$}"), &text, NAME + 2, 4);
     properties(sweep).into_iter().flat_map(lines).collect()
 }

@@ -38,6 +38,17 @@ fn counted(files: usize) -> String {
     format!("{} file{}", number::count(files as u64), if files == 1 { "" } else { "s" })
 }
 
+/// The last two parts of a long path: "…/16384/16400".
+pub(crate) fn short_path(path: &str) -> String {
+    /// Characters of a path that is shown whole.
+    const WHOLE_MAX: usize = 32;
+    let mut slashes = path.rmatch_indices('/').map(|(at, _)| at);
+    match (path.chars().count() > WHOLE_MAX, slashes.nth(1)) {
+        (true, Some(at)) if at > 0 => format!("…{}", &path[at..]),
+        _ => path.to_owned(),
+    }
+}
+
 /// The longest stretches of a finding in the order of time.
 pub(crate) fn when(finding: &Finding) -> Option<String> {
     let mut spans: Vec<Span> = finding.when.iter().take(WHEN_MAX).copied().collect();
@@ -58,5 +69,16 @@ fn span(span: &Span) -> String {
             format!("{day} {} to {end}", begin.trim_end_matches(" UTC"))
         }
         _ => format!("{} to {until}", from.trim_end_matches(" UTC")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_keeps_its_last_two_parts() {
+        assert_eq!(short_path("/var/lib/postgresql/18/main/base/16384/16400"), "…/16384/16400");
+        assert_eq!(short_path("/data/shop.db"), "/data/shop.db");
     }
 }

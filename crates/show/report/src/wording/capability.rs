@@ -121,7 +121,7 @@ pub(crate) fn point_notes(point: &Point) -> String {
 pub(crate) fn knee_reason(reason: KneeReason) -> &'static str {
     match reason {
         KneeReason::Device => "the storage itself is busy",
-        KneeReason::Cap => "something meters it",
+        KneeReason::Cap => "a rate limit",
         KneeReason::KernelQueue => "the kernel's queue is full",
         KneeReason::Client => "the load threads are out of CPU",
         KneeReason::NotReached => "not reached",

@@ -14,16 +14,21 @@ pub(crate) struct CurveProperty {
 /// All properties of a curve, also those that were not found.
 pub(crate) fn properties(sweep: &Sweep) -> Vec<CurveProperty> {
     let Sweep { saturation, steps, .. } = sweep;
-    let mut all = vec![
-        CurveProperty { name: "knee", text: knee(sweep) },
+    let limit = sweep.operating_limit_iops.map(|iops| CurveProperty {
+        name: "operating limit",
+        text: format!("{} IOPS by the cost model of its measurement", number::rate(iops.round())),
+    });
+    let mut all = vec![CurveProperty { name: "knee", text: knee(sweep) }];
+    all.extend(limit);
+    all.extend([
         CurveProperty { name: "throughput", text: most(sweep) },
-        CurveProperty { name: "floor", text: floor(saturation) },
+        CurveProperty { name: "unloaded latency", text: floor(saturation) },
         CurveProperty { name: "linear", text: linear(saturation) },
         CurveProperty { name: "levels", text: levels(saturation) },
         CurveProperty { name: "degraded", text: crossing(saturation.degraded.as_ref(), DEGRADED_NS, steps) },
         CurveProperty { name: "critical", text: crossing(saturation.critical.as_ref(), CRITICAL_NS, steps) },
         CurveProperty { name: "queue", text: queue_samples(steps) },
-    ];
+    ]);
     all.extend(members(steps).map(|text| CurveProperty { name: "members", text }));
     all
 }
@@ -66,7 +71,7 @@ fn floor(saturation: &Saturation) -> String {
         Some(ns) if saturation.full_from_first => {
             format!("{} or below: the first step was saturated already", number::time(ns))
         }
-        Some(ns) => format!("{}, what an I/O takes where nothing is in its way", number::time(ns)),
+        Some(ns) => format!("{}, the mean of the fastest step", number::time(ns)),
     }
 }
 
@@ -152,7 +157,7 @@ fn members(steps: &[SweepStep]) -> Option<String> {
         .iter()
         .map(|member| format!("{} {}", member.path, number::share(member.total().count as f64 / all as f64)))
         .collect();
-    Some(format!("who did the work: {}", shares.join(", ")))
+    Some(format!("share of I/Os: {}", shares.join(", ")))
 }
 
 /// A figure of a step: its titles in text and on a page, and how it is written.

@@ -37,8 +37,7 @@ fn a_page_draws_all_files_by_kind_and_the_file_of_a_finding() {
     for words in [
         "All data files",
         "All logs",
-        "bad news",
-        "what was found",
+        "problem",
         "not known",
         "Outstanding I/Os (N)",
         "service level of reads",
@@ -46,6 +45,23 @@ fn a_page_draws_all_files_by_kind_and_the_file_of_a_finding() {
     ] {
         assert!(page.contains(words), "{words}");
     }
+}
+
+#[test]
+fn each_file_has_one_chart_and_the_answer_is_not_the_first_finding() {
+    for (name, page) in pages() {
+        let captions: Vec<&str> =
+            page.split("<figcaption><b>/").skip(1).map(|rest| rest.split("</b>").next().unwrap()).collect();
+        let mut once = captions.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), captions.len(), "{name}: {captions:?}");
+    }
+    let page = &pages()[0].1;
+    let answer =
+        "Reads of …/16384/16397 averaged 34.0\u{a0}ms for 12 min; the service level is 20.0\u{a0}ms.";
+    let answer = answer.replacen("Reads", "reads", 1);
+    assert_eq!(page.matches(&answer).count(), 1);
 }
 
 #[test]

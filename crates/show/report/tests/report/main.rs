@@ -11,6 +11,7 @@ mod matrix;
 mod never_panics;
 #[path = "../../../charts/tests/charts/odd_runs.rs"]
 mod odd_runs;
+mod other_pages;
 mod run;
 mod run_pages;
 mod runs_html;

@@ -93,6 +93,7 @@ fn estimate() -> Estimate {
             not_covered: vec!["log writes".into()],
             commit: None,
         },
+        cost_model: sample::capability().cost_model,
         predictions: vec![
             prediction(Shape::random_read(8192), 14.0, 1.1e6, 13_900.0),
             prediction(Shape::random_read(8192).with_writes(30), 12.0, 1.15e6, 6_200.0),

@@ -6,6 +6,23 @@ use charts::{Factor, NamedRun};
 use report::html::{self, Comparison, ComparisonRow, RunsPage, Validity};
 use workload::{PhaseResult, RunResult};
 
+/// A page of the open loop with what is found of it.
+pub fn open_loop_page() -> String {
+    let run = runs_sample::open_loop();
+    let found = findings::findings(&run, &findings::RunConditions::default());
+    let bad = found.iter().filter(|finding| finding.weight != findings::Weight::Good);
+    let sentences: Vec<String> = bad.map(|finding| finding.text.clone()).collect();
+    html::runs(&RunsPage {
+        title: "Open loop",
+        runs: &NamedRun::all(&[run]),
+        charts: &[],
+        sentences: &sentences,
+        validity: Validity::of_findings(&found),
+        command: "headroom run --rate 20000",
+        version: "0.2.0",
+    })
+}
+
 /// Page names and pages.
 pub fn pages() -> Vec<(&'static str, String)> {
     let oltp = [PhaseResult { name: "oltp".into(), results: vec![runs_sample::oltp()] }];
@@ -47,10 +64,7 @@ pub fn pages() -> Vec<(&'static str, String)> {
             "runs-one.html",
             page("oltp on /data", &NamedRun::phases(&oltp), "headroom run oltp /data --duration 60s"),
         ),
-        (
-            "runs-open-loop.html",
-            page("Open loop", &NamedRun::all(&[runs_sample::open_loop()]), "headroom run --rate 20000"),
-        ),
+        ("runs-open-loop.html", open_loop_page()),
         (
             "runs-sweep.html",
             page("Rising load on /data", &NamedRun::all(&sweep), "headroom matrix sweep.toml"),

@@ -62,11 +62,53 @@ fn the_page_of_a_sweep_begins_with_the_picture_and_folds_long_tables() {
     assert_eq!((page.matches("<details>").count(), page.matches("<details open>").count()), (4, 0));
     assert!(page.contains("Steps of stripe:64K"));
     assert!(page.matches("/dev/loop0, /dev/loop1").count() <= 2, "members' names are said once");
-    for word in
-        ["knee", "throughput", "floor", "linear", "levels", "degraded", "critical", "queue", "members"]
-    {
+    for word in [
+        "knee",
+        "throughput",
+        "unloaded latency",
+        "linear",
+        "levels",
+        "degraded",
+        "critical",
+        "queue",
+        "members",
+    ] {
         assert!(page.contains(&format!("<td class=\"l\">{word}</td>")), "{word}");
     }
+}
+
+#[test]
+fn an_open_loop_shows_what_users_waited_and_a_warning_beside_it() {
+    let page = run_pages::open_loop_page();
+    let tiles = page.split("<section class=\"figures\"").nth(1).unwrap().split("</section>").next().unwrap();
+    for words in ["p99 from intended start", "199 ms", "p99 of the service time is 160\u{a0}us"] {
+        assert!(tiles.contains(words), "{words}: {tiles}");
+    }
+    assert!(tiles.contains("toned warning") && tiles.contains("with care"), "{tiles}");
+    assert!(page.contains("199\u{a0}ms at p99 from the intended start"));
+}
+
+#[test]
+fn findings_decide_whether_figures_are_valid() {
+    let conditions = findings::RunConditions { memory_bytes: Some(16 << 30), ..Default::default() };
+    let validity = |run: &RunResult| {
+        let found = findings::findings(run, &conditions);
+        match Validity::of_findings(&found) {
+            Validity::Valid => "valid".to_owned(),
+            Validity::WithCare(warning) => warning.to_owned(),
+            Validity::Invalid(_) => "not valid".to_owned(),
+            Validity::Unknown => "unknown".to_owned(),
+        }
+    };
+    let mut run = runs_sample::oltp();
+    run.target_bytes = 16 << 20;
+    run.workload.shape.caching = workload::Caching::Buffered;
+    let kinds = findings::findings(&run, &conditions);
+    let first = kinds.iter().find(|finding| finding.weight == findings::Weight::Warning).unwrap();
+    assert_eq!(validity(&run), first.kind.warning());
+    run.read.count = 3;
+    run.write.count = 0;
+    assert_eq!(validity(&run), "not valid");
 }
 
 proptest! {

@@ -323,7 +323,7 @@ fn the_file_that_flags_print_runs_and_a_wrong_one_is_told_by_line() {
         .refused(2, &["flags that say it too", "try: write it into the file"]);
     headroom(&ours, &["run", "--file", "/no/where.toml"])
         .refused(3, &["/no/where.toml: No such file", "\n  try: name a TOML file"]);
-    headroom(&ours, &["run", "--file", text(dir.path())]).refused(3, &["it is no workload file"]);
+    headroom(&ours, &["run", "--file", text(dir.path())]).refused(3, &["it is not a workload file"]);
     nothing_left(dir.path());
 }
 

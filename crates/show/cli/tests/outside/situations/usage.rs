@@ -8,7 +8,7 @@ use std::process::Command;
 #[test]
 fn wrong_arguments_are_named_with_the_accepted_form() {
     let ours = Headroom::new();
-    let cases: [(&[&str], &str, &str); 14] = [
+    let cases: [(&[&str], &str, &str); 17] = [
         (&["measure", "--size", "abc"], "--size", "give bytes, or a number with K, M, G or T"),
         (&["measure", "--size", "0"], "--size", "give a size as in 64M or 1G"),
         (&["check", "--duration", "soon"], "--duration", "as in 500ms, 15s or 2m"),
@@ -19,8 +19,11 @@ fn wrong_arguments_are_named_with_the_accepted_form() {
         (&["check", "--bands", "nice"], "--bands", "there are randal, microsoft-css"),
         (&["check", "--service-level", "fast"], "--service-level", "milliseconds as in 20/20/5"),
         (&["measure", "--quick", "--thorough"], "--quick", "cannot be used with"),
+        (&["capability", "declare", ".", "--read-iops", "abc"], "--read-iops", "give a number, as in 16000"),
+        (&["compare", "run:1"], "give two results to compare", "headroom compare A B"),
+        (&["fleet"], "no server given: --prometheus URL", "http://prometheus:9090"),
         (&["history", "show", "thing", "1"], "<KIND>", "capture"),
-        (&["history", "show", "run", "latest"], "<ID>", "'latest' is no number; headroom history lists"),
+        (&["history", "show", "run", "latest"], "<ID>", "'latest' is not a number; headroom history lists"),
         // No seed finds nothing wrong.
         (&["lab", "crash", "--seeds", "0"], "--seeds", "not in 1.."),
         (&["lab", "recover", "--log", "18446744073709551615"], "--log", "is more than 4 TiB"),
@@ -75,12 +78,12 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
     let cases: [(&[&str], &str, &str); 4] = [
         (
             &["run", "--file"],
-            "it is no workload file",
+            "it is not a workload file",
             "try: name a TOML file as headroom run --print-file prints",
         ),
         (
             &["simulate"],
-            "it is no workload file",
+            "it is not a workload file",
             "try: name a TOML file as headroom run --print-file prints",
         ),
         (
@@ -88,7 +91,7 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
             "is a directory, not a definition",
             "try: name a TOML file with the parameters under [axes]",
         ),
-        (&["record", "--sources"], "it is no list of sources", "try: name a file with a source a line"),
+        (&["record", "--sources"], "it is not a list of sources", "try: name a file with a source a line"),
     ];
     for (command, no_such, form) in cases {
         let of = |file: &str| headroom(&ours, &[command, &[file]].concat());
@@ -102,7 +105,7 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
     headroom(&ours, &["diskspd", "-X/no/where.xml"]).refused(2, &["/no/where.xml", "try: name a profile"]);
     headroom(&ours, &["clean", text(&plain)]).refused(3, &["Not a directory", "try: name a directory"]);
     headroom(&ours, &["measure", "/proc"])
-        .refused(3, &["cannot make a file in /proc", "try: name a directory of a"]);
+        .refused(3, &["cannot make a file in /proc", "try: name a directory you can write to"]);
     headroom(&ours, &["log", "info", "/no/where"])
         .refused(3, &["no page store", "try: name the directory of"]);
     headroom(&ours, &["clean", "/no/where"]).refused(3, &["cannot use /no/where", "try: check the path"]);

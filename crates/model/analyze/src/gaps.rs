@@ -31,7 +31,7 @@ pub(crate) fn holes(case: &SourceCase) -> Vec<Finding> {
             text.push_str(&format!("; the recorder says: {}", gap.reason));
         }
         findings.push(
-            Finding::new(FindingKind::Hole, Weight::Note, text)
+            Finding::new(FindingKind::Gap, Weight::Note, text)
                 .fact("time", all as f64, Unit::Ns)
                 .when(spans)
                 .next("the recorder's log, and whether the source was there (headroom doctor)"),
@@ -42,7 +42,7 @@ pub(crate) fn holes(case: &SourceCase) -> Vec<Finding> {
         let text =
             format!("only {} of the files' time is known; nothing is said of the rest", words::share(known));
         findings.push(
-            Finding::new(FindingKind::Hole, Weight::Note, text)
+            Finding::new(FindingKind::Gap, Weight::Note, text)
                 .fact("known", known, Unit::Share)
                 .next("the reasons listed with it: restarts, resets, files that come and go"),
         );
@@ -77,8 +77,9 @@ pub(crate) fn ended_epochs(case: &SourceCase) -> Vec<Finding> {
                 .when(unknown.when.clone());
             finding.stretches = unknown.intervals;
             match reason {
-                Reason::Restart if is_counted_by_us(case) => finding
-                    .next("which of the two it was: the process, or Headroom, with which this source counts from zero"),
+                Reason::Restart if is_counted_by_us(case) => {
+                    finding.next("check whether the server or Headroom restarted")
+                }
                 Reason::Restart => finding.next("why it restarted, unless that was intended"),
                 Reason::TimingOff => finding.next("headroom doctor, which says how to switch timing on"),
                 Reason::Lost => finding.next("fewer sources or files, where events are lost"),
