@@ -25,7 +25,7 @@ fn fleet() -> Dashboard {
     let panels = [
         number(
             "Volumes that need action",
-            "Verdicts that are bad news now.",
+            "Verdicts that need action now.",
             "none",
             format!("count({} == 1) or vector(0)", series("headroom_verdict", BAD)),
         ),
@@ -353,7 +353,7 @@ fn incident() -> Dashboard {
             vec![(series("headroom_incident_open", ""), DATABASE)],
         ),
         graph(
-            "Verdicts that are bad news",
+            "Verdicts that need action",
             "1 while the verdict holds.",
             "none",
             vec![(series("headroom_verdict", BAD), "{{instance}} {{mount}} {{verdict}}")],

@@ -70,7 +70,7 @@ Examples:
   headroom run --preset oltp /data        load like a database's
   headroom history                        earlier measurements and verdicts
 
-Exit codes: 0 fine, 1 the answer is bad news, 2 wrong usage, \
+Exit codes: 0 fine, 1 a problem was found, 2 wrong usage, \
 3 it could not be done or nothing can be said, 130 ended by Ctrl-C \
 (what was known by then is printed).";
 
