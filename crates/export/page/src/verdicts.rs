@@ -31,7 +31,7 @@ pub(crate) fn verdicts(
     let watched = joined(minutes.chain(watched.iter().copied()).collect(), APART_MAX_NS);
     let incidents = history.incidents_between(span.from_ns, span.to_ns, INCIDENTS_MAX)?;
     let incident_of = |stretch: &Stretch<VerdictKind>| {
-        let is_bad = stretch.kind.is_some_and(VerdictKind::is_bad_news);
+        let is_bad = stretch.kind.is_some_and(VerdictKind::needs_action);
         let of_it = incidents.iter().filter(|(_, incident)| {
             let ended_ns = incident.ended_unix_ns.unwrap_or(u64::MAX);
             incident.affects(subject)

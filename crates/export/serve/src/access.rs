@@ -213,7 +213,7 @@ fn read_text(
     read: impl Fn(&mut Files, &Path) -> Result<Vec<u8>, AccessError>,
     files: &mut Files,
 ) -> Result<String, AccessError> {
-    String::from_utf8(read(files, path)?).map_err(|_| wrong(path, "it is no text in UTF-8"))
+    String::from_utf8(read(files, path)?).map_err(|_| wrong(path, "it is not UTF-8 text"))
 }
 
 fn wrong(path: &Path, why: &str) -> AccessError {

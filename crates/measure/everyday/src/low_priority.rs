@@ -1,6 +1,6 @@
 //! Which programs of low priority give way to a database: a nice value counts within a scheduling group only.
 
-use crate::recent::Recent;
+use crate::recent::{Recent, Sharing};
 use host::{ProcessStat, ProcessorTimes, SchedulingGroup, SchedulingGroups};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 /// Programs of low priority are looked for again so often at most: that reads a file for each process of the host.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How old a reading may be that databases share.
+/// How old a shared reading may be.
 const SHARED_FOR: Duration = Duration::from_secs(4);
 
 /// Follows the programs of low priority beside a database.
 #[derive(Default)]
 pub(crate) struct LowPriority {
     last: Option<Reading>,
-    /// Readings so far, at most 2. The second follows at once, because a difference needs two.
+    /// Readings so far, at most 2. The second follows as soon as possible, because a difference needs two.
     readings: u8,
     giving_way_share: f64,
 }
@@ -45,17 +45,16 @@ struct Process {
 impl LowPriority {
     /// The share of low-priority processor time that gives way to the database, 0 to 1: that of programs in the scheduling
     /// groups of its processes. 0 until it is known, which is the safe side. Its own processes and its clients do not count.
-    /// Databases that are observed at the same times share readings; not where `age` is zero.
     pub(crate) fn giving_way_share(
         &mut self,
         own: &[u32],
         clients: &BTreeSet<u32>,
         host: &ProcessorTimes,
-        age: Duration,
+        sharing: Sharing,
     ) -> f64 {
         if self.is_due(host) {
             static READINGS: Recent<(), Processes> = Recent::new();
-            let processes = READINGS.get((), if age.is_zero() { age } else { SHARED_FOR }, read);
+            let processes = READINGS.get((), sharing.age(SHARED_FOR), read);
             if let Some(last) = &self.last {
                 if Arc::ptr_eq(&last.processes, &processes) {
                     return self.giving_way_share;

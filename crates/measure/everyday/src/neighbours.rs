@@ -10,10 +10,11 @@ mod host_reading;
 mod processes;
 mod shared_users;
 
+use crate::recent::{SAMPLED_TOGETHER, Sharing};
 use collect::process::{Queued, UserOfDevice};
 use host::{DeviceNumber, ProcessIo, device_chain};
 use host_reading::{ProcessReading, read_processes};
-use processes::{LOOKED_EVERY, Process, ProcessKey, ProcessTotals, Processes};
+use processes::{Process, ProcessKey, ProcessTotals, Processes};
 use shared_users::SharedUsers;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, LazyLock};
@@ -26,8 +27,7 @@ pub struct Neighbours {
     storage: Storage,
     processes: Processes,
     counting: Counting,
-    /// How old a reading may be.
-    age: Duration,
+    sharing: Sharing,
     /// What was last read of all processes.
     last: Option<Arc<Vec<ProcessReading>>>,
     /// Where a window may begin, the oldest first: at most one in [`BEGINNINGS_APART`] of the window.
@@ -60,9 +60,6 @@ const NAMED_MAX: usize = 5;
 const COUNTED_MIN: u64 = 100;
 /// A window begins up to so much earlier than it should: the table of the I/Os is read as often.
 const BEGINNINGS_APART: Duration = Duration::from_secs(5);
-
-/// Where a window is observed, all processes are read every other second: on a host with many that takes a large part of a sample.
-const PROCESSES_AGE_MAX: Duration = Duration::from_millis(1_900);
 
 /// The whole disks that a database lies on.
 struct Storage {
@@ -142,7 +139,7 @@ impl Neighbours {
             storage,
             processes: Processes::default(),
             counting: Counting::NotNeeded,
-            age: Duration::ZERO,
+            sharing: Sharing::Never,
             last: None,
             beginnings: VecDeque::new(),
             counted_before: HashMap::new(),
@@ -180,26 +177,23 @@ impl Neighbours {
     /// I/Os of each process on each disk since they are counted, and whether the table will soon be full.
     fn read_counted(&self) -> (HashMap<UserOfDevice, Queued>, bool) {
         match &self.counting {
-            Counting::Since(users) => users.read(self.age),
+            Counting::Since(users) => users.read(self.sharing.age(SAMPLED_TOGETHER)),
             Counting::NotNeeded | Counting::Unavailable => (HashMap::new(), false),
         }
     }
 
-    /// Adds what each process has moved since the last sample; without an `age` as of now. Processes of other users are seen by
-    /// root only.
-    pub fn sample(&mut self, database: &[u32], age: Duration) {
-        self.age = age;
-        let processes = read_processes(if age.is_zero() { age } else { PROCESSES_AGE_MAX });
+    /// Adds what each process has moved since the last sample. Processes of other users are seen by root only.
+    pub fn sample(&mut self, database: &[u32], sharing: Sharing) {
+        self.sharing = sharing;
+        let processes = read_processes(sharing);
         if self.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &processes)) {
             return;
         }
         self.processes.sample(&processes);
         self.last = Some(processes);
         let storage = &mut self.storage;
-        // Shared by the databases of a host: a program that is on none of their disks is looked at again and again.
-        let age = if age.is_zero() { age } else { LOOKED_EVERY };
         let is_other = |process: &Process| !is_database(process, database);
-        self.processes.find_places(age, is_other, |device| storage.shared_with(device));
+        self.processes.find_places(sharing, is_other, |device| storage.shared_with(device));
         if matches!(self.counting, Counting::NotNeeded) && self.processes.any_place() {
             self.counting = SharedUsers::open().map_or(Counting::Unavailable, Counting::Since);
             self.processes.mark();

@@ -3,6 +3,7 @@ use crate::division::divide_moments;
 use crate::log_watch::LogWatch;
 use crate::low_priority::LowPriority;
 use crate::processors::Processors;
+use crate::recent::Sharing;
 use crate::volumes::{Scope, Volume, Volumes};
 use collect::Source;
 use filestats::{FileInterval, Rules, Snapshot, SourceTotals, WaitInterval, intervals, wait_intervals};
@@ -51,8 +52,6 @@ struct Sample {
     label: Option<&'static str>,
 }
 
-/// How old a reading of all processes may be where a window is observed: the databases of a host are sampled at the same times.
-const HOST_AGE_MAX: Duration = Duration::from_millis(300);
 /// Samples after which the clients are looked for again: of a server with many sessions that takes a few milliseconds.
 const CLIENTS_SAMPLES: usize = 10;
 
@@ -147,19 +146,20 @@ impl<'a> Observer<'a> {
         self.volumes.keep_failures(&failures);
         self.volumes.discover(&files, self.source.undivided_mounts());
         let processes = self.source.processes();
-        let age = match self.extent {
-            Extent::Whole => Duration::ZERO,
-            Extent::Window(_) => HOST_AGE_MAX,
+        let sharing = match self.extent {
+            Extent::Whole => Sharing::Never,
+            Extent::Window(_) => Sharing::Always,
         };
-        let devices = self.volumes.all.iter_mut().map(|volume| volume.sample(processes, age)).collect();
+        let devices = self.volumes.all.iter_mut().map(|volume| volume.sample(processes, sharing)).collect();
         if self.taken.is_multiple_of(CLIENTS_SAMPLES) {
             self.clients = host::local_clients(self.source.processes());
             // It asks the server for its counters.
             self.clients.remove(&std::process::id());
         }
         let commits = self.source.commits();
-        let processors =
-            Processors::read(self.source.processes(), &self.clients, &mut self.low_priority, age);
+        let last = self.samples.last().and_then(|last| last.processors.as_ref());
+        let processes = self.source.processes();
+        let processors = Processors::read(processes, &self.clients, &mut self.low_priority, sharing, last);
         let sample = Sample { files, devices, processors, commits, label };
         if let Some(last) = self.samples.last() {
             let files = intervals(&last.files, &sample.files, Rules::default());
@@ -183,7 +183,7 @@ impl<'a> Observer<'a> {
     fn keep_newest(&mut self, files: &Snapshot, window: Duration) {
         self.samples.clear();
         self.volumes.keep_newest(window);
-        self.waits.push_back(files.of_waits());
+        self.waits.push_back(files.without_files());
         let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         let begin = files.clock_ns.saturating_sub(window_ns);
         while self.waits.front().is_some_and(|first| first.clock_ns < begin) {

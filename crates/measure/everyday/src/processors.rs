@@ -1,5 +1,5 @@
 use crate::low_priority::LowPriority;
-use crate::recent::Recent;
+use crate::recent::Sharing;
 use host::{ProcessStat, ProcessorTimes};
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use verdict::ProcessorUse;
 /// Processor time at one instant: of the host, of each process of the database, and of each that is connected to it.
 pub(crate) struct Processors {
     taken: Instant,
+    waits_taken: Instant,
     host: ProcessorTimes,
     own: Processes,
     clients: Processes,
@@ -20,35 +21,50 @@ type Processes = HashMap<u32, Process>;
 /// What a process has used of the processors.
 struct Process {
     stat: ProcessStat,
+    /// How often its threads gave up their processor to wait.
     waits: u64,
 }
+
+/// Where readings are shared, the waits are counted so often, as that reads a file for each thread: the moments in between have
+/// none and the next one has all. A verdict needs only their mean over a window.
+const WAITS_EVERY: Duration = Duration::from_millis(4_900);
 
 /// Processor time that an I/O may need in the kernel beside its process. What it used beyond that was for something else.
 const KERNEL_PER_IO_MAX: Duration = Duration::from_micros(100);
 
 impl Processors {
-    /// `age` is how old a reading of the host may be.
     pub(crate) fn read(
         own: &[u32],
         clients: &BTreeSet<u32>,
         low_priority: &mut LowPriority,
-        age: Duration,
+        sharing: Sharing,
+        last: Option<&Processors>,
     ) -> Option<Processors> {
-        static HOST: Recent<(), Option<ProcessorTimes>> = Recent::new();
-        let host = (*HOST.get((), age, || ProcessorTimes::read().ok()))?;
-        let giving_way_share = low_priority.giving_way_share(own, clients, &host, age);
+        let host = ProcessorTimes::read().ok()?;
+        let giving_way_share = low_priority.giving_way_share(own, clients, &host, sharing);
+        let recent = last.filter(|last| last.waits_taken.elapsed() < sharing.age(WAITS_EVERY));
         let read = |pid: &u32| {
             let stat = ProcessStat::read(*pid)?;
-            Some((*pid, Process { stat, waits: host::waits_of(*pid)? }))
+            let waits = match recent.and_then(|last| last.waits_of(*pid, stat.start_ticks)) {
+                Some(waits) => waits,
+                None => host::waits_of(*pid)?,
+            };
+            Some((*pid, Process { stat, waits }))
         };
         let (own, clients) = (own.iter().filter_map(read), clients.iter().filter_map(read));
         Some(Processors {
             taken: Instant::now(),
+            waits_taken: recent.map_or_else(Instant::now, |last| last.waits_taken),
             host,
             own: own.collect(),
             clients: clients.collect(),
             giving_way_share,
         })
+    }
+
+    fn waits_of(&self, pid: u32, start_ticks: u64) -> Option<u64> {
+        let process = self.own.get(&pid).or_else(|| self.clients.get(&pid))?;
+        (process.stat.start_ticks == start_ticks).then_some(process.waits)
     }
 
     /// `None` where the database's processes are not known. `ios` is what the storage did.
@@ -101,6 +117,21 @@ fn more_since(now: &Processes, then: &Processes, of: fn(&Process) -> u64) -> u64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_are_counted_again_after_a_while_only_where_readings_are_shared() {
+        let own = [std::process::id()];
+        let read = |sharing, last: Option<&Processors>| {
+            Processors::read(&own, &BTreeSet::new(), &mut LowPriority::default(), sharing, last).unwrap()
+        };
+        let waits = |processors: &Processors| processors.own[&own[0]].waits;
+        let first = read(Sharing::Always, None);
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(waits(&read(Sharing::Always, Some(&first))), waits(&first));
+        assert!(waits(&read(Sharing::Never, Some(&first))) > waits(&first));
+        let long_ago = Processors { waits_taken: first.waits_taken - WAITS_EVERY, ..first };
+        assert!(waits(&read(Sharing::Always, Some(&long_ago))) > waits(&long_ago));
+    }
 
     #[test]
     fn programs_of_low_priority_have_the_part_of_others_time_that_they_have_outside_of_the_kernel() {

@@ -15,6 +15,28 @@ type Reading<T> = (Instant, Arc<T>);
 /// Readings that are older are of no use to anybody.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
+/// How old a shared reading may be of what each sample has: the databases of a host are sampled at the same times.
+pub const SAMPLED_TOGETHER: Duration = Duration::from_millis(300);
+
+/// Whether an observer shares readings of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Each reading is made when it is asked for.
+    Never,
+    /// Readings of others are taken, as old as each kind of reading may be.
+    Always,
+}
+
+impl Sharing {
+    /// How old a reading may be that may be `max` old where readings are shared.
+    pub fn age(self, max: Duration) -> Duration {
+        match self {
+            Sharing::Never => Duration::ZERO,
+            Sharing::Always => max,
+        }
+    }
+}
+
 impl<K: Eq + Hash, T> Recent<K, T> {
     pub const fn new() -> Recent<K, T> {
         Recent(Mutex::new(None))

@@ -1,7 +1,7 @@
 use crate::kernel::{Kernel, KernelCounters};
 use crate::moment_files::reduce_files;
 use crate::neighbours::Neighbours;
-use crate::recent::Recent;
+use crate::recent::{Recent, SAMPLED_TOGETHER, Sharing};
 use collect::diskstats::Disk;
 use collect::{IoFailures, Source};
 use filestats::{FileIdentity, FileKind, Snapshot};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use storage::Target;
 use verdict::{CapUse, FailedIos, Moment, Observation, Pressure};
-use workload::DeviceTrouble;
+use workload::{Cap, DeviceTrouble};
 
 /// Which of the volumes that hold a source's files are observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +34,7 @@ pub(crate) struct Volume {
     kernel: Kernel,
     /// At the last sample.
     last_of_kernel: Option<Arc<KernelCounters>>,
-    /// How old a reading of the host may be.
-    age: Duration,
+    sharing: Sharing,
     /// When the facts of the target were last read.
     refreshed: Option<Instant>,
     /// Between the last two samples.
@@ -62,11 +61,11 @@ pub(crate) struct Volumes {
 
 /// Where files are taken to lie whose place on this host is not known.
 const FIRST: usize = 0;
-/// All processes of the host are read for each volume every second, so that this many take a hundredth of a core. Files on
-/// further volumes are left out.
+/// Files on further volumes are left out: the processes of the host are gone through for each volume.
 const VOLUMES_MAX: usize = 16;
-/// The facts of a volume are read so often, where its window is judged again and again.
-const REFRESHED_EVERY: Duration = Duration::from_secs(15);
+/// How old the facts of a volume may be, where readings are shared. A tenth less than a whole number of seconds, as volumes are judged
+/// at whole ones.
+const REFRESHED_EVERY: Duration = Duration::from_millis(14_900);
 
 impl Volume {
     fn new(target: Target) -> Volume {
@@ -78,7 +77,7 @@ impl Volume {
             neighbours: number.and_then(Neighbours::new),
             kernel: Kernel::new(number),
             last_of_kernel: None,
-            age: Duration::ZERO,
+            sharing: Sharing::Never,
             refreshed: None,
             pressure: Pressure::default(),
             caps_used: Vec::new(),
@@ -90,13 +89,13 @@ impl Volume {
         }
     }
 
-    /// What the device has done so far; also adds what each process did. All as of at most `age` ago.
-    pub fn sample(&mut self, database: &[u32], age: Duration) -> Option<Snapshot> {
-        self.age = age;
+    /// What the device has done so far; also adds what each process did.
+    pub fn sample(&mut self, database: &[u32], sharing: Sharing) -> Option<Snapshot> {
+        self.sharing = sharing;
         if let Some(neighbours) = &mut self.neighbours {
-            neighbours.sample(database, age);
+            neighbours.sample(database, sharing);
         }
-        let now = self.kernel.read(database, age);
+        let now = self.kernel.read(database, sharing.age(SAMPLED_TOGETHER));
         if let Some(last) = &self.last_of_kernel {
             (self.pressure, self.caps_used) = (now.pressure_since(last), now.caps_since(last));
         }
@@ -111,22 +110,22 @@ impl Volume {
         static DEVICES: Recent<String, Option<Snapshot>> = Recent::new();
         let device = self.device.as_mut()?;
         let read = || device.snapshot().ok();
-        Arc::unwrap_or_clone(DEVICES.get(self.id.clone(), age, read))
+        Arc::unwrap_or_clone(DEVICES.get(self.id.clone(), sharing.age(SAMPLED_TOGETHER), read))
     }
 
     /// The moments as what was observed, with the limits that are in force now on the database's processes.
     pub fn observation(&mut self, source: &dyn Source, moments: Vec<Moment>) -> (Target, Observation) {
-        // Reads some twenty files.
-        if self.age.is_zero() || self.refreshed.is_none_or(|last| last.elapsed() >= REFRESHED_EVERY) {
+        let refreshed_every = self.sharing.age(REFRESHED_EVERY);
+        if self.refreshed.is_none_or(|last| last.elapsed() >= refreshed_every) {
             // One that is no longer mounted keeps its facts.
             let _ = self.target.refresh();
             self.refreshed = Some(Instant::now());
         }
         let facts = self.target.facts();
-        let mut caps = match source.processes() {
-            [] => host::caps_for(&facts.devices, std::process::id()),
-            pids => pids.iter().flat_map(|pid| host::caps_for(&facts.devices, *pid)).collect(),
-        };
+        let own = [std::process::id()];
+        let processes = if source.processes().is_empty() { &own[..] } else { source.processes() };
+        let caps = processes.iter().flat_map(|pid| host::caps_for(&facts.devices, *pid));
+        let mut caps: Vec<Cap> = caps.collect();
         caps.sort_by(|a, b| (&a.origin, a.per_second).cmp(&(&b.origin, b.per_second)));
         caps.dedup();
         let neighbours = self.neighbours.as_mut().map_or_else(Vec::new, |it| it.found(source.processes()));

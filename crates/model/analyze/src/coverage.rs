@@ -25,10 +25,8 @@ pub struct Gap {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Begin of the requested stretch.
-    #[serde(alias = "asked_from_unix_ns")]
     pub from_unix_ns: u64,
     /// Its end.
-    #[serde(alias = "asked_until_unix_ns")]
     pub until_unix_ns: u64,
     /// The first capture in it; `None` without any.
     pub first_unix_ns: Option<u64>,

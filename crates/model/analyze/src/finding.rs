@@ -96,7 +96,8 @@ impl Finding {
 
     /// The finding in one short sentence, in which paths are written by `path`.
     pub fn summary(&self, path: impl Fn(&str) -> String) -> String {
-        self.breach_summary(path).unwrap_or_else(|| self.text.clone())
+        let breach = (self.kind == FindingKind::Breach).then(|| self.breach_summary(path)).flatten();
+        breach.unwrap_or_else(|| self.text.clone())
     }
 
     /// "reads of /data/orders averaged 38.7 ms for 2.0 h; the service level is 20 ms"

@@ -1,7 +1,7 @@
 //! Times without captures, and counters that started from zero again.
 
 use crate::finding::{Span, at, stretches};
-use crate::limits::{HOLE, KNOWN_SHARE};
+use crate::limits::{GAP, KNOWN_SHARE};
 use crate::source_case::SourceCase;
 use crate::{Finding, FindingKind};
 use filestats::Reason;
@@ -9,10 +9,10 @@ use findings::{Weight, words};
 use workload::Unit;
 
 /// Intervals far longer than usual, and recorded gaps with their reasons.
-pub(crate) fn holes(case: &SourceCase) -> Vec<Finding> {
+pub(crate) fn gaps(case: &SourceCase) -> Vec<Finding> {
     let coverage = &case.coverage;
     let Some(usual_ns) = coverage.interval_ns.filter(|usual| *usual > 0) else { return Vec::new() };
-    let long = |at: &usize| case.series.wall_ns(*at) >= HOLE * usual_ns;
+    let long = |at: &usize| case.series.wall_ns(*at) >= GAP * usual_ns;
     let spans: Vec<Span> =
         (1..case.series.ticks.len()).filter(long).map(|at| Span::of_ticks(case.series, at, at)).collect();
     let mut findings = Vec::new();

@@ -101,7 +101,7 @@ const SOURCE_RULES: &[fn(&SourceCase) -> Vec<Finding>] = &[
     jobs::backups,
     jobs::rebuilds,
     spikes::no_normal,
-    gaps::holes,
+    gaps::gaps,
     gaps::ended_epochs,
     service_level::service_level,
 ];

@@ -106,7 +106,7 @@ pub const WAITS_NS: u64 = MIN;
 /// The waits of a class are not the disk if they are so for this share of the time waited.
 pub const WAITS_SHARE: f64 = 0.5;
 
-/// An interval this many times the usual length is a hole in the recording (Headroom).
-pub const HOLE: u64 = 4;
+/// An interval this many times the usual length is a gap in the recording (Headroom).
+pub const GAP: u64 = 4;
 /// Less than this share of known time is reported (Headroom).
 pub const KNOWN_SHARE: f64 = 0.9;

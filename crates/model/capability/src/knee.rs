@@ -10,7 +10,7 @@ use workload::{Cap, CapKind, Shape};
 pub enum KneeReason {
     /// The storage itself is busy.
     Device,
-    /// A rate limit: of a cgroup, a hypervisor, a cloud volume's limit.
+    /// A rate limit of a cgroup, a hypervisor or a cloud volume.
     Cap,
     /// The kernel lets no more requests through to the device.
     KernelQueue,

@@ -183,7 +183,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// The same without files and notes.
     #[must_use]
-    pub fn of_waits(&self) -> Snapshot {
+    pub fn without_files(&self) -> Snapshot {
         let Snapshot { source, taken_unix_ns, clock_ns, complete, samples: _, waits, notes: _ } = self;
         Snapshot {
             source: source.clone(),

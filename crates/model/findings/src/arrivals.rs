@@ -11,9 +11,7 @@ use workload::{Arrival, LatencyHistogram, Unit};
 
 /// Reads and writes together, from their intended start; `None` of few, and of runs without latencies.
 fn waited(case: &Case) -> Option<LatencyHistogram> {
-    let response = case.result.response.as_ref()?;
-    let mut both = response.read.clone();
-    both.merge(&response.write);
+    let both = case.result.response.as_ref()?.total();
     (both.count() >= IOS_MIN && case.has_latencies()).then_some(both)
 }
 

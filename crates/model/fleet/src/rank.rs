@@ -21,7 +21,7 @@ pub(crate) fn order(a: &Volume, b: &Volume) -> Ordering {
     let plan = |volume: &Volume| volume.headroom.map_or(f64::INFINITY, |headroom| headroom.plan);
     let utilisation = |volume: &Volume| volume.utilisation.unwrap_or(0.0);
     by_headroom
-        .then_with(|| b.is_bad_news().cmp(&a.is_bad_news()))
+        .then_with(|| b.needs_action().cmp(&a.needs_action()))
         .then_with(|| plan(a).total_cmp(&plan(b)))
         .then_with(|| utilisation(b).total_cmp(&utilisation(a)))
         .then_with(|| (&a.host, &a.mount, &a.database).cmp(&(&b.host, &b.mount, &b.database)))

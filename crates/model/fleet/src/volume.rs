@@ -173,8 +173,8 @@ impl Latency {
 
 impl Volume {
     /// Whether somebody has to act.
-    pub fn is_bad_news(&self) -> bool {
-        self.verdict.is_some_and(VerdictKind::is_bad_news)
+    pub fn needs_action(&self) -> bool {
+        self.verdict.is_some_and(VerdictKind::needs_action)
     }
 
     /// Whether its verdict says something.
@@ -193,8 +193,8 @@ impl Volume {
 
 impl NeverMeasured {
     /// Whether somebody has to act on its verdict.
-    pub fn is_bad_news(&self) -> bool {
-        self.verdict.is_some_and(VerdictKind::is_bad_news)
+    pub fn needs_action(&self) -> bool {
+        self.verdict.is_some_and(VerdictKind::needs_action)
     }
 }
 
@@ -214,21 +214,21 @@ pub struct Unknown {
 impl Fleet {
     /// Volumes with a verdict that says something.
     pub fn judged(&self) -> usize {
-        let never_measured = self.never_measured.iter().filter(|one| one.is_bad_news()).count();
+        let never_measured = self.never_measured.iter().filter(|one| one.needs_action()).count();
         self.volumes.iter().filter(|volume| volume.is_judged()).count() + never_measured
     }
 
-    /// Verdicts that are bad news.
-    pub fn bad_news(&self) -> usize {
-        let never_measured = self.never_measured.iter().filter(|one| one.is_bad_news()).count();
-        self.volumes.iter().filter(|volume| volume.is_bad_news()).count() + never_measured
+    /// Verdicts that need action.
+    pub fn needing_action(&self) -> usize {
+        let never_measured = self.never_measured.iter().filter(|one| one.needs_action()).count();
+        self.volumes.iter().filter(|volume| volume.needs_action()).count() + never_measured
     }
 
     /// What nothing can be said of.
     pub fn unknown(&self) -> Unknown {
         Unknown {
             cannot_say: self.volumes.iter().filter(|volume| !volume.is_judged()).count(),
-            never_measured: self.never_measured.iter().filter(|one| !one.is_bad_news()).count(),
+            never_measured: self.never_measured.iter().filter(|one| !one.needs_action()).count(),
             stale: self.stale.len(),
             silent_sources: self.silent_sources.len(),
         }

@@ -34,7 +34,7 @@ pub struct Incident {
     pub utilisation_mean: Option<f64>,
     /// Judgements in the mean.
     pub(crate) utilisation_count: u64,
-    /// Each kind that held, in the order in which they began. At most one for each kind of bad news.
+    /// Each kind that held, in the order in which they began. At most one for each kind of problem.
     pub held: Vec<Held>,
     /// Earlier occurrences of a burst that comes again.
     #[serde(default)]

@@ -39,7 +39,7 @@ impl Standing {
         let fine = if was_burst { Standing::WasBurst } else { Standing::Fine };
         let decided = |kind: VerdictKind| match kind {
             VerdictKind::CannotSay => None,
-            kind if kind.is_bad_news() => Some(Standing::Bad(kind)),
+            kind if kind.needs_action() => Some(Standing::Bad(kind)),
             _ => Some(fine),
         };
         let when_unknown = if idle { Some(fine) } else { decided(whole) };

@@ -412,7 +412,7 @@ proptest! {
         let mut is_open = false;
         for (_, event) in &host.events {
             let incident = event.incident();
-            prop_assert!(incident.verdict.is_bad_news());
+            prop_assert!(incident.verdict.needs_action());
             prop_assert!(incident.held.len() <= 3);
             prop_assert!(incident.worst().is_some());
             match event {

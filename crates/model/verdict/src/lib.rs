@@ -186,7 +186,7 @@ impl VerdictKind {
     ];
 
     /// Whether somebody has to act.
-    pub fn is_bad_news(self) -> bool {
+    pub fn needs_action(self) -> bool {
         !matches!(self, VerdictKind::Healthy | VerdictKind::NobodyWaits | VerdictKind::CannotSay)
     }
 }

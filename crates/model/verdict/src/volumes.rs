@@ -1,7 +1,7 @@
 //! A database's volumes as one answer. Each is judged alone; this chooses, and reports the rest.
 //!
 //! ```text
-//! bad news on some volumes                  the one of these that sessions wait for most is the answer
+//! problems on some volumes                  the one of these that sessions wait for most is the answer
 //! else cannot-say with most of the waiting  that one: what is known is not what matters
 //! else                                      the one with the smallest headroom
 //! only cannot-say                           the one that sessions wait for most
@@ -68,7 +68,7 @@ fn binding(volumes: &[JudgedVolume]) -> Option<usize> {
         let chosen = all().filter(|(_, volume)| chosen(volume.verdict.verdict)).rev();
         chosen.max_by(|(_, a), (_, b)| a.outstanding.total_cmp(&b.outstanding)).map(|(at, _)| at)
     };
-    if let Some(at) = most_waited_for(VerdictKind::is_bad_news) {
+    if let Some(at) = most_waited_for(VerdictKind::needs_action) {
         return Some(at);
     }
     let unknown = most_waited_for(|kind| kind == VerdictKind::CannotSay);

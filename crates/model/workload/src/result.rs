@@ -92,6 +92,15 @@ pub struct Response {
     pub late_ns_max: u64,
 }
 
+impl Response {
+    /// Reads and writes together.
+    pub fn total(&self) -> LatencyHistogram {
+        let mut both = self.read.clone();
+        both.merge(&self.write);
+        both
+    }
+}
+
 /// What reading again what was written found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -168,8 +168,8 @@ fn detail(
     measured: &Measured,
     waits: &[WaitInterval],
 ) -> Detail {
-    // An incident begins with bad news.
-    let files = if verdict.verdict.is_bad_news() { busiest_files(&observation.files()) } else { Vec::new() };
+    // An incident begins with a problem.
+    let files = if verdict.verdict.needs_action() { busiest_files(&observation.files()) } else { Vec::new() };
     Detail {
         at_unix_ns: observation.ended_unix_ns(),
         summary: verdict.summary,

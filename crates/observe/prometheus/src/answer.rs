@@ -120,7 +120,7 @@ fn not_a_list(written: Written<serde_json::Value>) -> Error {
     Error::NotPrometheus(match written.data {
         None => "it has no data".into(),
         Some(data) if matches!(data.result_type.as_str(), "vector" | "matrix") => {
-            "its result is no list of series".into()
+            "its result is not a list of series".into()
         }
         Some(data) => format!("its result is a {}", shortened(&data.result_type)),
     })

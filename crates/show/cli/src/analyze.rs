@@ -6,7 +6,7 @@ use history::{History, Series, SourceInfo};
 use moment::Moment;
 use report::{AnalysisReport, ChartSubject, HistoryChart};
 use std::path::{Path, PathBuf};
-use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, no_answer, page};
+use terminal::{Done, FINE, Failure, Output, interrupt, kept, no_answer, page, problem_found};
 
 /// Arguments of `headroom analyze`.
 #[derive(clap::Args)]
@@ -90,7 +90,7 @@ pub fn run(args: &AnalyzeArgs, history: Option<&Path>, out: &mut Output) -> Done
     );
     Ok(match (analysed.says_anything(), analysed.is_bad()) {
         (false, _) => no_answer(),
-        (true, true) => bad_news(),
+        (true, true) => problem_found(),
         (true, false) => FINE,
     })
 }

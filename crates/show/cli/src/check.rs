@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use storage::{Target, Workspace};
 use terminal::{
-    Done, FINE, Failure, Output, SourceName, bad_news, interrupt, kept, no_answer, page, workspace,
+    Done, FINE, Failure, Output, SourceName, interrupt, kept, no_answer, page, problem_found, workspace,
 };
 use verdict::{Answer, Figures, Observation, VerdictKind};
 use workload::parse_duration;
@@ -130,7 +130,7 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
     page::write(args.html.as_deref(), || report::html::check(&check), out)?;
     Ok(match check.verdict.verdict {
         VerdictKind::CannotSay => no_answer(),
-        kind if kind.is_bad_news() || is_below(check.verdict.headroom, args.fail_below) => bad_news(),
+        kind if kind.needs_action() || is_below(check.verdict.headroom, args.fail_below) => problem_found(),
         _ => FINE,
     })
 }

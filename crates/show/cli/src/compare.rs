@@ -6,7 +6,7 @@ use charts::NamedRun;
 use select::{Chosen, What};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use terminal::{Done, FINE, Failure, Output, bad_news, kept, no_answer, page};
+use terminal::{Done, FINE, Failure, Output, kept, no_answer, page, problem_found};
 use workload::RunResult;
 
 /// Arguments of `headroom compare`.
@@ -185,7 +185,7 @@ fn answer(compared: &Compared, html: Option<&Path>, out: &mut Output) -> Done {
         out,
     )?;
     Ok(match verdict {
-        Verdict::Slower | Verdict::Mixed => bad_news(),
+        Verdict::Slower | Verdict::Mixed => problem_found(),
         Verdict::CannotTell => no_answer(),
         Verdict::Faster | Verdict::NoDifference => FINE,
     })

@@ -1,7 +1,7 @@
 use collect::FileNames;
 use report::text::SourceFinding;
 use serde::Serialize;
-use terminal::{Done, FINE, Output, SourceName, bad_news};
+use terminal::{Done, FINE, Output, SourceName, problem_found};
 
 /// Arguments of `headroom doctor`.
 #[derive(clap::Args)]
@@ -39,8 +39,8 @@ pub fn run(args: &DoctorArgs, out: &mut Output) -> Done {
         .collect();
     let lacks = findings.iter().any(|finding| !finding.works || !finding.notes.is_empty());
     out.answer(|_| report::text::doctor(&findings), || serde_json::json!(Sources { sources: &findings }));
-    // Without --source, a server that is not here is no bad news.
-    Ok(if named && lacks { bad_news() } else { FINE })
+    // Without --source, a server that is not here is not a problem.
+    Ok(if named && lacks { problem_found() } else { FINE })
 }
 
 fn examine(name: &SourceName) -> SourceFinding {

@@ -4,9 +4,6 @@ use terminal::{Done, FINE, Failure, Output};
 /// The library's name as cargo builds it.
 const LIBRARY: &str = "libheadroom_sqlite.so";
 
-/// What to do where a part of Headroom is missing.
-pub const INSTALL: &str = "install the headroom package; from source: cargo build --release --workspace";
-
 /// Where packages install it, from the directory of the program.
 const PACKAGED: &str = "../lib/headroom";
 
@@ -22,7 +19,7 @@ pub fn path() -> Result<PathBuf, Failure> {
         Err(_) => {
             let directory = program.parent().unwrap_or(&program).display();
             Err(Failure::new(format_args!("cannot find {LIBRARY}: looked in {directory}"))
-                .with_remedy(INSTALL))
+                .with_remedy(crate::INSTALL))
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use terminal::escape::escape_answer;
-use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, is_read, no_answer, page};
+use terminal::{Done, FINE, Failure, Output, interrupt, is_read, no_answer, page, problem_found};
 use workload_file::values;
 
 /// Arguments of `headroom fleet`.
@@ -164,10 +164,10 @@ impl QuestionArgs {
     }
 }
 
-/// 1 where a verdict is bad news; 3 where of a part nothing can be said, as `check` does: nothing says that the fleet is fine.
+/// 1 where a verdict needs action; 3 where of a part nothing can be said, as `check` does: nothing says that the fleet is fine.
 fn exit_code(fleet: &Fleet) -> ExitCode {
     match () {
-        () if fleet.bad_news() > 0 => bad_news(),
+        () if fleet.needing_action() > 0 => problem_found(),
         () if fleet.is_whole() => FINE,
         () => no_answer(),
     }
@@ -281,7 +281,7 @@ fn incidents(within: Duration, args: &FleetArgs, client: &Client, out: &mut Outp
         || report::json::fleet_incidents(&rows, within_s, &fleet),
     );
     Ok(match () {
-        () if rows.iter().any(|row| row.is_open == Some(true)) => bad_news(),
+        () if rows.iter().any(|row| row.is_open == Some(true)) => problem_found(),
         () if fleet.hides_incidents() => no_answer(),
         () => FINE,
     })

@@ -60,7 +60,7 @@ fn failure(program: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound => Failure::new(format_args!(
             "cannot run {PROGRAM}, the program of headroom {name}: it is neither beside headroom nor on PATH"
         ))
-        .with_remedy(crate::extension::INSTALL),
+        .with_remedy(crate::INSTALL),
         _ => Failure::new(format_args!("cannot run {}: {error}", program.display())),
     }
 }

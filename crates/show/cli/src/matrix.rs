@@ -15,7 +15,7 @@ use places::Places;
 use report::html::{RunsPage, Validity};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use terminal::{Done, FINE, Failure, Output, bad_news, failure::DMESG, interrupt, kept, page};
+use terminal::{Done, FINE, Failure, Output, failure::DMESG, interrupt, kept, page, problem_found};
 use workload::RunResult;
 
 /// Arguments of `headroom matrix`.
@@ -107,7 +107,7 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
     if failed > 0 {
         out.warn(format_args!("{failed} I/Os failed: {DMESG}"));
     }
-    Ok(if failed > 0 { bad_news() } else { FINE })
+    Ok(if failed > 0 { problem_found() } else { FINE })
 }
 
 /// The page, with heat maps over the two axes that have most values.

@@ -15,7 +15,9 @@ use history::History;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use storage::{Access, Region, StorageError, Target, TestFile, Workspace};
-use terminal::{Done, FINE, Failure, Output, bad_news, failure::DMESG, interrupt, kept, page, workspace};
+use terminal::{
+    Done, FINE, Failure, Output, failure::DMESG, interrupt, kept, page, problem_found, workspace,
+};
 use workload::{Caching, PlanTarget, TargetFacts, TargetKind, format_bytes, parse_bytes};
 
 /// Arguments of `headroom measure`.
@@ -153,7 +155,7 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
     answer(&capability, out);
     keep(&capability, &mut history, out)?;
     page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
-    Ok(if failed(&capability) > 0 { bad_news() } else { FINE })
+    Ok(if failed(&capability) > 0 { problem_found() } else { FINE })
 }
 
 /// `headroom measure --refresh`: measures again what was seen to contradict the measurement of a directory.
@@ -189,7 +191,7 @@ fn refresh(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
     answer(&capability, out);
     keep(&capability, &mut history, out)?;
     page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
-    Ok(if failed(&capability) > 0 { bad_news() } else { FINE })
+    Ok(if failed(&capability) > 0 { problem_found() } else { FINE })
 }
 
 fn answer(capability: &Capability, out: &mut Output) {

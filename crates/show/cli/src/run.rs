@@ -13,7 +13,9 @@ use report::html::{RunsPage, Validity};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use terminal::{Done, FINE, Failure, Output, bad_news, failure::DMESG, interrupt, kept, page, text_file};
+use terminal::{
+    Done, FINE, Failure, Output, failure::DMESG, interrupt, kept, page, problem_found, text_file,
+};
 use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, TargetFacts, format_bytes};
 use workload_file::{PRESETS, default_length, default_workload, preset};
 
@@ -321,7 +323,7 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
     Ok(phase)
 }
 
-/// Failed I/Os and blocks that were not as written are bad news.
+/// Failed I/Os and blocks that were not as written are a problem.
 fn judge(phases: &[PhaseResult], out: &mut Output) -> std::process::ExitCode {
     let results = || phases.iter().flat_map(|phase| &phase.results);
     let mut bad = false;
@@ -342,5 +344,5 @@ fn judge(phases: &[PhaseResult], out: &mut Output) -> std::process::ExitCode {
     if results().any(|result| result.interrupted) {
         out.warn("ended early: what was measured until then is printed and kept");
     }
-    if bad { bad_news() } else { FINE }
+    if bad { problem_found() } else { FINE }
 }

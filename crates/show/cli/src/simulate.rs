@@ -51,7 +51,7 @@ pub fn run(args: &SimulateArgs, history: Option<&Path>, out: &mut Output) -> Don
     let fit = measured.as_ref().map(|(capability, of)| fitted(capability, of, out)).transpose()?;
     match (&args.file, measured, fit) {
         (Some(file), _, fit) => run_file(args, file, fit, out),
-        (None, Some((capability, of)), Some(fit)) => foretell(args, &capability, &of, fit, out),
+        (None, Some((capability, of)), Some(fit)) => forecast(args, &capability, &of, fit, out),
         _ => Err(Failure::usage("there is nothing to simulate").with_remedy("give a FILE, or --fit")),
     }
 }
@@ -151,7 +151,7 @@ fn simulated(
 }
 
 /// The curves of a measured storage's model, and what changes would make of them.
-fn foretell(args: &SimulateArgs, capability: &Capability, of: &str, fit: Fit, out: &mut Output) -> Done {
+fn forecast(args: &SimulateArgs, capability: &Capability, of: &str, fit: Fit, out: &mut Output) -> Done {
     let what_if = args.what_if.unwrap_or_default();
     let shapes = capability.curves.iter().map(|curve| curve.workload);
     let shapes: Vec<Shape> = shapes.filter(|shape| simulate::is_fitted(capability, shape)).collect();

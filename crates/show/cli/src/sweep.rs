@@ -7,6 +7,7 @@ use crate::layouts;
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
 use capability::{Point, Sweep, SweepComparison, SweepStep};
+use everyday::Known;
 use history::History;
 use load::RunControl;
 use queue::QueueWatch;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steps::Steps;
 use storage::Region;
-use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, page};
+use terminal::{Done, FINE, Failure, Output, interrupt, kept, page, problem_found};
 use workload::{
     Caching, Layout, Pattern, Phase, PhaseResult, Placed, Plan, PlanTarget, RunLength, Shape, TargetFacts,
     Workload,
@@ -132,7 +133,7 @@ pub fn run(args: &SweepArgs, history: Option<&Path>, out: &mut Output) -> Done {
     page::write(args.html.as_deref(), page, out)?;
     done?;
     let failed: u64 = sweeps.iter().flat_map(|sweep| &sweep.steps).map(|step| step.point.failed).sum();
-    Ok(if failed > 0 { bad_news() } else { FINE })
+    Ok(if failed > 0 { problem_found() } else { FINE })
 }
 
 /// The targets, once for each layout that is compared.
@@ -186,13 +187,13 @@ fn workload(args: &SweepArgs, outstanding: u32, threads: u32) -> Workload {
 /// From this share of its core on, a load thread may be what limits.
 const BUSY_MAX: f64 = 0.75;
 
-/// What the cost model of the target's measurement gives at most; `None` where there is none.
+/// What the cost model of the target gives at most, where its storage was measured; `None` for I/O through the page cache.
 fn operating_limit(args: &SweepArgs, opened: &Opened, history: &History) -> Option<f64> {
     let shape = shape(args);
     let facts = opened.facts().remove(&opened.region(0, shape.caching).name())?;
-    let (_, capability) = history.latest_capability(&facts).ok().flatten()?;
-    let limit = capability.cost_model?.iops_max(&shape);
-    (limit.is_finite() && !args.buffered).then_some(limit)
+    let known = Known::read(history, &facts, shape.caching).ok().filter(|_| !args.buffered)?;
+    let measured = known.capability.filter(|capability| capability.origin.is_measured())?;
+    Some(measured.cost_model?.iops_max(&shape)).filter(|limit| limit.is_finite())
 }
 
 /// All steps on one target.

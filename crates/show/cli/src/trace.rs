@@ -16,8 +16,9 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 use terminal::{
-    Done, FINE, Failure, Output, bad_news, interrupt,
+    Done, FINE, Failure, Output, interrupt,
     page::{self, command_line},
+    problem_found,
 };
 use workload::{format_bytes, format_ns};
 use workload_file::values;
@@ -148,7 +149,7 @@ pub fn run(args: &TraceArgs, json: bool, out: &mut Output) -> Done {
         out.warn(format_args!("{} I/Os were lost, because the buffer was full", summary.lost));
     }
     args.write_pictures(&summary, out)?;
-    Ok(if summary.lost > 0 { bad_news() } else { FINE })
+    Ok(if summary.lost > 0 { problem_found() } else { FINE })
 }
 
 /// A trace while it is recorded.

@@ -58,7 +58,7 @@ impl HistoryChart {
 }
 
 impl AnalysisReport {
-    /// Whether anything found is bad news.
+    /// Whether anything found is a problem.
     pub fn is_bad(&self) -> bool {
         self.sources
             .iter()

@@ -61,7 +61,6 @@ pub fn simulated_note(fit: Option<&Fit>) -> String {
 /// The error of the model, on points that were kept out of the fit.
 pub(crate) fn error_note(fit: &Fit) -> String {
     match (fit.error, fit.held_out.len()) {
-        (Some(error), 0) => format!("mean error of the model: {}", number::share(error)),
         (Some(error), points) => format!(
             "mean error of the model: {}, on {points} measured point{} kept out of the fit",
             number::share(error),

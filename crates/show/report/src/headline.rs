@@ -56,7 +56,7 @@ fn headroom(check: &Check, figures: &Figures) -> Headline {
             headroom_note(verdict)
         };
         let note = match &check.headroom_on {
-            Some(volume) => format!("on {volume}: {note}"),
+            Some(volume) => format!("{note}, on {volume}"),
             None => note,
         };
         (number::times(headroom), note)
@@ -67,7 +67,7 @@ fn headroom(check: &Check, figures: &Figures) -> Headline {
 /// "7.4 to 60 x: many commits share a log write".
 fn headroom_note(verdict: &Verdict) -> String {
     let Some(reason) = &verdict.headroom_reason else {
-        return "times today's demand".into();
+        return "today's demand".into();
     };
     let range = verdict.headroom_low.zip(verdict.headroom_high);
     match range.filter(|(low, high)| high.is_finite() && *high > low * 1.1) {

@@ -35,8 +35,8 @@ pub type Done = Result<ExitCode, Failure>;
 /// Everything went well and the news is good.
 pub const FINE: ExitCode = ExitCode::SUCCESS;
 
-/// The answer is bad news.
-pub fn bad_news() -> ExitCode {
+/// A problem was found.
+pub fn problem_found() -> ExitCode {
     ExitCode::from(1)
 }
 

@@ -146,7 +146,7 @@ fn to_json(yaml: Yaml) -> Result<Value, String> {
                 let key = match key {
                     Yaml::String(text) | Yaml::Real(text) => text,
                     Yaml::Integer(number) => number.to_string(),
-                    _ => return Err("a key is no text".into()),
+                    _ => return Err("a key is not text".into()),
                 };
                 let value = to_json(value)?;
                 if !value.is_null() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use terminal::{Done, FINE, Failure, Output, bad_news, interrupt};
+use terminal::{Done, FINE, Failure, Output, interrupt, problem_found};
 use workload_file::values;
 
 /// The number of crash points grows with the square of the steps.
@@ -128,7 +128,7 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
     }
     result.seconds = began.elapsed().as_secs_f64();
     out.answer(|_| result.text(), || result.json());
-    Ok(if result.failure.is_some() { bad_news() } else { FINE })
+    Ok(if result.failure.is_some() { problem_found() } else { FINE })
 }
 
 impl Simulated {

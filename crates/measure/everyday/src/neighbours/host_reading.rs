@@ -1,7 +1,7 @@
 //! What all processes of this host have moved. Several databases that are observed at the same times share one reading of it:
 //! on a host with many processes it takes longer than all else that a sample reads.
 
-use crate::recent::Recent;
+use crate::recent::{Recent, Sharing};
 use host::{ProcessIo, ProcessStat};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,9 +16,12 @@ pub struct ProcessReading {
 
 static LAST: Recent<(), Vec<ProcessReading>> = Recent::new();
 
-/// All processes that this user may see, but not the threads of the kernel, as they were at most `age` ago.
-pub fn read_processes(age: Duration) -> Arc<Vec<ProcessReading>> {
-    LAST.get((), age, read)
+/// How old a shared reading may be: processes are read every other second.
+pub const AGE_MAX: Duration = Duration::from_millis(1_900);
+
+/// All processes that this user may see, but not the threads of the kernel.
+pub fn read_processes(sharing: Sharing) -> Arc<Vec<ProcessReading>> {
+    LAST.get((), sharing.age(AGE_MAX), read)
 }
 
 /// Threads of the kernel are known for so long by their numbers: there are hundreds of them, and a program gets such a number

@@ -1,5 +1,5 @@
-use super::host_reading::ProcessReading;
-use crate::recent::Recent;
+use super::host_reading::{AGE_MAX, ProcessReading};
+use crate::recent::{Recent, Sharing};
 use host::{DeviceNumber, ProcessIo, open_devices, program_of};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ impl Process {
 pub type ProcessTotals = HashMap<ProcessKey, ProcessIo>;
 
 /// Time between two searches for the files of a process that has none on the storage: on a host with many that takes long.
-pub const LOOKED_EVERY: Duration = Duration::from_secs(5);
+const LOOKED_EVERY: Duration = Duration::from_secs(5);
 
 /// The processes that run, and those that moved much and ended.
 #[derive(Debug, Default)]
@@ -134,11 +134,10 @@ impl Processes {
         }
     }
 
-    /// Finds where the processes that moved something have their files, as far as `shared_with` says that it matters. `age` is how
-    /// old a list of open files may be.
+    /// Finds where the processes that moved something have their files, as far as `shared_with` says that it matters.
     pub fn find_places(
         &mut self,
-        age: Duration,
+        sharing: Sharing,
         is_wanted: impl Fn(&Process) -> bool,
         mut shared_with: impl FnMut(DeviceNumber) -> Option<DeviceNumber>,
     ) {
@@ -148,7 +147,7 @@ impl Processes {
             {
                 process.looked = Some(Instant::now());
                 static OPEN: Recent<ProcessKey, BTreeSet<DeviceNumber>> = Recent::new();
-                let devices = OPEN.get(process.key, age, || open_devices(process.key.pid));
+                let devices = OPEN.get(process.key, sharing.age(AGE_MAX), || open_devices(process.key.pid));
                 process.place = devices.iter().copied().find_map(&mut shared_with);
                 process.look_again();
             }

@@ -66,7 +66,7 @@ fn observe(
 ) -> Vec<Neighbour> {
     let began = Instant::now();
     loop {
-        neighbours.sample(&[], Duration::ZERO);
+        neighbours.sample(&[], Sharing::Never);
         each();
         std::thread::sleep(Duration::from_millis(50));
         let found = neighbours.found(&[]);
@@ -92,7 +92,7 @@ fn disk() -> Option<LoopDisk> {
 fn of_device(disk: &LoopDisk) -> Neighbours {
     let mut neighbours = Neighbours::new(disk.number()).unwrap();
     neighbours.storage.disks.truncate(1);
-    neighbours.sample(&[], Duration::ZERO);
+    neighbours.sample(&[], Sharing::Never);
     neighbours
 }
 
@@ -126,7 +126,7 @@ fn a_program_below_the_database_is_named_by_its_part_of_the_disk_below() {
     contents.sync_all().unwrap();
     let mut neighbours = Neighbours::new(upper.number()).unwrap();
     neighbours.storage.disks.truncate(2);
-    neighbours.sample(&[], Duration::ZERO);
+    neighbours.sample(&[], Sharing::Never);
     let mut database = Database::open(upper.device());
     let below = Program::reader(&upper.backing_file());
     let has_part = |found: &[Neighbour]| done_by(found, &below).is_some_and(Neighbour::does_much);
@@ -150,7 +150,7 @@ fn a_program_with_files_on_another_device_is_no_neighbour() {
 fn what_an_ended_child_did_is_not_counted_again_for_its_parent() {
     let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let mut processes = Processes::default();
-    processes.sample(&read_processes(Duration::ZERO));
+    processes.sample(&read_processes(Sharing::Never));
     // The child waits for a line after its work, so that it is seen before it ends; then the parent waits for another.
     let script = "(printf '%*s' 4194304 '' > \"$0\"; read line); read line";
     let mut shell = Command::new("bash");
@@ -162,7 +162,7 @@ fn what_an_ended_child_did_is_not_counted_again_for_its_parent() {
         std::thread::sleep(Duration::from_millis(10));
     };
     let child = loop {
-        processes.sample(&read_processes(Duration::ZERO));
+        processes.sample(&read_processes(Sharing::Never));
         let of_shell = |one: &&Process| one.leader.pid == parent && one.key.pid != parent;
         match processes.iter().find(of_shell) {
             Some(child) if child.io().write_bytes >= 4 << 20 => break child.key,
@@ -173,7 +173,7 @@ fn what_an_ended_child_did_is_not_counted_again_for_its_parent() {
     while ProcessIo::read(parent).unwrap().write_bytes < 4 << 20 {
         wait("the parent has not what its child did");
     }
-    processes.sample(&read_processes(Duration::ZERO));
+    processes.sample(&read_processes(Sharing::Never));
     let of_parent = processes.with_pid(parent).unwrap().io();
     assert!(of_parent.write_bytes < 1 << 20, "{of_parent:?}");
     assert!(processes.get(child).io().write_bytes >= 4 << 20);

@@ -60,7 +60,7 @@ fn what_keeps_its_level_to_the_nanosecond_is_said_to_be_acceptable() {
 }
 
 #[test]
-fn a_few_slow_operations_are_no_bad_news() {
+fn a_few_slow_operations_are_no_problem() {
     let course = course(100, 15 * S);
     let with = |count| {
         let added =
@@ -236,7 +236,7 @@ fn where_headroom_counts_itself_it_may_be_what_restarted() {
 }
 
 #[test]
-fn a_hole_in_the_recording_is_no_silence() {
+fn a_gap_in_the_recording_is_no_silence() {
     let with = |factor: u64| {
         let mut course = course(40, 15 * S);
         course.ticks.iter_mut().skip(20).for_each(|tick| {

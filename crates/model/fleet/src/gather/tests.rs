@@ -49,8 +49,8 @@ fn the_least_headroom_comes_first_and_the_unknown_last() {
     ];
     let fleet = fleet(&answers(&hosts), NOW, 300.0);
     assert_eq!(instances(&fleet), ["c", "d", "a", "b", "e"]);
-    assert!(fleet.bad_news() > 0 && !fleet.is_whole());
-    assert_eq!((fleet.judged(), fleet.bad_news(), fleet.unknown().cannot_say), (4, 2, 1));
+    assert!(fleet.needing_action() > 0 && !fleet.is_whole());
+    assert_eq!((fleet.judged(), fleet.needing_action(), fleet.unknown().cannot_say), (4, 2, 1));
     assert_eq!(fleet.volumes[0].headroom.unwrap().origin, HeadroomOrigin::Agent);
 }
 
@@ -113,7 +113,7 @@ fn what_is_stale_or_was_never_measured_is_listed_apart_and_never_ranked() {
     assert_eq!(instances(&fleet), ["a"]);
     assert_eq!(fleet.stale[0].host.instance(), "b");
     assert_eq!(fleet.never_measured[0].host.instance(), "c");
-    assert!(!fleet.is_whole() && fleet.bad_news() == 0);
+    assert!(!fleet.is_whole() && fleet.needing_action() == 0);
 }
 
 #[test]

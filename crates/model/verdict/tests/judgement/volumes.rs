@@ -54,7 +54,7 @@ fn one_volume_is_the_answer_unchanged() {
 }
 
 #[test]
-fn bad_news_that_is_waited_for_most_is_the_answer_and_names_its_volume() {
+fn the_problem_that_is_waited_for_most_is_the_answer_and_names_its_volume() {
     let volumes = [
         judged("/data (data)", &reads(1_000)),
         judged("/wal (log)", &slow_reads(100)),
@@ -69,7 +69,7 @@ fn bad_news_that_is_waited_for_most_is_the_answer_and_names_its_volume() {
 }
 
 #[test]
-fn without_bad_news_the_smallest_headroom_is_the_answer() {
+fn without_a_problem_the_smallest_headroom_is_the_answer() {
     let volumes = [
         judged("/data", &reads(100)),
         judged("/more", &reads(2_000)),
@@ -127,7 +127,7 @@ fn what_was_never_measured_is_the_answer_only_with_most_of_the_waiting() {
 }
 
 #[test]
-fn bad_news_is_not_hidden_by_what_was_never_measured() {
+fn a_problem_is_not_hidden_by_what_was_never_measured() {
     let both = answer(&[never_measured("/data", &reads(2_000)), judged("/wal", &slow_reads(20))]);
     assert_eq!((both.volume, both.verdict.verdict), (1, VerdictKind::StorageDegraded));
     assert!(both.verdict.doubts.iter().any(|doubt| doubt.contains("on /data, 91 %")), "{:?}", both.verdict);

@@ -114,7 +114,7 @@ impl ClientOptions {
 fn read_file(path: &Path) -> io::Result<(u32, String)> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
-        return Err(io::Error::other("it is no file, or too large for options"));
+        return Err(io::Error::other("it is not a file, or too large for options"));
     }
     Ok((metadata.mode(), String::from_utf8_lossy(&fs::read(path)?).into_owned()))
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 /// Keys that are read at once, at first. The kernel needs space for all keys of one of its buckets, which are as many as keys.
-const BATCH: usize = 512;
+const BATCH: usize = 128;
 /// The kernel's error for an operation that this kind of table lacks (before Linux 5.6); libc has no name for it.
 const ENOTSUPP: i32 = 524;
 

@@ -13,8 +13,9 @@ use super::layer::COLUMNS;
 use super::losses::Missing;
 use super::rows::{Group, Row, Rows};
 use super::tables::{CompactCounts, Counts};
-use filestats::Sample;
+use filestats::{FileIdentity, Sample};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// A row that has a name keeps it until another one is busier by this factor.
 const KEEPS_NAME: f64 = 1.5;
@@ -45,6 +46,8 @@ enum Place {
 /// Rows that are one sample.
 struct GroupSum {
     group: Group,
+    /// That of its samples.
+    identity: Arc<FileIdentity>,
     /// What is added to the counts of its rows.
     base: Box<Sums>,
     /// Its counters in the last snapshot.
@@ -117,7 +120,8 @@ impl Busiest {
         let known = self.groups.iter().position(|sum| sum.group == group);
         known.unwrap_or_else(|| {
             let published = Box::new(published(&group));
-            self.groups.push(GroupSum { group, base: published.clone(), published });
+            let identity = group.identity().into();
+            self.groups.push(GroupSum { group, identity, base: published.clone(), published });
             self.groups.len() - 1
         })
     }
@@ -143,7 +147,7 @@ impl Busiest {
         }
         for (sum, (bytes, lost)) in self.groups.iter().zip(sizes) {
             let counts = sum.published.each_ref().map(CompactCounts::from);
-            samples.push(sum.group.sample(counts, bytes, run, lost));
+            samples.push(sum.group.sample(sum.identity.clone(), counts, bytes, run, lost));
         }
         if self.resets > 0 {
             samples.iter_mut().for_each(|sample| sample.epoch.reset.push_str(&format!(".{}", self.resets)));

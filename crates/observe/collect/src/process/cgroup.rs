@@ -31,7 +31,7 @@ impl Group {
         let mount = mounts.mount_of(&path);
         let (mount, hierarchy) = mount
             .and_then(|mount| Some((mount, hierarchy_of(mount)?)))
-            .ok_or_else(|| refused("it is no directory of a cgroup file system".into()))?;
+            .ok_or_else(|| refused("it is not a directory of a cgroup file system".into()))?;
         let below = path.strip_prefix(&mount.point).unwrap_or(&path);
         let level = depth(&mount.root) + depth(below);
         let hierarchy = hierarchy.ok_or_else(|| {

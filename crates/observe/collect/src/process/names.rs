@@ -46,8 +46,8 @@ struct Command {
 pub(super) struct KnownFile {
     /// The path that is shown.
     pub path: PathBuf,
-    /// The path by which this process reaches the file, which may be in another mount namespace.
-    reach: PathBuf,
+    /// The path by which this process reaches the file where it is another one: the file may be in another mount namespace.
+    reach: Option<PathBuf>,
     /// Bytes, where it still exists.
     pub size_bytes: Option<u64>,
     /// Neither at its path nor held open by its processes. It is searched for once.
@@ -80,7 +80,7 @@ impl Names {
             Some(known) if known.unwritten && written.is_some() => {
                 known.becomes(find_name(id, written.as_deref(), processes, mounts), self.snapshot)
             }
-            Some(mut known) => match metadata_of(id, &known.reach) {
+            Some(mut known) => match metadata_of(id, known.reach()) {
                 Some(_) if id.is_device() => known,
                 Some(found) => {
                     known.size_bytes = Some(found.len());
@@ -133,7 +133,12 @@ impl Names {
 impl KnownFile {
     /// A file that is gone where it has no size.
     fn new(path: PathBuf, reach: PathBuf, size_bytes: Option<u64>) -> KnownFile {
+        let reach = Some(reach).filter(|reach| *reach != path);
         KnownFile { path, reach, size_bytes, gone: size_bytes.is_none(), unwritten: false, next: None }
+    }
+
+    fn reach(&self) -> &Path {
+        self.reach.as_ref().unwrap_or(&self.path)
     }
 
     /// Whether the next snapshot shows another name.

@@ -47,8 +47,9 @@ impl RowBuilder<'_> {
     /// Assigns the counters of each key to a row.
     fn place<'c>(&mut self, counted: &'c Counted) -> Vec<Placed<'c>> {
         let users = users(counted, self.running);
-        // The instance of each layer of each process, and whether the next snapshot shows another name.
-        let mut instances: HashMap<(Layer, u32, u32), (Arc<str>, bool)> = HashMap::new();
+        // Of each process, and whether the next snapshot shows another one.
+        let mut commands: HashMap<(u32, u32), (String, bool)> = HashMap::new();
+        let mut instances: HashMap<(Layer, u32, u32), Arc<str>> = HashMap::new();
         // Each file is looked up once, however many keys it has.
         let mut files: FxHashMap<FileId, Arc<File>> = FxHashMap::default();
         self.names.begin_snapshot();
@@ -61,10 +62,11 @@ impl RowBuilder<'_> {
             });
             let layer = Layer::from_kind(key.kind);
             let who = (key.tgid, key.started);
-            let (instance, changes) = instances.entry((layer, who.0, who.1)).or_insert_with(|| {
-                let (process, changes) = self.names.command(who, command(self.programs, who));
-                (layer.instance(key.tgid, &process).into(), changes)
-            });
+            let (process, changes) =
+                commands.entry(who).or_insert_with(|| self.names.command(who, command(self.programs, who)));
+            let instance = instances
+                .entry((layer, who.0, who.1))
+                .or_insert_with(|| layer.instance(key.tgid, process).into());
             let row = Row::id_of(instance, &file.path);
             let changes = file.changes || (*changes && layer != Layer::Block);
             self.kept.place(key, row, counts, changes);

@@ -307,25 +307,29 @@ impl Group {
         }
     }
 
-    /// The sum of its rows.
-    pub fn sample(
-        &self,
-        counts: [CompactCounts; COLUMNS],
-        size_bytes: Option<u64>,
-        run: &str,
-        lost: bool,
-    ) -> Sample {
+    /// What its sample is named by.
+    pub fn identity(&self) -> FileIdentity {
         let path = self.path();
-        let file = FileIdentity {
+        FileIdentity {
             instance: self.layer.instance_of_all(),
             file_id: path.clone(),
             kind: self.kind,
             drive: self.drive.clone(),
             path,
             ..FileIdentity::default()
-        };
-        let epoch = Epoch::for_run(run);
-        self.layer.sample(file.into(), epoch, counts, size_bytes, lost)
+        }
+    }
+
+    /// The sum of its rows.
+    pub fn sample(
+        &self,
+        file: Arc<FileIdentity>,
+        counts: [CompactCounts; COLUMNS],
+        size_bytes: Option<u64>,
+        run: &str,
+        lost: bool,
+    ) -> Sample {
+        self.layer.sample(file, Epoch::for_run(run), counts, size_bytes, lost)
     }
 }
 

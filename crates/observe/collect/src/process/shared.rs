@@ -47,8 +47,8 @@ static NAMES_EVERY_NS: AtomicU64 = AtomicU64::new(0);
 
 /// From now on, a source of chosen processes may get counters up to `age` old, where another source of chosen processes had
 /// them read: for programs that sample many sources at the same time. Its snapshots say when they were counted. The names of
-/// files and processes are read every `names_every` only: a count that reads them takes as long as ten others. At the start of a
-/// program both are zero.
+/// files and processes are read every `names_every` only, which takes longer than counting. At the start of a program both are
+/// zero.
 pub fn share_counts(age: Duration, names_every: Duration) {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     AGE_NS_MAX.store(ns(age), Relaxed);

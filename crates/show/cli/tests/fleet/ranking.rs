@@ -8,7 +8,7 @@ use verdict::VerdictKind;
 
 const NO_SCRAPE: &str = "global:\n  scrape_interval: 15s\n";
 
-/// 24 hosts with three volumes: headroom from 0.5 on, all different; the first are bad news.
+/// 24 hosts with three volumes: headroom from 0.5 on, all different; the first need action.
 fn hosts() -> Vec<SyntheticHost> {
     let volume = |host: usize, number: usize| {
         // Mixed, so that no order of names is that of headroom.
@@ -186,7 +186,7 @@ fn victoriametrics_answers_the_same_behind_vmauth_with_a_prefix_and_a_credential
 }
 
 #[test]
-fn a_fleet_without_bad_news_is_fine_only_where_all_of_it_is_judged() {
+fn a_fleet_without_problems_is_fine_only_where_all_of_it_is_judged() {
     if !has_prometheus() {
         return;
     }

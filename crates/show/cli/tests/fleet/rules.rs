@@ -44,7 +44,7 @@ fn exposition(check: &Check) -> String {
         outstanding: Some(figures.outstanding),
         read: metrics::Latency::default(),
         commit: metrics::Latency::default(),
-        incident_open: check.verdict.verdict.is_bad_news(),
+        incident_open: check.verdict.verdict.needs_action(),
         contradicted: None,
         caps: Default::default(),
     };

@@ -91,7 +91,7 @@ impl SyntheticHost {
                 outstanding: Some(2.0),
                 read: Latency { latency_ns: Some(1.5e6), expected_ns: Some(1.0e6) },
                 commit: Latency { latency_ns: Some(3.0e6), expected_ns: Some(2.0e6) },
-                incident_open: volume.verdict.is_bad_news(),
+                incident_open: volume.verdict.needs_action(),
                 contradicted: volume.measured.then_some(1.2),
                 caps: [(CapKind::WriteIops, 2000), (CapKind::ReadBytes, 100 << 20)].into(),
             };

@@ -84,7 +84,7 @@ fn an_index_rebuild_between_commits_is_recognised_and_the_level_is_kept() {
     assert_eq!(kept["weight"], "good", "{kept:#}");
     assert!(kept["text"].as_str().unwrap().starts_with("storage is acceptable for its service level"));
     assert_eq!(
-        (&answer["bad_news"], source["coverage"]["captures"].as_u64()),
+        (&answer["has_problems"], source["coverage"]["captures"].as_u64()),
         (&Value::Bool(false), Some(9))
     );
     assert_eq!(ours.run(&level).status.code(), Some(0));

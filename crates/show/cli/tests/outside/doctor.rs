@@ -12,7 +12,7 @@ fn doctor(source: &str) -> (Option<i32>, Value) {
 }
 
 #[test]
-fn postgres_is_bad_news_only_while_something_is_off() {
+fn postgres_needs_action_only_while_something_is_off() {
     let Some(server) = PostgresServer::start(15) else { return };
     let source = format!("postgres:{}", server.connection());
     let (code, said) = doctor(&source);
@@ -28,7 +28,7 @@ fn postgres_is_bad_news_only_while_something_is_off() {
 }
 
 #[test]
-fn mariadb_is_bad_news_only_while_something_is_off() {
+fn mariadb_needs_action_only_while_something_is_off() {
     let Some(server) = MariadbServer::start(None, &["performance_schema=ON"]) else { return };
     let (code, said) = doctor(&server.url());
     assert_eq!((code, &said["notes"]), (Some(0), &serde_json::json!([])), "{said}");

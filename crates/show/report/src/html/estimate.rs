@@ -2,7 +2,7 @@ use super::capability::{charts_of_curve, points};
 use super::page::{Tile, page, tiles};
 use super::sentence::sentence;
 use crate::estimate::error_note;
-use crate::wording::capability::{operating_limit, reached_knee};
+use crate::wording::capability::{and_limit, operating_limit, reached_knee};
 use crate::{Estimate, Tone, number};
 use charts::escape;
 use charts::words::capitalised;
@@ -42,8 +42,7 @@ pub fn estimate(estimate: &Estimate, version: &str) -> String {
 fn knee_before(estimate: &Estimate, prediction: &Prediction) -> String {
     let curve = &prediction.before;
     let Some(knee) = reached_knee(curve) else { return String::new() };
-    let limit = operating_limit(curve, estimate.cost_model.as_ref())
-        .map_or(String::new(), |iops| format!(", operating limit {} IOPS", number::rate(iops.round())));
+    let limit = and_limit(operating_limit(curve, estimate.cost_model.as_ref()));
     format!(" Unchanged: knee at {} outstanding{limit}.", number::rate(knee.outstanding))
 }
 

@@ -49,7 +49,7 @@ pub fn fleet(fleet: &Fleet, command: &str, version: &str) -> String {
 /// How many volumes need action, where the least headroom is, and what is not judged.
 fn answer(fleet: &Fleet) -> Vec<Tile> {
     let count = |value: usize| number::count(value as u64);
-    let bad = fleet.bad_news();
+    let bad = fleet.needing_action();
     let tone = if bad == 0 { Tone::Neutral } else { Tone::Bad };
     let of = format!("of {} judged volumes of {} hosts", count(fleet.judged()), count(fleet.hosts));
     let mut all = vec![Tile { tone, ..Tile::new("need action", Some(count(bad)), of) }];

@@ -81,7 +81,7 @@ pub(super) fn judged_by(version: &str, level: &ServiceLevel, profile: &Profile) 
     )
 }
 
-/// The answer on top of a page, in the colour of good or bad news. All parts are HTML.
+/// The answer on top of a page, in the colour of a good or a bad answer. All parts are HTML.
 pub(super) struct Banner<'a> {
     pub(super) tone: Tone,
     /// Small, above at the left: what is judged, and when.
@@ -117,7 +117,7 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// One that is neither good nor bad news.
+    /// One that is neither good nor bad.
     pub(super) fn new(
         title: impl Into<Cow<'static, str>>,
         value: Option<String>,

@@ -4,7 +4,7 @@ use super::table::Table;
 use crate::{Tone, number, wording::members::MemberRow};
 use charts::{Factor, Measure, NamedRun, RunChart, escape, labels, workload_words};
 use findings::{Finding, Weight};
-use workload::{LatencyFigures, LatencyHistogram, RunResult};
+use workload::{LatencyFigures, LatencyHistogram, Response, RunResult};
 
 /// The contents of a page of runs.
 #[derive(Clone, Copy, Debug)]
@@ -181,9 +181,7 @@ fn summary(runs: &[NamedRun]) -> String {
 
 /// Reads and writes of an open loop from their intended start; `None` of closed loops.
 fn from_intended_start(result: &RunResult) -> Option<LatencyHistogram> {
-    let mut both = result.response.as_ref()?.read.clone();
-    both.merge(&result.response.as_ref()?.write);
-    (both.count() > 0).then_some(both)
+    result.response.as_ref().map(Response::total).filter(|both| both.count() > 0)
 }
 
 /// A percentile with enough I/Os above it, written.

@@ -121,7 +121,7 @@ pub(super) fn figure(figure: Figure<f64>, write: impl Fn(f64) -> String) -> Stri
     }
 }
 
-/// A word in the colour of good or bad news.
+/// A word in the colour of a good or a bad answer.
 pub(super) fn tag(text: &str, tone: Tone) -> String {
     format!("<span class=\"tag {}\">{}</span>", class(tone), escape(text))
 }

@@ -26,7 +26,7 @@ pub(super) struct Output<'a> {
     /// Name of the scale of bands.
     profile: &'static str,
     /// Whether any finding is a warning; then the exit code is 1.
-    bad_news: bool,
+    has_problems: bool,
     /// Each source in the history.
     sources: Vec<Source<'a>>,
     /// Gaps of recorded sources that never gave a capture.
@@ -104,7 +104,7 @@ pub fn analysis(report: &AnalysisReport) -> Value {
         until_time: number::rfc3339(report.until_unix_ns),
         service_level: report.service_level,
         profile: report.profile.name,
-        bad_news: report.is_bad(),
+        has_problems: report.is_bad(),
         sources: report.sources.iter().map(source).collect(),
         gaps: &report.gaps,
     })

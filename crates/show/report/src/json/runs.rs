@@ -10,7 +10,7 @@ use matrix::{Forecast, Matrix, Row};
 use serde::Serialize;
 use serde_json::Value;
 use simulate::{Fit, HeldOutPoint, Prediction, Storage};
-use workload::{LatencyFigures, PhaseResult, RunResult};
+use workload::{LatencyFigures, PhaseResult, Response, RunResult};
 
 /// A run: the result as it is stored, the figures that follow from it, and what it means.
 #[derive(Serialize)]
@@ -182,11 +182,7 @@ pub fn run(result: &RunResult, findings: &[Finding]) -> Value {
 
 fn run_output(result: &RunResult, findings: Vec<Finding>) -> RunOutput<'_> {
     let (read, write, total) = (result.read_latency(), result.write_latency(), result.total_latency());
-    let waited = result.response.as_ref().map(|response| {
-        let mut both = response.read.clone();
-        both.merge(&response.write);
-        both
-    });
+    let waited = result.response.as_ref().map(Response::total);
     let waited = waited.as_ref().map(LatencyFigures::from);
     let percentiles = LADDER.iter().map(|rung| Percentile {
         name: rung.name,

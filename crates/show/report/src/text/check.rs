@@ -74,13 +74,16 @@ fn banner(check: &Check, style: &Style) -> Vec<String> {
 }
 
 fn three_figures(check: &Check, figures: &Figures, style: &Style) -> Vec<String> {
-    let line = |headline: &crate::headline::Headline| {
+    let lines = |headline: &crate::headline::Headline| -> Vec<String> {
         let text =
             format!("  {:<17}{:>9}   ", headline.title, headline.value.as_deref().unwrap_or(number::NONE));
-        let note = clip(&headline.note, style.columns().saturating_sub(text.chars().count()));
-        format!("{}{}", style.heading(&text), style.paint(Ink::Dim, &note))
+        let indent = text.chars().count();
+        let note = wrap(&headline.note, style.columns().saturating_sub(indent), 2);
+        let note = note.iter().map(|line| style.paint(Ink::Dim, line)).enumerate();
+        let before = |at: usize| if at == 0 { style.heading(&text) } else { " ".repeat(indent) };
+        note.map(|(at, line)| format!("{}{line}", before(at))).collect()
     };
-    headlines(check, figures).iter().map(line).collect()
+    headlines(check, figures).iter().flat_map(lines).collect()
 }
 
 fn evidence(check: &Check, style: &Style) -> Vec<String> {

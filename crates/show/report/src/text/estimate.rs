@@ -5,7 +5,7 @@ use super::style::{Ink, Style};
 use super::table::{Cell, Table};
 use super::wrap::{clean, wrap};
 use crate::estimate::{advice_note, error_note, remedy_rows};
-use crate::wording::capability::operating_limit;
+use crate::wording::capability::{and_limit, operating_limit};
 use crate::{Check, Estimate, Simulation, number, simulated_note};
 use capability::Curve;
 use simulate::Prediction;
@@ -65,8 +65,7 @@ fn prediction_lines(prediction: &Prediction, estimate: &Estimate, style: &Style)
             )
         })
     };
-    let limit = operating_limit(&prediction.before, estimate.cost_model.as_ref())
-        .map_or(String::new(), |iops| format!(", operating limit {} IOPS", number::rate(iops.round())));
+    let limit = and_limit(operating_limit(&prediction.before, estimate.cost_model.as_ref()));
     lines.push(format!("  now:  {}{limit}", knee(&prediction.before)));
     if changed {
         lines.push(format!("  then: {}", knee(&prediction.after)));

@@ -23,9 +23,7 @@ fn columns(result: &RunResult) -> Vec<(&'static str, LatencyFigures<'_>)> {
         columns.push(("total", result.total_latency()));
     }
     if let Some(response) = &result.response {
-        let mut waited = response.read.clone();
-        waited.merge(&response.write);
-        columns.push(("response", LatencyFigures::Counted(Cow::Owned(waited))));
+        columns.push(("response", LatencyFigures::Counted(Cow::Owned(response.total()))));
     }
     if sync.count() > 0 {
         columns.push(("sync", sync));

@@ -69,6 +69,11 @@ pub(crate) fn operating_limit(curve: &Curve, model: Option<&CostModel>) -> Optio
         .filter(|iops| iops.is_finite())
 }
 
+/// ", operating limit 57,900 IOPS"; nothing where it is not known.
+pub(crate) fn and_limit(iops: Option<f64>) -> String {
+    iops.map_or(String::new(), |iops| format!(", operating limit {} IOPS", number::rate(iops.round())))
+}
+
 /// Where the curve saturates and why, in a sentence.
 pub(crate) fn knee_line(curve: &Curve, model: Option<&CostModel>) -> String {
     let Some(knee) = &curve.knee else {
@@ -85,8 +90,7 @@ pub(crate) fn knee_line(curve: &Curve, model: Option<&CostModel>) -> String {
         };
     };
     let (low, high) = (number::rate(knee.low), number::rate(knee.high));
-    let limit = operating_limit(curve, model)
-        .map_or(String::new(), |iops| format!(", operating limit {} IOPS", number::rate(iops.round())));
+    let limit = and_limit(operating_limit(curve, model));
     if knee.reason == KneeReason::NotReached {
         return format!(
             "the knee was not reached: {}; highest rate at least {} IOPS{limit}, the knee lies beyond {} outstanding",

@@ -8,7 +8,7 @@ const SOON_DAYS: u32 = 90;
 
 /// "3 of 15 judged volumes of 3 hosts need action", and how bad that is.
 pub(crate) fn headline(fleet: &Fleet) -> (String, Tone) {
-    let (judged, bad) = (fleet.judged(), fleet.bad_news());
+    let (judged, bad) = (fleet.judged(), fleet.needing_action());
     let volume = if fleet.unknown() == Unknown::default() { "volume" } else { "judged volume" };
     let of = format!("{} of {}", number_of(judged, volume), number_of(fleet.hosts, "host"));
     match bad {

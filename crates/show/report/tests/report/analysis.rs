@@ -52,16 +52,17 @@ fn each_file_has_one_chart_and_the_answer_is_not_the_first_finding() {
     for (name, page) in pages() {
         let captions: Vec<&str> =
             page.split("<figcaption><b>/").skip(1).map(|rest| rest.split("</b>").next().unwrap()).collect();
+        assert!(!captions.is_empty() || name.contains("good"), "{name}");
         let mut once = captions.clone();
         once.sort_unstable();
         once.dedup();
         assert_eq!(once.len(), captions.len(), "{name}: {captions:?}");
     }
     let page = &pages()[0].1;
+    // The style sheet makes the first letter a capital.
     let answer =
-        "Reads of …/16384/16397 averaged 34.0\u{a0}ms for 12 min; the service level is 20.0\u{a0}ms.";
-    let answer = answer.replacen("Reads", "reads", 1);
-    assert_eq!(page.matches(&answer).count(), 1);
+        "reads of …/16384/16397 averaged 34.0\u{a0}ms for 12 min; the service level is 20.0\u{a0}ms.";
+    assert_eq!(page.matches(answer).count(), 1);
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub fn volume(instance: &str, verdict: VerdictKind, headroom: f64) -> Volume {
         has_details: true,
         judged_unix_s: AT - 4.0,
         since_unix_s: Some(AT - 1260.0),
-        incident_open: verdict.is_bad_news(),
+        incident_open: verdict.needs_action(),
         trend: None,
     }
 }

@@ -9,7 +9,7 @@ use filestats::{Figure, IoFlags, TracedIo, TracedOp};
 use incidents::{Incident, Readings};
 use report::{Estimate, NumberedIncident, TraceSummary, html};
 use serde_json::json;
-use simulate::{Disk, Fit, Prediction, Storage, Time};
+use simulate::{Disk, Fit, HeldOutPoint, Prediction, Storage, Time};
 use std::rc::Rc;
 use workload::Shape;
 
@@ -88,7 +88,12 @@ fn estimate() -> Estimate {
         fit: Fit {
             storage: Storage::single(disk),
             error: Some(0.073),
-            held_out: Vec::new(),
+            held_out: vec![HeldOutPoint {
+                workload: Shape::random_read(16_384),
+                outstanding: 16,
+                measured_iops: 11_000.0,
+                simulated_iops: 11_803.0,
+            }],
             trained: 20,
             not_covered: vec!["log writes".into()],
             commit: None,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use storage::Target;
-use terminal::{Done, FINE, Failure, Output, bad_news, interrupt, kept, workspace};
+use terminal::{Done, FINE, Failure, Output, interrupt, kept, problem_found, workspace};
 
 /// The process that is killed: this program with `--child`.
 pub fn child(store: &Path, words: &[String]) -> Done {
@@ -74,7 +74,7 @@ pub fn run(directory: &Path, duration: Duration, history: Option<&Path>, out: &m
         out.warn("ended early: what held until then is printed");
     }
     out.answer(|_| kills.text(), || kills.json());
-    Ok(if kills.failure.is_some() { bad_news() } else { FINE })
+    Ok(if kills.failure.is_some() { problem_found() } else { FINE })
 }
 
 /// Starts and kills processes until the time is over, the first failure, or Ctrl-C.

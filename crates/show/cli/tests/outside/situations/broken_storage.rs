@@ -93,7 +93,7 @@ fn under_load(ours: &Headroom, disk: &LoopDisk, writes: &str) -> Started {
 }
 
 #[test]
-fn a_device_that_breaks_under_a_load_is_bad_news_beside_what_was_measured() {
+fn a_device_that_breaks_under_a_load_needs_action_beside_what_was_measured() {
     let Some(disk) = LoopDisk::new(64 * MIB) else { return };
     let ours = Headroom::new();
     // Only reads: a write would make the file below longer again.

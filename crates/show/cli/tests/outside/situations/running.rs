@@ -202,7 +202,7 @@ fn storage_that_fills_up_while_a_file_is_made_is_left_clean() {
 }
 
 #[test]
-fn a_device_that_fails_is_bad_news_with_figures_or_an_error_without() {
+fn a_device_that_fails_needs_action_with_figures_or_an_error_without() {
     let Some(disk) = LoopDisk::new(64 * MIB) else { return };
     let cut =
         |bytes| OpenOptions::new().write(true).open(disk.backing_file()).unwrap().set_len(bytes).unwrap();
