@@ -21,7 +21,7 @@ fn the_laboratory_is_a_program_beside_headroom_or_on_path() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{error}");
     assert!(error.starts_with("error: cannot run headroom-lab"), "{error}");
-    assert!(error.contains("try: cargo build --release -p headroom-lab"), "{error}");
+    assert!(error.contains("cargo build --release --workspace"), "{error}");
     for dir in [&path, &place] {
         let link = dir.path().join("headroom-lab");
         symlink(built().join("headroom-lab"), &link).unwrap();

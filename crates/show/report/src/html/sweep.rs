@@ -95,15 +95,28 @@ fn what_ran(sweeps: &[Sweep]) -> String {
     )
 }
 
-/// A row for each property, a column for each sweep.
+/// A row for each property, a column for each sweep. One sweep may have a property that another has not.
 fn meaning(sweeps: &[Sweep], names: &[String]) -> String {
     let curves: Vec<_> = sweeps.iter().map(properties).collect();
-    let rows = curves.iter().map(Vec::len).max().unwrap_or(0);
-    let name =
-        |row: &usize| curves.iter().find_map(|curve| curve.get(*row)).map_or("", |property| property.name);
-    let mut table = Table::from_items(0..rows).text("", |row| name(row).into());
+    let mut rows: Vec<&str> = Vec::new();
+    for curve in &curves {
+        let mut after = 0;
+        for property in curve {
+            match rows.iter().position(|row| *row == property.name) {
+                Some(at) => after = at + 1,
+                None => {
+                    rows.insert(after, property.name);
+                    after += 1;
+                }
+            }
+        }
+    }
+    let mut table = Table::from_items(rows).text("", |row| (*row).into());
     for (curve, name) in curves.iter().zip(names) {
-        let text = |row: &usize| curve.get(*row).map_or(String::new(), |property| sentence(&property.text));
+        let text = |row: &&str| {
+            let found = curve.iter().find(|property| property.name == *row);
+            found.map_or(String::new(), |property| sentence(&property.text))
+        };
         table = table.long(name, text);
     }
     format!("<h2>What the curves say</h2>\n{}", table.html())

@@ -78,6 +78,22 @@ fn the_page_of_a_sweep_begins_with_the_picture_and_folds_long_tables() {
 }
 
 #[test]
+fn a_property_that_only_one_sweep_has_moves_no_other_to_a_wrong_row() {
+    let mut layouts = runs_sample::layouts();
+    layouts[1].operating_limit_iops = Some(4321.0);
+    let page = html::sweeps(&layouts, None, "headroom sweep", "0.2.0");
+    let table = page.split("id=\"what-the-curves-say\"").nth(1).unwrap().split("</table>").next().unwrap();
+    let row = |name: &str| {
+        let cell = format!("<td class=\"l\">{name}</td>");
+        let cells = table.split(&cell).nth(1).unwrap_or_else(|| panic!("{name}: {table}"));
+        cells.split("</tr>").next().unwrap().to_owned()
+    };
+    assert!(row("operating limit").contains("4,321\u{a0}IOPS"), "{table}");
+    assert_eq!(row("throughput").matches("IOPS").count(), 2, "{table}");
+    assert_eq!(row("unloaded latency").matches("the mean of the fastest step").count(), 2, "{table}");
+}
+
+#[test]
 fn an_open_loop_shows_what_users_waited_and_a_warning_beside_it() {
     let page = run_pages::open_loop_page();
     let tiles = page.split("<section class=\"figures\"").nth(1).unwrap().split("</section>").next().unwrap();
