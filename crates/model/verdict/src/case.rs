@@ -189,6 +189,11 @@ impl<'a> Case<'a> {
 
     /// All such caps.
     pub fn caps_reached(&self) -> impl Iterator<Item = (&Cap, f64, bool)> {
+        self.new_caps().filter(|(cap, rate, _)| *rate >= CAP_REACHED * cap.per_second as f64)
+    }
+
+    /// The caps that were not there (or were higher) at the measurement, with their rates as in [`Case::cap_reached`].
+    pub fn new_caps(&self) -> impl Iterator<Item = (&Cap, f64, bool)> {
         let counted = move |cap: &Cap| {
             let used = self.figures.caps.iter().find(|used| used.cap == *cap)?;
             Some((used.per_second(), true))
@@ -196,8 +201,7 @@ impl<'a> Case<'a> {
         let rate =
             move |cap: &Cap| counted(cap).or_else(|| Some((self.own_rate_at_device(cap.kind)?, false)));
         let caps = self.observation.caps.iter().filter(|cap| !self.capped_when_measured(cap));
-        let rates = caps.filter_map(move |cap| rate(cap).map(|(rate, by_cap)| (cap, rate, by_cap)));
-        rates.filter(|(cap, rate, _)| *rate >= CAP_REACHED * cap.per_second as f64)
+        caps.filter_map(move |cap| rate(cap).map(|(rate, by_cap)| (cap, rate, by_cap)))
     }
 
     /// Operations or bytes a second of the device, without those of other programs that are known.

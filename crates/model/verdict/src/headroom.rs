@@ -16,6 +16,9 @@
 //!                              commits that arrive during one share the next one           plan: L at the knee
 //!                                                                                          high: none
 //! writing transactions         x times their time, where only one session can commit: SQLite low, plan, high
+//! what a cap counted           x times, of a cap that was not there when the storage was   low
+//!                              measured
+//!                              the same, but page writes and log writes as above           plan, high
 //! processors                   x times those of the database and of its clients on this    low and plan
 //!                              host, and those of the kernel for I/O as the I/Os grow,
 //!                              beside others
@@ -26,6 +29,7 @@
 //! Linear growth is the utilisation law (Denning and Buzen 1978). That commits share log writes is group commit (DeWitt et
 //! al. 1984). At the knee N I/Os are outstanding, and one of them is the log's: it gets 1 / (N + 1) of the operations.
 
+mod caps;
 mod processors;
 
 use crate::VerdictKind;
@@ -151,6 +155,12 @@ impl Growth {
         }
     }
 
+    /// The part of the operations that is not the log's when all are needed, if at the knee so many I/Os are outstanding.
+    fn beside_log(&self, knee: f64) -> f64 {
+        let outstanding = knee.max(if self.is_direct { OUTSTANDING_MIN } else { OUTSTANDING_CACHED_MIN });
+        outstanding / (outstanding + 1.0)
+    }
+
     /// How many times as many writes of the log there are then: one follows the other.
     fn log_writes_grown(&self, factor: f64) -> f64 {
         factor.min((self.log_ios_max / self.log_ios).max(1.0))
@@ -209,11 +219,13 @@ impl Case<'_> {
         let single = Headroom::measured(1.0 / used);
         let sure = |room: Headroom| if capability.is_preliminary() { room.preliminary() } else { room };
         if self.observation.commits_one_by_one {
-            return Some(self.with_processors(self.one_by_one(sure(single)), None));
+            let room = self.below_caps(self.one_by_one(sure(single)), None);
+            return Some(self.with_processors(room, None));
         }
         let growth = self.growth();
         let room = growth.as_ref().and_then(|growth| self.shared_log(growth)).unwrap_or(single);
-        Some(self.with_processors(sure(room), growth.as_ref()))
+        let room = self.below_caps(sure(room), growth.as_ref());
+        Some(self.with_processors(room, growth.as_ref()))
     }
 
     /// By what the storage was seen to give. Without an upper end where its limit was not seen.
@@ -222,7 +234,7 @@ impl Case<'_> {
         let high = high.unwrap_or(f64::INFINITY);
         let room = Headroom { plan: least, low: least, high, reason: Some(reason) };
         let room = if self.observation.commits_one_by_one { self.one_by_one(room) } else { room };
-        Some(self.with_processors(room, None))
+        Some(self.with_processors(self.below_caps(room, None), None))
     }
 
     fn growth(&self) -> Option<Growth> {
@@ -320,13 +332,12 @@ impl Case<'_> {
         let low = ((1.0 - used(&[log])?).max(0.0) / most).min(full_writes).max(linear * BESIDE_LOG_MIN);
         let curve = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
         let knee = curve.and_then(|curve| curve.knee.as_ref()).map_or(KNEE_DEFAULT, |knee| knee.outstanding);
-        let outstanding = knee.max(if growth.is_direct { OUTSTANDING_MIN } else { OUTSTANDING_CACHED_MIN });
         let until = |growth: &Growth, share: f64, writes_per_page: f64, still_held: &Flow| {
             largest_factor(|factor| {
                 used(&growth.grown(factor, writes_per_page, still_held)).is_none_or(|used| used <= share)
             })
         };
-        let beside_log = outstanding / (outstanding + 1.0);
+        let beside_log = growth.beside_log(knee);
         let plan = until(growth, beside_log, WRITES_PER_PAGE, &growth.dirty).min(large_writes);
         let plan = plan.max(linear * beside_log).max(low);
         let least = growth.with_fewest_records();

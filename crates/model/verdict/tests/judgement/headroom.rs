@@ -4,7 +4,7 @@ use crate::builder::*;
 use capability::{Capability, Effort};
 use filestats::{Cache, FileKind, Interval, Ops, ServiceLevel};
 use proptest::prelude::*;
-use verdict::{Moment, Observation, ProcessorUse, Verdict, VerdictKind, judge};
+use verdict::{CapUse, Moment, Observation, ProcessorUse, Verdict, VerdictKind, judge};
 use workload::{Cap, CapKind, Shape};
 
 fn range(verdict: &Verdict) -> (f64, f64, f64) {
@@ -340,4 +340,41 @@ proptest! {
             prop_assert!(low >= linear * 0.799, "{low} of {linear}");
         }
     }
+}
+
+/// With a cap that was not there when the storage was measured, of which so much a second is used.
+fn capped(kind: CapKind, per_second: u64, counted: u64, mut observation: Observation) -> Observation {
+    let cap = Cap { kind, per_second, device: "7:0".into(), origin: "/g/io.max".into() };
+    observation.moments.iter_mut().for_each(|moment| {
+        moment.caps = vec![CapUse { cap: cap.clone(), counted, elapsed_ns: 1_000_000_000 }];
+    });
+    Observation { caps: vec![cap], ..observation }
+}
+
+#[test]
+fn a_cap_that_is_new_limits_the_headroom_of_reads() {
+    let reads = || steady(Load { reads: 400, read_ns: 4 * MS, ..Load::default() });
+    let below = verdict(&capped(CapKind::ReadIops, 800, 400, reads()));
+    let (low, plan, high) = range(&below);
+    assert!((low - 2.0).abs() < 1e-9 && (plan - 2.0).abs() < 1e-9 && (high - 2.2).abs() < 1e-9, "{below:#?}");
+    let reason = below.headroom_reason.unwrap();
+    assert!(reason.contains("800 reads a second (/g/io.max) is reached first"), "{reason}");
+    let far = verdict(&capped(CapKind::ReadIops, 40_000, 400, reads()));
+    assert_eq!(range(&far), range(&verdict(&reads())));
+    assert_eq!(far.headroom_reason, None);
+}
+
+#[test]
+fn commits_share_the_writes_that_a_new_cap_counts() {
+    let commits = || steady(Load { commits: 200, sync_ns: 2 * MS, ..Load::default() });
+    let below = verdict(&capped(CapKind::WriteIops, 800, 400, commits()));
+    let (low, plan, high) = range(&below);
+    assert!((low - 2.0).abs() < 1e-9, "if each commit has its own writes: {below:#?}");
+    assert!(plan > 10.0 && high >= plan, "they share larger ones: {below:#?}");
+    let pages = Load { writeback: 200, writeback_ns: MS, reads: 200, read_ns: 4 * MS, ..Load::default() };
+    let pages = steady(Load { commits: 200, sync_ns: 2 * MS, ..pages });
+    let beside_pages = verdict(&capped(CapKind::WriteIops, 1_600, 800, pages));
+    assert!((2.0..8.0).contains(&beside_pages.headroom.unwrap()), "{beside_pages:#?}");
+    let bytes = verdict(&capped(CapKind::WriteBytes, 8 << 20, 1 << 20, commits()));
+    assert!(range(&bytes).1 <= 20.0, "{bytes:#?}");
 }

@@ -4,7 +4,8 @@ use crate::builder::{DAY, Load, MS, disk, observed, second, steady, value};
 use capability::{Binding, Declared, Origin};
 use filestats::ServiceLevel;
 use seen::{Learner, Seen};
-use verdict::{Confidence, Observation, Verdict, VerdictKind, judge};
+use verdict::{CapUse, Confidence, Observation, Verdict, VerdictKind, judge};
+use workload::{Cap, CapKind};
 
 fn reads(reads: u64) -> Load {
     Load { reads, read_ns: 4 * MS, ..Load::default() }
@@ -53,6 +54,21 @@ fn a_demand_that_was_carried_four_times_over_is_healthy_at_least_so_far() {
     assert_eq!((verdict.headroom_high, verdict.utilisation), (None, None), "a lower bound is no limit");
     assert!(verdict.doubts[0].contains("lower bound"), "{:?}", verdict.doubts);
     assert_eq!(verdict.confidence, Confidence::Low, "watched for a minute only");
+}
+
+#[test]
+fn a_cap_limits_what_was_only_seen_to_be_carried() {
+    let cap =
+        Cap { kind: CapKind::ReadIops, per_second: 1_000, device: "7:0".into(), origin: "/g/io.max".into() };
+    let mut observation = steady(reads(500));
+    for moment in &mut observation.moments {
+        moment.caps = vec![CapUse { cap: cap.clone(), counted: 500, elapsed_ns: 1_000_000_000 }];
+    }
+    observation.caps = vec![cap];
+    let verdict = unmeasured(observation, Some(learned(&[(reads(2_000), 60)])));
+    assert_eq!((verdict.headroom_low, verdict.headroom), (Some(2.0), Some(2.0)), "{verdict:#?}");
+    assert!(verdict.headroom_high.is_some_and(|high| high < 2.3), "{verdict:#?}");
+    assert!(verdict.headroom_reason.unwrap().contains("/g/io.max"));
 }
 
 #[test]

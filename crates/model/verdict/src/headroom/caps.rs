@@ -1,0 +1,53 @@
+//! How far a cap lets the work grow that was not there, or was higher, when the storage was measured; any cap where the storage
+//! never was. A cap that was there is part of what was measured.
+
+use super::{Growth, Headroom, MEASURED_WITHIN, WRITES_PER_PAGE, largest_factor};
+use crate::case::Case;
+use crate::thresholds::CAP_REACHED;
+use capability::{Flow, Side};
+use workload::CapKind;
+
+impl Case<'_> {
+    /// Lowers the headroom of the storage to that of the caps, where one is reached first.
+    pub(super) fn below_caps(&self, room: Headroom, growth: Option<&Growth>) -> Headroom {
+        let used =
+            self.new_caps().map(|(cap, rate, _)| (cap, (rate / cap.per_second.max(1) as f64).min(1.0)));
+        used.filter(|(_, share)| *share > 0.0).fold(room, |room, (cap, share)| {
+            let alike = 1.0 / share;
+            let growth = growth.filter(|_| is_of_writes(cap.kind));
+            let plan = growth.map_or(alike, |growth| growth.factor_below(cap.kind, share)).max(alike);
+            if plan >= room.plan && alike >= room.low {
+                return room;
+            }
+            let reached = if share >= CAP_REACHED { "is reached" } else { "is reached first" };
+            Headroom {
+                plan: room.plan.min(plan),
+                low: room.low.min(alike),
+                high: room.high.min(plan * MEASURED_WITHIN),
+                reason: Some(format!("a cap of {cap} ({}) {reached}", cap.origin)),
+            }
+        })
+    }
+}
+
+impl Growth {
+    /// The largest factor at which no more is written than a cap permits of which this share is used now. Log writes get fewer
+    /// and larger where a cap on operations holds them back, and share it with the pages as they share a full storage.
+    fn factor_below(&self, kind: CapKind, share: f64) -> f64 {
+        let (of, log_ios, most): (fn(&Flow) -> f64, f64, f64) = match kind {
+            CapKind::WriteIops => (|flow| flow.per_second, self.log_ios, self.beside_log(1.0)),
+            _ => (|flow| flow.per_second * flow.bytes, 0.0, 1.0),
+        };
+        let written = |factor: f64| {
+            let all = self.grown(factor, WRITES_PER_PAGE, &self.dirty);
+            all.iter().filter(|flow| flow.side == Side::Write).map(of).sum::<f64>()
+        };
+        // What is not written yet, the cap has not counted.
+        let counted = written(1.0) - of(&self.dirty) + log_ios;
+        largest_factor(|factor| written(factor) * share <= counted * most)
+    }
+}
+
+fn is_of_writes(kind: CapKind) -> bool {
+    matches!(kind, CapKind::WriteIops | CapKind::WriteBytes)
+}
