@@ -20,7 +20,7 @@ use std::path::{Component, Path, PathBuf};
 use workload::{Cap, CapKind, DeviceFacts};
 
 const KINDS: [CapKind; 4] = [CapKind::ReadIops, CapKind::WriteIops, CapKind::ReadBytes, CapKind::WriteBytes];
-/// A hierarchy of version 1 is searched no deeper.
+/// A hierarchy is searched no deeper.
 const DEPTH_MAX: u32 = 8;
 
 /// The control groups of a process, as the kernel lists them.
@@ -71,6 +71,41 @@ fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &[u8]) -> Vec<Cap> 
         }
     }
     caps
+}
+
+/// Limits of any control group of this host on any of `devices`, each of which holds for the processes of its group.
+pub fn caps_on(devices: &[DeviceFacts]) -> Vec<Cap> {
+    Mounts::read().map_or_else(|_| Vec::new(), |mounts| caps_of_all_groups(devices, &mounts))
+}
+
+fn caps_of_all_groups(devices: &[DeviceFacts], mounts: &Mounts) -> Vec<Cap> {
+    let mut limits = Vec::new();
+    let mut add = |file: PathBuf, found: Vec<(DeviceNumber, CapKind, u64)>| {
+        limits.extend(found.into_iter().map(|(number, kind, per_second)| Cap {
+            kind,
+            per_second,
+            device: number.to_string(),
+            origin: file.display().to_string(),
+        }));
+    };
+    if let Some(mount) = controller_v1(mounts, "blkio") {
+        for_each_group(&mount.point, DEPTH_MAX, &mut |group| {
+            for kind in KINDS {
+                let file = group.join(names(kind).0);
+                let found = parse_throttle(&read(&file)).into_iter();
+                add(file, found.map(|(number, limit)| (number, kind, limit)).collect());
+            }
+        });
+    }
+    if let Some(mount) = cgroup_v2(mounts) {
+        for_each_group(&mount.point, DEPTH_MAX, &mut |group| {
+            let file = group.join("io.max");
+            let found = parse_io_max(&read(&file));
+            add(file, found);
+        });
+    }
+    limits.retain(|cap| devices.iter().any(|known| known.number == cap.device));
+    limits
 }
 
 /// What a limit has counted since its group exists: operations or bytes, as [`Cap::kind`] says. It counts what is submitted, before

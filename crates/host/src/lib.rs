@@ -62,7 +62,9 @@ pub use block_devices::{
     LoopDevice, attribute_directory, device_chain, device_name, device_sequence, device_size_bytes,
     device_troubles, is_read_only, loop_devices, loop_uses_direct_io, queue_attribute,
 };
-pub use cgroups::{GroupHierarchies, ThrottleFile, cap_counted, caps_for, control_groups, throttle_files};
+pub use cgroups::{
+    GroupHierarchies, ThrottleFile, cap_counted, caps_for, caps_on, control_groups, throttle_files,
+};
 pub use clock::{monotonic_ns, unix_ns};
 pub use command_line::{arguments_of, variable_of};
 pub use device_number::DeviceNumber;

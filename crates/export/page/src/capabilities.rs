@@ -18,7 +18,13 @@ pub(crate) fn capabilities(history: Option<&History>, now_ns: u64) -> Result<Val
         history.map(|history| history.newest_capabilities(LISTED_MAX)).transpose()?.unwrap_or_default();
     let seen = history.map(|history| history.newest_seen(LISTED_MAX)).transpose()?.unwrap_or_default();
     let seen = seen.into_iter().filter(|(_, seen)| !seen.is_empty()).map(|(target, seen)| {
-        let known = KnownStorage { target, now_unix_ns: now_ns, capabilities: Vec::new(), seen: Some(seen) };
+        let known = KnownStorage {
+            target,
+            now_unix_ns: now_ns,
+            capabilities: Vec::new(),
+            seen: Some(seen),
+            caps: Vec::new(),
+        };
         report::json::known_storage(&known)
     });
     Ok(json!({

@@ -68,6 +68,28 @@ fn v2_counts_along_the_path_and_v1_in_the_own_group_and_for_write_back() {
 }
 
 #[test]
+fn the_limits_of_all_groups_on_a_device_are_listed() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("blkio/blkio.throttle.read_iops_device", "254:0 800\n7:3 5\n");
+    write("blkio/db/blkio.throttle.write_bps_device", "254:0 1048576\n");
+    write("unified/db.slice/own.service/io.max", "254:0 rbps=max wbps=max riops=700 wiops=max\n");
+    let caps = caps_of_all_groups(&[device("254:0")], &mounts(directory.path()));
+    let found = |kind, per_second, end: &str| {
+        let one = |cap: &&Cap| (cap.kind, cap.per_second) == (kind, per_second) && cap.origin.ends_with(end);
+        caps.iter().any(|cap| one(&cap))
+    };
+    assert_eq!(caps.len(), 3, "{caps:?}");
+    assert!(found(CapKind::ReadIops, 800, "/blkio/blkio.throttle.read_iops_device"), "{caps:?}");
+    assert!(found(CapKind::WriteBytes, 1 << 20, "/db/blkio.throttle.write_bps_device"), "{caps:?}");
+    assert!(found(CapKind::ReadIops, 700, "/db.slice/own.service/io.max"), "{caps:?}");
+}
+
+#[test]
 fn a_limit_counts_beside_where_it_is_set() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();

@@ -1,5 +1,6 @@
 use capability::{Binding, Bound, Burst, Capability, Credit, Origin, Resource};
 use seen::{CONTRADICTS, Seen};
+use workload::Cap;
 
 /// What is known of a storage, wherever it comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +13,8 @@ pub struct KnownStorage {
     pub capabilities: Vec<Capability>,
     /// What it was seen to give.
     pub seen: Option<Seen>,
+    /// What control groups of this host limit on its devices, each for its own processes.
+    pub caps: Vec<Cap>,
 }
 
 /// Burst credits of a declared limit.

@@ -5,7 +5,7 @@ use crate::{KnownStorage, number};
 use capability::{Binding, Bound, Origin, ResourceName};
 use serde::Serialize;
 use serde_json::Value;
-use workload::Unit;
+use workload::{Cap, Unit};
 
 /// What `headroom capability --json` prints, its `declare` and its `import`.
 #[derive(Serialize)]
@@ -19,6 +19,8 @@ pub(super) struct Output<'a> {
     seen: Option<SeenOutput>,
     /// Burst credits of declared limits.
     credits: Vec<CreditOutput>,
+    /// What control groups of this host limit on its devices, each for its own processes: operations or bytes a second.
+    caps: &'a [Cap],
     /// Where what was seen contradicts another figure, sentences.
     contradictions: Vec<String>,
 }
@@ -121,6 +123,7 @@ pub fn known_storage(known: &KnownStorage) -> Value {
         resources: resources.collect(),
         seen,
         credits: credits.collect(),
+        caps: &known.caps,
         contradictions: known.contradictions(),
     })
 }

@@ -5,7 +5,7 @@ use crate::known_storage::KnownCredit;
 use crate::{KnownStorage, number};
 use capability::{Binding, Bound, Capability, Resource};
 use seen::Seen;
-use workload::Unit;
+use workload::{Cap, Unit};
 
 /// A line for each figure, with where it comes from and how old it is.
 pub fn known_storage(known: &KnownStorage, style: &Style) -> String {
@@ -14,7 +14,8 @@ pub fn known_storage(known: &KnownStorage, style: &Style) -> String {
     if resources.is_empty() {
         return format!(
             "nothing is known of the storage of {target}\n  measure it: headroom measure {target}\n  without load: headroom \
-             agent, or headroom capability declare {target}\n"
+             agent, or headroom capability declare {target}\n{}",
+            caps(&known.caps).iter().map(|line| format!("{line}\n")).collect::<String>()
         );
     }
     let mut lines = vec![style.heading(&clip(&format!("Capability of {target}"), style.columns()))];
@@ -31,6 +32,7 @@ pub fn known_storage(known: &KnownStorage, style: &Style) -> String {
         lines.push(style.paint(Ink::Dim, &clip(PRELIMINARY, style.columns())));
     }
     lines.extend(known.credits().iter().map(|credit| style.paint(Ink::Dim, &credit_line(credit))));
+    lines.extend(caps(&known.caps).iter().map(|line| style.paint(Ink::Dim, &clip(line, style.columns()))));
     let contradictions = known.contradictions();
     lines.extend(
         contradictions.iter().flat_map(|text| style.paragraph(Ink::Tone(crate::Tone::Warning), text, 2, 2)),
@@ -70,6 +72,21 @@ fn credit_line(credit: &KnownCredit) -> String {
         (figure(credit.saved), figure(credit.burst.saved_max), figure(credit.burst.per_second));
     let lasts = number::duration(credit.lasts_s);
     format!("  burst credits of {}: at least {saved} of {most}; at {rate}/s that lasts {lasts}", credit.of)
+}
+
+/// A line for each cap, of the lowest few.
+fn caps(caps: &[Cap]) -> Vec<String> {
+    const SHOWN_MAX: usize = 8;
+    let mut lowest: Vec<&Cap> = caps.iter().collect();
+    lowest.sort_by_key(|cap| cap.per_second);
+    let shown = lowest.iter().take(SHOWN_MAX);
+    let mut lines: Vec<String> = shown
+        .map(|cap| format!("  cap: {cap} on {}, for the processes of {}", cap.device, clean(&cap.origin)))
+        .collect();
+    if caps.len() > SHOWN_MAX {
+        lines.push(format!("  and {} more caps: --json has all", caps.len() - SHOWN_MAX));
+    }
+    lines
 }
 
 /// Since when and how long it was watched.
