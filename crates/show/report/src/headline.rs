@@ -45,7 +45,7 @@ fn utilisation(check: &Check, figures: &Figures) -> Headline {
 }
 
 fn headroom(check: &Check, figures: &Figures) -> Headline {
-    let degraded = matches!(check.verdict.verdict, VerdictKind::StorageDegraded | VerdictKind::Throttled);
+    let degraded = check.verdict.verdict == VerdictKind::StorageDegraded;
     let verdict = &check.verdict;
     let known = verdict.headroom.filter(|headroom| headroom.is_finite()).map(|headroom| {
         let note = if degraded && check.headroom_on.is_none() {
