@@ -33,7 +33,7 @@ fn incident() -> [Incident; 2] {
             processes: vec![],
             waits: vec![],
         };
-        let event = tracker.judged(&Judgement { at, standing, detail });
+        let event = tracker.judged(&Judgement { at, standing, fine_for: Duration::ZERO, detail });
         incidents.extend(event.as_ref().map(Event::incident).cloned());
     }
     incidents.try_into().unwrap()

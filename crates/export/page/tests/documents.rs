@@ -306,7 +306,12 @@ fn incident(from_unix_ns: u64, until_unix_ns: u64) -> incidents::Incident {
             processes: Vec::new(),
             waits: Vec::new(),
         };
-        let judgement = Judgement { at: Clocks { unix_ns: at, monotonic_ns: at }, standing, detail };
+        let judgement = Judgement {
+            at: Clocks { unix_ns: at, monotonic_ns: at },
+            standing,
+            fine_for: Duration::ZERO,
+            detail,
+        };
         if let Some(Event::Closed(incident)) = tracker.judged(&judgement) {
             last = Some(incident);
         }

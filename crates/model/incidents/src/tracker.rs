@@ -1,4 +1,5 @@
 use crate::{Clocks, Detail, Ending, Incident, Settings, Standing, Subject};
+use std::time::Duration;
 use verdict::VerdictKind;
 
 /// What was judged of a subject at an instant.
@@ -8,6 +9,8 @@ pub struct Judgement {
     pub at: Clocks,
     /// What it means.
     pub standing: Standing,
+    /// For how long it had been fine by then, where it is: a judgement is on a while, of which the first part may have been bad.
+    pub fine_for: Duration,
     /// What was known.
     pub detail: Detail,
 }
@@ -95,7 +98,7 @@ impl Tracker {
             Standing::WasBurst if self.open().is_none() => {
                 self.bad(VerdictKind::Burst, judgement, since_last)
             }
-            Standing::WasBurst | Standing::Fine => self.fine(judgement.at, since_last),
+            Standing::WasBurst | Standing::Fine => self.fine(judgement, since_last),
             Standing::Unknown => self.unknown(judgement.at),
         }
     }
@@ -184,9 +187,11 @@ impl Tracker {
         Some(event)
     }
 
-    fn fine(&mut self, at: Clocks, since_last: Option<u64>) -> Option<Event> {
+    fn fine(&mut self, judgement: &Judgement, since_last: Option<u64>) -> Option<Event> {
+        let at = judgement.at;
         let was_fine = matches!(self.last, Some((_, Standing::Fine)));
-        let fine_ns = since_last.filter(|_| was_fine).unwrap_or(0);
+        let so_far_ns = u64::try_from(judgement.fine_for.as_nanos()).unwrap_or(u64::MAX);
+        let fine_ns = since_last.map_or(0, |since_ns| if was_fine { since_ns } else { so_far_ns });
         self.last = Some((at, Standing::Fine));
         let close_ns = u64::try_from(self.settings.close_after.as_nanos()).unwrap_or(u64::MAX);
         match &mut self.phase {

@@ -7,6 +7,7 @@ use incidents::{
     Tracker,
 };
 use proptest::prelude::*;
+use std::time::Duration;
 use verdict::{Confidence, VerdictKind};
 
 const S: u64 = 1_000_000_000;
@@ -40,7 +41,9 @@ impl Host {
         self.passes(EVERY);
         let at = self.clocks;
         let detail = detail(at.unix_ns, utilisation);
-        if let Some(event) = self.tracker.judged(&Judgement { at, standing, detail }) {
+        if let Some(event) =
+            self.tracker.judged(&Judgement { at, standing, fine_for: Duration::ZERO, detail })
+        {
             self.events.push(((at.unix_ns / S).saturating_sub(NOON), event));
         }
     }
@@ -78,6 +81,20 @@ fn detail(at_unix_ns: u64, utilisation: f64) -> Detail {
         processes: vec![],
         waits: vec![],
     }
+}
+
+#[test]
+fn what_was_fine_before_the_judgement_counts_towards_the_end() {
+    let mut host = Host::new();
+    host.lasts(60, Bad(Throttled));
+    host.passes(EVERY);
+    let (at, detail) = (host.clocks, detail(host.clocks.unix_ns, 0.1));
+    let fine_for = Duration::from_secs(10);
+    assert_eq!(host.tracker.judged(&Judgement { at, standing: Fine, fine_for, detail }), None);
+    host.lasts(45, Fine);
+    assert_eq!(host.names().last().unwrap().1, "opened", "fine for 55 s");
+    host.lasts(5, Fine);
+    assert_eq!(*host.names().last().unwrap(), (60 + 5 + 50, "closed"));
 }
 
 #[test]

@@ -318,10 +318,20 @@ impl Observation {
     /// The same, of its newest moments only: those that ended within `span_ns` before the last one did.
     #[must_use]
     pub fn newest(&self, span_ns: u64) -> Observation {
-        let begin = self.ended_unix_ns().saturating_sub(span_ns);
-        let first = self.moments.partition_point(|moment| moment.ended_unix_ns <= begin);
+        self.between(span_ns, 0)
+    }
+
+    /// The same, of the moments that ended within `from_ns` before the last one did, but not within `to_ns`.
+    #[must_use]
+    pub fn between(&self, from_ns: u64, to_ns: u64) -> Observation {
+        let ended = self.ended_unix_ns();
+        let until = |ago_ns: u64| {
+            let at = ended.saturating_sub(ago_ns);
+            self.moments.partition_point(|moment| moment.ended_unix_ns <= at)
+        };
+        let (first, end) = (until(from_ns), until(to_ns));
         Observation {
-            moments: self.moments[first..].to_vec(),
+            moments: self.moments[first.min(end)..end].to_vec(),
             caps: self.caps.clone(),
             notes: self.notes.clone(),
             neighbours: self.neighbours.clone(),

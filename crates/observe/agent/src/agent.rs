@@ -301,7 +301,8 @@ impl Agent {
             followed.minute = minute;
             waiting.minutes.push((subject.clone(), minute, volume.readings));
         }
-        let judgement = Judgement { at, standing: volume.standing, detail: volume.detail };
+        let SubjectJudgement { standing, fine_for, detail, .. } = volume;
+        let judgement = Judgement { at, standing, fine_for, detail };
         let event = followed.tracker.judged(&judgement);
         let open = followed.tracker.open().cloned();
         self.causes.set_device(&subject.mount, volume.device.map(|number| number.to_string()));

@@ -17,6 +17,8 @@ pub struct SubjectJudgement {
     pub subject: Subject,
     /// What it means for an incident.
     pub standing: Standing,
+    /// For how long it had been fine, where the whole window was not.
+    pub fine_for: Duration,
     /// The verdict on the whole window.
     pub verdict: VerdictKind,
     pub confidence: Confidence,
@@ -44,6 +46,8 @@ pub struct SubjectJudgement {
 const NEWEST_PART: u32 = 4;
 /// The newest part is at least so long: shorter ones have too few I/Os.
 const NEWEST_MIN: Duration = Duration::from_secs(10);
+/// Such parts of the newest part are judged by themselves, to know since when it is fine.
+const FINE_STEP: Duration = Duration::from_secs(5);
 /// So many files, programs and waits are kept of a moment.
 const NAMED_MAX: usize = 5;
 
@@ -73,6 +77,12 @@ impl SubjectJudgement {
             idle: newest.is_idle(),
             share_at_knee: observation.share_at_knee(capability.as_ref()),
         });
+        let fine_for = match standing {
+            Standing::Fine if verdict.verdict.needs_action() => {
+                fine_for(&observation, capability.as_ref(), question)
+            }
+            _ => Duration::ZERO,
+        };
         let whole = Measured::new(&observation, capability.as_ref());
         let decided_by_newest = !standing.is_of_whole(on_newest.verdict);
         let (kind, confidence) = (verdict.verdict, verdict.confidence);
@@ -86,6 +96,7 @@ impl SubjectJudgement {
         SubjectJudgement {
             subject: Subject { mount: target.place(), database: question.database.to_owned() },
             standing,
+            fine_for,
             verdict: kind,
             confidence,
             readings: whole.readings,
@@ -100,6 +111,20 @@ impl SubjectJudgement {
             device: target.facts().device_number().and_then(DeviceNumber::parse),
         }
     }
+}
+
+/// How much of the newest part was fine without a break until its end: of each step some verdict can be given.
+fn fine_for(observation: &Observation, capability: Option<&Capability>, question: &Question<'_>) -> Duration {
+    let step_ns = u64::try_from(FINE_STEP.as_nanos()).unwrap_or(u64::MAX);
+    let steps = newest_part(question.window).as_nanos() / FINE_STEP.as_nanos();
+    let is_fine = |step: u64| {
+        let part = observation.between((step + 1) * step_ns, step * step_ns);
+        let kind = judge(&part, capability, question.service_level).verdict;
+        part.is_idle() || kind != VerdictKind::CannotSay && !kind.needs_action()
+    };
+    let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+    let fine = (0..steps).take_while(|step| is_fine(u64::from(*step))).count();
+    FINE_STEP * u32::try_from(fine).unwrap_or(steps)
 }
 
 fn contradicted(observation: &Observation, capability: Option<&Capability>) -> Option<f64> {

@@ -39,7 +39,7 @@ fn incident(subject: Subject, kind: VerdictKind, began_s: u64) -> (Incident, Inc
             processes: vec![],
             waits: vec![],
         };
-        let event = tracker.judged(&Judgement { at, standing, detail });
+        let event = tracker.judged(&Judgement { at, standing, fine_for: std::time::Duration::ZERO, detail });
         incidents.extend(event.as_ref().map(Event::incident).cloned());
     }
     let [open, closed] = <[Incident; 2]>::try_from(incidents).unwrap();

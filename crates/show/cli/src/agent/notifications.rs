@@ -189,7 +189,7 @@ mod tests {
                 processes: vec![],
                 waits: vec![],
             };
-            last = tracker.judged(&Judgement { at, standing, detail }).or(last);
+            last = tracker.judged(&Judgement { at, standing, fine_for: Duration::ZERO, detail }).or(last);
         }
         last.unwrap().incident().clone()
     }
