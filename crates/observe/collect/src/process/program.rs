@@ -243,7 +243,7 @@ mod tests {
         text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
     }
 
-    /// On a kernel without the function both variants are the same. Whoever starts Headroom waits for the verifier.
+    /// On a kernel without the function both variants are the same. Each start waits for the verifier.
     #[test]
     fn the_programs_load_with_cheap_loads_and_without() {
         const LOADS_WITHIN_S: f64 = 2.0;
