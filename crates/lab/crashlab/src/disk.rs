@@ -4,7 +4,7 @@ use crate::trouble::{Refused, Trouble, Troubles};
 use pagestore_disk::{Disk, FileId, MemoryScratch, Scratch};
 use std::io;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The unit that a device writes atomically.
 pub(crate) const SECTOR: usize = 512;
@@ -96,7 +96,7 @@ impl Fault {
 
 /// A disk in memory. Reads return the last write, as from a page cache, whether it is durable or not.
 pub struct SimDisk {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 struct State {
@@ -127,7 +127,7 @@ impl SimDisk {
     pub fn holding(files: Files) -> Self {
         let (trace, troubles) = Default::default();
         let state = State { view: files, trace, fault: None, fault_met: None, unreadable: None, troubles };
-        Self { state: Mutex::new(state) }
+        Self { state: Arc::new(Mutex::new(state)) }
     }
 
     /// Operation `at` (from 0) has this fault.
@@ -175,7 +175,7 @@ impl SimDisk {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no thread panics with the disk locked")
+        lock(&self.state)
     }
 
     /// The number of writes and syncs so far.
@@ -233,6 +233,10 @@ impl SimDisk {
     }
 }
 
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().expect("no thread panics with the disk locked")
+}
+
 /// Another offset of the same alignment.
 fn misplaced(offset: u64, bytes: usize, length: usize) -> u64 {
     let step = bytes.next_multiple_of(4096) as u64;
@@ -248,21 +252,21 @@ pub(crate) fn overwrite(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
 }
 
 /// A transaction's scratch file, whose reads are refused as those of other files are.
-struct SimScratch<'a> {
-    disk: &'a SimDisk,
+struct SimScratch {
+    state: Arc<Mutex<State>>,
     memory: MemoryScratch,
 }
 
-impl Scratch for SimScratch<'_> {
+impl Scratch for SimScratch {
     fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        if self.disk.lock().troubles.refuses(Refused::Reads) {
+        if lock(&self.state).troubles.refuses(Refused::Reads) {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         self.memory.read(offset, buffer)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        if self.disk.lock().troubles.refuses(Refused::Growth) {
+        if lock(&self.state).troubles.refuses(Refused::Growth) {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
         self.memory.write(offset, bytes)
@@ -270,8 +274,8 @@ impl Scratch for SimScratch<'_> {
 }
 
 impl Disk for SimDisk {
-    fn scratch(&self) -> io::Result<Box<dyn Scratch + '_>> {
-        Ok(Box::new(SimScratch { disk: self, memory: MemoryScratch::default() }))
+    fn scratch(&self) -> io::Result<Arc<dyn Scratch>> {
+        Ok(Arc::new(SimScratch { state: Arc::clone(&self.state), memory: MemoryScratch::default() }))
     }
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {

@@ -68,7 +68,7 @@ macro_rules! forward_to_disk {
         }
     };
     (@scratch) => {
-        fn scratch(&self) -> ::std::io::Result<::std::boxed::Box<dyn $crate::Scratch + '_>> {
+        fn scratch(&self) -> ::std::io::Result<::std::sync::Arc<dyn $crate::Scratch>> {
             self.disk.scratch()
         }
     };

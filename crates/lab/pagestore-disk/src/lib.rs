@@ -15,6 +15,7 @@ pub use scratch::{MemoryScratch, Scratch};
 use pagestore_counters::monotonic_ns;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// How recovery writes pages to the data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -150,10 +151,10 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     /// Those of the operating system.
-    fn scratch(&self) -> io::Result<Box<dyn Scratch + '_>> {
+    fn scratch(&self) -> io::Result<Arc<dyn Scratch>> {
         match self.directory() {
-            Some(directory) => Ok(Box::new(scratch::create_in(directory)?)),
-            None => Ok(Box::new(MemoryScratch::default())),
+            Some(directory) => Ok(Arc::new(scratch::create_in(directory)?)),
+            None => Ok(Arc::new(MemoryScratch::default())),
         }
     }
 }

@@ -76,12 +76,13 @@ pub(crate) fn create_in(directory: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn what_is_written_is_read_and_the_directory_stays_empty() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
-        let scratches: [Box<dyn Scratch>; 2] =
-            [Box::new(create_in(place.path()).unwrap()), Box::new(MemoryScratch::default())];
+        let scratches: [Arc<dyn Scratch>; 2] =
+            [Arc::new(create_in(place.path()).unwrap()), Arc::new(MemoryScratch::default())];
         for scratch in scratches {
             scratch.write(8192, &[7; 4096]).unwrap();
             let mut bytes = [1; 4096];

@@ -150,8 +150,8 @@ pub struct Options {
     pub recovery: Recovery,
     /// How recovery writes pages; afterwards direct I/O is used.
     pub apply: Apply,
-    /// Whether checkpoints and delayed commits have threads of their own. Otherwise a commit that makes a
-    /// checkpoint due does it itself, and everything happens in the order of the calls.
+    /// Whether checkpoints, delayed commits and the pages that a large transaction sets aside have threads of their own.
+    /// Otherwise a commit that makes a checkpoint due does it itself, and everything happens in the order of the calls.
     pub background: bool,
     /// Whether the processor of a thread that commits alone is kept from going idle during its log write. Requires
     /// background threads.

@@ -26,6 +26,24 @@ pub(crate) fn run_on_system_threads<T: Send, E: Send>(
     })
 }
 
+/// A thread that `spawn` has started.
+#[cfg(not(test))]
+pub(crate) struct JoinHandle(thread::JoinHandle<()>);
+
+#[cfg(not(test))]
+impl JoinHandle {
+    /// Waits until it has ended; also if it has panicked.
+    pub(crate) fn join(self) {
+        let _ = self.0.join();
+    }
+}
+
+/// Starts a thread.
+#[cfg(not(test))]
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle> {
+    Builder::new().name(name.into()).spawn(work).map(JoinHandle)
+}
+
 #[cfg(not(test))]
 pub(crate) use self::run_on_system_threads as run_on_threads;
 
@@ -59,4 +77,6 @@ pub(crate) use event_count::EventCount;
 #[cfg(test)]
 pub(crate) mod scheduled;
 #[cfg(test)]
-pub(crate) use scheduled::{AtomicU64, EventCount, Mutex, run_on_threads, thread, yield_in_schedule};
+pub(crate) use scheduled::{
+    AtomicU64, EventCount, JoinHandle, Mutex, run_on_threads, spawn, thread, yield_in_schedule,
+};

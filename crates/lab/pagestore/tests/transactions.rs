@@ -13,30 +13,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 struct Full {
     disk: SimDisk,
     /// The write that fails, from 1; 0: none.
-    fails_at: AtomicU64,
+    fails_at: Arc<AtomicU64>,
 }
 
 impl Disk for Full {
     pagestore_disk::forward_to_disk!(read, write, write_through, sync, len);
 
-    fn scratch(&self) -> io::Result<Box<dyn Scratch + '_>> {
-        Ok(Box::new(FullScratch { disk: self, memory: MemoryScratch::default() }))
+    fn scratch(&self) -> io::Result<Arc<dyn Scratch>> {
+        Ok(Arc::new(FullScratch { fails_at: Arc::clone(&self.fails_at), memory: MemoryScratch::default() }))
     }
 }
 
-struct FullScratch<'a> {
-    disk: &'a Full,
+struct FullScratch {
+    fails_at: Arc<AtomicU64>,
     memory: MemoryScratch,
 }
 
-impl Scratch for FullScratch<'_> {
+impl Scratch for FullScratch {
     fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.memory.read(offset, buffer)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let fails_at = self.disk.fails_at.load(Ordering::Relaxed);
-        self.disk.fails_at.store(fails_at.saturating_sub(1), Ordering::Relaxed);
+        let fails_at = self.fails_at.load(Ordering::Relaxed);
+        self.fails_at.store(fails_at.saturating_sub(1), Ordering::Relaxed);
         if fails_at == 1 {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -53,9 +53,9 @@ fn options() -> Options {
     Options { background: false, publish: false, cache_bytes: 256 << 10, ..Options::default() }
 }
 
-/// With this one its pages are set aside one by one.
-fn smallest() -> Options {
-    Options { cache_bytes: 64 << 10, ..options() }
+/// With this one its pages are set aside one by one, or two at a time by a thread.
+fn smallest(background: bool) -> Options {
+    Options { cache_bytes: 64 << 10, background, ..options() }
 }
 
 fn rows(store: &Store, table: &str) -> usize {
@@ -87,9 +87,9 @@ fn put_around(disk: &Full, tx: &mut WriteTx<'_>, table: Table, seed: u64) -> (Op
 #[test]
 fn what_fails_halfway_is_never_committed_and_what_fails_before_its_first_change_can_be_done_again() {
     let (mut halfway, mut before) = (0, 0);
-    for seed in 0..60 {
+    for seed in 0..120 {
         let disk = Arc::new(Full::default());
-        let store = Store::create_on(disk.clone(), small(), smallest(), 1).unwrap();
+        let store = Store::create_on(disk.clone(), small(), smallest(seed % 2 == 1), 1).unwrap();
         store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
         let mut tx = store.write().unwrap();
         let table = tx.table("t").unwrap();
@@ -152,12 +152,12 @@ fn a_table_of_which_a_page_cannot_be_read_is_dropped_whole_or_not_at_all() {
 #[test]
 fn a_transaction_returns_the_first_error_and_cannot_ignore_it() {
     let (mut reported, mut ignored) = (0, 0);
-    for seed in 0..60 {
+    for seed in 0..120 {
         let disk = Arc::new(Full::default());
-        let store = Store::create_on(disk.clone(), small(), smallest(), 1).unwrap();
+        let store = Store::create_on(disk.clone(), small(), smallest(seed % 2 == 1), 1).unwrap();
         let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
         let done = store.transact(Durability::Full, |tx| match put_around(&disk, tx, table, seed) {
-            (Some(first), Some(_)) if seed % 2 == 0 => Err(first),
+            (Some(first), Some(_)) if seed % 4 < 2 => Err(first),
             _ => Ok(()),
         });
         match done {
@@ -169,6 +169,28 @@ fn a_transaction_returns_the_first_error_and_cannot_ignore_it() {
         assert!(matches!(rows(&store, "t"), 0 | 2500));
     }
     assert!(reported > 0 && ignored > 0, "{reported} reported, {ignored} ignored");
+}
+
+#[test]
+fn a_transaction_that_is_dropped_while_its_pages_are_written_leaves_nothing() {
+    for rows_put in [400, 700, 1000, 2000_u32] {
+        let disk = Arc::new(Full::default());
+        let store = Store::create_on(disk.clone(), small(), smallest(true), 1).unwrap();
+        let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+        for fails_at in [0, 20] {
+            let mut tx = store.write().unwrap();
+            disk.fails_at.store(fails_at, Ordering::Relaxed);
+            let mut chance = Chance::new(u64::from(rows_put));
+            let put = |_| tx.put(table, &chance.draw().to_be_bytes(), &[5; 100]);
+            // An error may come back, or the transaction ends first.
+            let put = (0..rows_put).try_for_each(put);
+            assert!(put.is_ok() || fails_at > 0);
+            drop(tx);
+            disk.fails_at.store(0, Ordering::Relaxed);
+            store.transact(Durability::Full, |tx| tx.put(table, b"after", b"")).unwrap();
+            assert_eq!(rows(&store, "t"), 1);
+        }
+    }
 }
 
 #[test]

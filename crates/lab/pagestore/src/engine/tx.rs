@@ -5,6 +5,7 @@ pub(crate) mod buffers;
 mod changes;
 mod copies;
 mod records;
+mod write_queue;
 mod writer_lock;
 
 use crate::engine::background::Load;
@@ -245,7 +246,8 @@ impl<'a> WriteTx<'a> {
         writing.next_tx += 1;
         inner.last_tx.store(tx, Ordering::Release);
         let kept = std::mem::take(&mut writing.buffers.copies);
-        let copies = Copies::new(inner.disk.as_ref(), inner.geometry.page_bytes, kept);
+        let copies =
+            Copies::new(inner.disk.as_ref(), inner.geometry.page_bytes, kept, inner.options.background);
         let mut begun = Self {
             inner,
             writing,

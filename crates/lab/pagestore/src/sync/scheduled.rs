@@ -214,6 +214,32 @@ pub(crate) fn run_on_threads<T: Send + 'static, E: Send + 'static>(
     })
 }
 
+/// See `sync::spawn`.
+pub(crate) enum JoinHandle {
+    Std(std::thread::JoinHandle<()>),
+    Scheduled(shuttle::thread::JoinHandle<()>),
+}
+
+impl JoinHandle {
+    pub(crate) fn join(self) {
+        let _ = match self {
+            Self::Std(thread) => thread.join(),
+            Self::Scheduled(thread) => thread.join(),
+        };
+    }
+}
+
+/// See `sync::spawn`. Sometimes no thread is available.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle> {
+    if !SCHEDULED.get() {
+        return std::thread::Builder::new().name(name.into()).spawn(work).map(JoinHandle::Std);
+    }
+    if shuttle::rand::thread_rng().gen_ratio(1, 8) {
+        return Err(std::io::ErrorKind::WouldBlock.into());
+    }
+    Ok(JoinHandle::Scheduled(shuttle::thread::spawn(work)))
+}
+
 pub(crate) mod thread {
     use super::SCHEDULED;
     use std::sync::Arc;

@@ -75,12 +75,13 @@ impl WriteTx<'_> {
     pub(super) fn reserve_pages(&mut self, pages: &[PageNo]) -> Result<()> {
         let in_memory = &self.copies.in_memory;
         let more = pages.iter().filter(|page| !in_memory.contains_key(page)).count();
-        if in_memory.len() + more <= self.memory_pages {
+        let (wanted, most) = (in_memory.len() + more, self.memory_pages - self.copies.queue_pages());
+        if wanted <= most {
             return Ok(());
         }
         self.clear_lent_header();
         self.drop_bases()?;
-        if self.enlarge() { Ok(()) } else { self.copies.set_aside(pages) }
+        if self.enlarge() { Ok(()) } else { self.copies.set_aside(pages, wanted - most) }
     }
 
     /// Drops the earlier versions of the changed pages. Snapshots read them from the files, so they must be durable.

@@ -1,35 +1,43 @@
 //! The pages that the writing transaction has changed: in memory, and beyond a limit set aside in a scratch file.
 //!
 //! ```text
-//! in memory ── not used since the last visit of the clock, leaves first ──▶ aside      one write of 4 KiB
-//!           ◀── changed again ──                                                       one read of 4 KiB
+//! in memory ── not used since the last visit of the clock, leaves first ──▶ queue ──▶ scratch file
+//!           ◀── changed again ──────────────────────────────────────────────            one write and one read of 4 KiB
 //! ```
+//! A thread writes the queue, if the store has threads. A page in the queue is still in memory and counts there.
 //! Inner nodes of trees and the meta page stay in memory as long as there is anything else. Nothing of the scratch file
 //! outlives the transaction: its commit logs all pages.
 
 use super::allocation::META;
 use super::buffers::PageCopy;
+use super::write_queue::{Queued, WriteQueue, Written};
 use crate::engine::cache::Page;
 use crate::engine::tree::is_inner;
 use crate::error::{Error, Result};
 use crate::format::delta::ZEROS;
 use crate::format::page::{TABLES_FROM, owner};
+use crate::sync::{Mutex, lock};
 use crate::types::PageNo;
-use pagestore_disk::{Disk, Scratch};
+use pagestore_disk::Disk;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Pages are set aside together, one in this many of those in memory, and at most so many.
 const ASIDE_SHARE: usize = 16;
 const ASIDE_PAGES_MAX: usize = 256;
+/// One in this many of the changed pages may wait to be written, and at most so many: several parts that are set aside
+/// together, so that a busy processor does not make the transaction wait.
+const QUEUE_SHARE: usize = ASIDE_SHARE / 4;
+const QUEUE_PAGES_MAX: usize = 8 * ASIDE_PAGES_MAX;
 
 /// A page in the scratch file.
 #[derive(Clone, Copy)]
 struct Aside {
     /// Its place, in pages.
     place: u64,
-    crc: u32,
+    /// Its number in the queue.
+    number: u64,
 }
 
 /// See the module.
@@ -41,15 +49,26 @@ pub(super) struct Copies<'a> {
     /// The pages in memory, in the order in which the clock visits them, and some that are not any more.
     clock: Vec<PageNo>,
     hand: usize,
-    scratch: Option<Box<dyn Scratch + 'a>>,
-    /// Places that were used and are free, and the number of places.
+    /// What the scratch file and the pages that are written to it take; made for the first page.
+    queue: Option<WriteQueue>,
+    has_thread: bool,
+    queue_pages: usize,
+    /// Places that were used and are free.
     free: Vec<u64>,
-    places: u64,
+    /// The checksum of what was written at each place.
+    crcs: Vec<u32>,
+    /// Memory of pages that were written. It and what is queued are at most `queue_pages`.
+    spare: Mutex<Vec<Page>>,
 }
 
 impl<'a> Copies<'a> {
-    /// None; `in_memory` is empty, and used for its capacity.
-    pub(super) fn new(disk: &'a dyn Disk, page_bytes: usize, in_memory: FxHashMap<PageNo, PageCopy>) -> Self {
+    /// None; `in_memory` is empty, and used for its capacity. With `has_thread` pages are written by a thread.
+    pub(super) fn new(
+        disk: &'a dyn Disk,
+        page_bytes: usize,
+        in_memory: FxHashMap<PageNo, PageCopy>,
+        has_thread: bool,
+    ) -> Self {
         Self {
             disk,
             page_bytes,
@@ -57,9 +76,12 @@ impl<'a> Copies<'a> {
             aside: FxHashMap::default(),
             clock: Vec::new(),
             hand: 0,
-            scratch: None,
+            queue: None,
+            has_thread,
+            queue_pages: 0,
             free: Vec::new(),
-            places: 0,
+            crcs: Vec::new(),
+            spare: Mutex::default(),
         }
     }
 
@@ -90,12 +112,16 @@ impl<'a> Copies<'a> {
     /// The content of a page that was set aside.
     pub(super) fn read_aside(&self, page: PageNo) -> Result<Option<Page>> {
         let Some(aside) = self.aside.get(&page) else { return Ok(None) };
-        let scratch = self.scratch.as_ref().expect("a page is aside in it");
-        let mut content = Page::from(&ZEROS[..self.page_bytes]);
-        let bytes = Arc::get_mut(&mut content).expect("nothing else refers to it yet");
+        let queue = self.queue.as_ref().expect("a page was set aside by it");
+        if let Some(content) = queue.content(aside.number) {
+            return Ok(Some(content.clone()));
+        }
+        let spare = lock(&self.spare).pop().filter(|spare| Arc::strong_count(spare) == 1);
+        let mut content = spare.unwrap_or_else(|| Page::from(&ZEROS[..self.page_bytes]));
+        let bytes = Arc::get_mut(&mut content).expect("nothing else refers to it");
         let failed = |error| Error::io("read", "the scratch file of the transaction", error);
-        scratch.read(aside.place * self.page_bytes as u64, bytes).map_err(failed)?;
-        if crc32c::crc32c(bytes) != aside.crc {
+        queue.read(aside.place, bytes).map_err(failed)?;
+        if crc32c::crc32c(bytes) != self.crcs[aside.place as usize] {
             let why = "it was set aside during this transaction, and its checksum does not fit".into();
             return Err(Error::CorruptPage { page, why });
         }
@@ -106,48 +132,71 @@ impl<'a> Copies<'a> {
     pub(super) fn insert(&mut self, page: PageNo, copy: PageCopy) {
         if let Some(aside) = self.aside.remove(&page) {
             self.free.push(aside.place);
+            self.queue.iter_mut().for_each(|queue| queue.cancel(aside.number));
         }
         self.in_memory.insert(page, copy);
         self.clock.push(page);
     }
 
-    /// Sets pages aside, but none of `kept`.
-    pub(super) fn set_aside(&mut self, kept: &[PageNo]) -> Result<()> {
-        let victims = self.choose_victims(kept);
-        for (at, page) in victims.iter().enumerate() {
-            if let Err(error) = self.set_one_aside(*page) {
-                // They stay in memory, and the clock goes on visiting them.
-                self.clock.extend_from_slice(&victims[at..]);
-                return Err(error);
-            }
-        }
-        Ok(())
+    /// The pages in memory that wait to be written, at most.
+    pub(super) fn queue_pages(&self) -> usize {
+        self.queue_pages
     }
 
-    /// One write a page: the kernel caches what one write appends in one folio, up to 1 MiB large, and ext4 walks all blocks
-    /// of a folio for each later write to a part of it, which took half of the time of setting a page aside.
-    fn set_one_aside(&mut self, page: PageNo) -> Result<()> {
-        if self.scratch.is_none() {
+    /// Sets at least `least` pages aside, but none of `kept`. Returns when all but `queue_pages` are written.
+    ///
+    /// # Errors
+    /// When these or earlier ones could not be written: all that were not are in memory again.
+    pub(super) fn set_aside(&mut self, kept: &[PageNo], least: usize) -> Result<()> {
+        if self.queue.is_none() {
             let failed = |error| Error::io("create", "a scratch file for the transaction", error);
-            self.scratch = Some(self.disk.scratch().map_err(failed)?);
+            let scratch = self.disk.scratch().map_err(failed)?;
+            self.queue = Some(WriteQueue::new(scratch, self.page_bytes, self.has_thread));
+            if self.has_thread {
+                self.queue_pages = (self.in_memory.len() / QUEUE_SHARE).min(QUEUE_PAGES_MAX);
+            }
         }
-        let scratch = self.scratch.as_ref().expect("it was just made");
-        let content = &self.in_memory[&page].content;
-        let place = self.free.last().copied().unwrap_or(self.places);
-        let failed = |error| Error::io("write", "the scratch file of the transaction", error);
-        scratch.write(place * self.page_bytes as u64, content).map_err(failed)?;
-        let aside = Aside { place, crc: crc32c::crc32c(content) };
-        if self.free.pop().is_none() {
-            self.places += 1;
+        let wanted = (self.in_memory.len() / ASIDE_SHARE).clamp(1, ASIDE_PAGES_MAX).max(least);
+        let victims = self.choose_victims(kept, wanted);
+        let queue = self.queue.as_mut().expect("it was just made");
+        for page in victims {
+            let copy = self.in_memory.remove(&page).expect("the clock has found it");
+            let place = self.free.pop().unwrap_or_else(|| {
+                self.crcs.push(0);
+                self.crcs.len() as u64 - 1
+            });
+            let number = queue.push(page, place, copy.content);
+            self.aside.insert(page, Aside { place, number });
         }
-        self.in_memory.remove(&page);
-        self.aside.insert(page, aside);
-        Ok(())
+        queue.submit();
+        self.settle()
+    }
+
+    /// Waits until the queue has no more pages than it may.
+    fn settle(&mut self) -> Result<()> {
+        let Self { queue: Some(queue), crcs, spare, .. } = self else { return Ok(()) };
+        let mut spare = lock(spare);
+        let settled = queue.settle(self.queue_pages, |Written { queued, crc }| {
+            crcs[queued.place as usize] = crc;
+            spare.extend(queued.content);
+        });
+        spare.truncate(self.queue_pages.saturating_sub(queue.len()));
+        settled.map_err(|error| {
+            for Queued { page, place, content } in queue.take_unwritten() {
+                if let Some(content) = content {
+                    self.aside.remove(&page);
+                    self.free.push(place);
+                    let copy = PageCopy { content, base: None, used: AtomicBool::new(false) };
+                    self.in_memory.insert(page, copy);
+                    self.clock.push(page);
+                }
+            }
+            Error::io("write", "the scratch file of the transaction", error)
+        })
     }
 
     /// The next pages to set aside: those that were not used since the last visit; leaves first, then any.
-    fn choose_victims(&mut self, kept: &[PageNo]) -> Vec<PageNo> {
-        let wanted = (self.in_memory.len() / ASIDE_SHARE).clamp(1, ASIDE_PAGES_MAX);
+    fn choose_victims(&mut self, kept: &[PageNo], wanted: usize) -> Vec<PageNo> {
         let mut victims = Vec::with_capacity(wanted);
         // The first round clears what the second finds unused.
         for round in 0..3 {
@@ -178,63 +227,4 @@ impl<'a> Copies<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crashlab::{Refused, SimDisk, Trouble};
-    use std::sync::atomic::AtomicBool;
-
-    fn put(copies: &mut Copies<'_>, page: u64, byte: u8) {
-        let used = AtomicBool::new(false);
-        copies.insert(PageNo(page), PageCopy { content: Page::from(vec![byte; 4096]), base: None, used });
-    }
-
-    fn byte(copies: &Copies<'_>, page: u64) -> u8 {
-        match copies.get(PageNo(page)) {
-            Some(copy) => copy.content[100],
-            None => copies.read_aside(PageNo(page)).unwrap().unwrap()[100],
-        }
-    }
-
-    #[test]
-    fn what_is_set_aside_is_read_back_and_its_place_is_used_again() {
-        let disk = SimDisk::new();
-        let mut copies = Copies::new(&disk, 4096, FxHashMap::default());
-        (1..=64).for_each(|page| put(&mut copies, page, page as u8));
-        for round in 0..20 {
-            copies.set_aside(&[PageNo(1)]).unwrap();
-            assert!(copies.get(PageNo(1)).is_some(), "it is kept");
-            assert!((1..=64).all(|page| byte(&copies, page) == page as u8), "round {round}");
-            for page in copies.all_aside() {
-                put(&mut copies, page.0, page.0 as u8);
-            }
-        }
-        assert!(copies.places <= 8, "{}", copies.places);
-    }
-
-    #[test]
-    fn pages_that_are_used_stay_longer() {
-        let disk = SimDisk::new();
-        let mut copies = Copies::new(&disk, 4096, FxHashMap::default());
-        (1..=64).for_each(|page| put(&mut copies, page, page as u8));
-        for _ in 0..8 {
-            (1..=16).for_each(|page| assert_eq!(byte(&copies, page), page as u8));
-            copies.set_aside(&[]).unwrap();
-        }
-        assert!(copies.all_aside().len() >= 8);
-        assert!(copies.all_aside().iter().all(|page| page.0 > 16), "{:?}", copies.all_aside());
-    }
-
-    #[test]
-    fn pages_that_could_not_be_set_aside_stay_and_are_set_aside_later() {
-        let disk = SimDisk::new();
-        let mut copies = Copies::new(&disk, 4096, FxHashMap::default());
-        (1..=64).for_each(|page| put(&mut copies, page, page as u8));
-        disk.begin_trouble(Trouble { refused: Refused::Growth, after: 2, times: 1 });
-        copies.set_aside(&[]).unwrap_err();
-        assert_eq!((copies.aside.len(), copies.in_memory.len()), (2, 62));
-        while !copies.in_memory.is_empty() {
-            copies.set_aside(&[]).unwrap();
-        }
-        assert!((1..=64).all(|page| byte(&copies, page) == page as u8));
-    }
-}
+mod tests;
