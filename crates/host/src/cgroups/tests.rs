@@ -15,6 +15,12 @@ fn mounts(directory: &Path) -> Mounts {
     )
 }
 
+fn write(directory: &tempfile::TempDir, path: &str, text: &str) {
+    let path = directory.path().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
 fn device(number: &str) -> DeviceFacts {
     DeviceFacts {
         name: "vda".into(),
@@ -38,11 +44,7 @@ fn device(number: &str) -> DeviceFacts {
 #[test]
 fn v2_counts_along_the_path_and_v1_in_the_own_group_and_for_write_back() {
     let directory = tempfile::tempdir().unwrap();
-    let write = |path: &str, text: &str| {
-        let path = directory.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
+    let write = |path: &str, text: &str| write(&directory, path, text);
     write("blkio/blkio.throttle.read_iops_device", "254:0 800\n");
     write("blkio/blkio.throttle.write_iops_device", "254:0 900\n7:3 5\n");
     write("blkio/db/blkio.throttle.write_iops_device", "254:0 850\n");
@@ -70,11 +72,7 @@ fn v2_counts_along_the_path_and_v1_in_the_own_group_and_for_write_back() {
 #[test]
 fn the_limits_of_all_groups_on_a_device_are_listed() {
     let directory = tempfile::tempdir().unwrap();
-    let write = |path: &str, text: &str| {
-        let path = directory.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
+    let write = |path: &str, text: &str| write(&directory, path, text);
     write("blkio/blkio.throttle.read_iops_device", "254:0 800\n7:3 5\n");
     write("blkio/db/blkio.throttle.write_bps_device", "254:0 1048576\n");
     write("unified/db.slice/own.service/io.max", "254:0 rbps=max wbps=max riops=700 wiops=max\n");
@@ -153,11 +151,7 @@ fn the_group_of_the_processor_is_the_nearest_with_that_controller() {
 #[test]
 fn the_group_with_the_least_memory_left_counts_and_page_cache_is_not_in_use() {
     let directory = tempfile::tempdir().unwrap();
-    let write = |path: &str, text: &str| {
-        let path = directory.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
+    let write = |path: &str, text: &str| write(&directory, path, text);
     let place = directory.path().display();
     let v1 = format!("1 0 0:1 / {place}/memory rw - cgroup cgroup rw,memory\n");
     let v2 = format!("2 0 0:2 / {place}/unified rw - cgroup2 cgroup2 rw\n");
