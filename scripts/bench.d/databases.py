@@ -110,7 +110,7 @@ class LoopDisk:
     """A loop device on a file, with limits that can be switched off."""
 
     def __init__(self, home, name, limits, size_gib=None):
-        self.limits, self.mount = limits, home / f"{name}.mnt"
+        self.name, self.limits, self.mount = name, limits, home / f"{name}.mnt"
         image = home / f"{name}.img"
         with open(image, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, (size_gib or DISK_GIB) << 30)
@@ -143,7 +143,7 @@ class Lun(LoopDisk):
     """A disk that answers late, and several at once."""
 
     def __init__(self, home, name, binary):
-        self.limits, self.mount, self.binary = {}, home / f"{name}.mnt", binary
+        self.name, self.limits, self.mount, self.binary = name, {}, home / f"{name}.mnt", binary
         flags = ["--size", f"{DISK_GIB}G", "--latency", "4ms", "--width", "8", "--directory", home, "--json"]
         self.device = json.loads(run(binary, "luns", "create", *flags))["luns"][0]["device"]
         self.place()

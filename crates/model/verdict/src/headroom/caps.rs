@@ -1,7 +1,7 @@
 //! How far a cap lets the work grow that was not there, or was higher, when the storage was measured; any cap where the storage
 //! never was. A cap that was there is part of what was measured.
 
-use super::{Growth, Headroom, MEASURED_WITHIN, WRITES_PER_PAGE, largest_factor};
+use super::{Growth, Headroom, MEASURED_WITHIN, WRITES_PER_PAGE, WRITES_PER_PAGE_MIN, largest_factor};
 use crate::case::Case;
 use crate::thresholds::CAP_REACHED;
 use capability::{Flow, Side};
@@ -15,7 +15,8 @@ impl Case<'_> {
         used.filter(|(_, share)| *share > 0.0).fold(room, |room, (cap, share)| {
             let alike = 1.0 / share;
             let growth = growth.filter(|_| is_of_writes(cap.kind));
-            let plan = growth.map_or(alike, |growth| growth.factor_below(cap.kind, share)).max(alike);
+            let [plan, high] = growth
+                .map_or([alike; 2], |growth| growth.factors_below(cap.kind, share).map(|it| it.max(alike)));
             if plan >= room.plan && alike >= room.low {
                 return room;
             }
@@ -23,7 +24,7 @@ impl Case<'_> {
             Headroom {
                 plan: room.plan.min(plan),
                 low: room.low.min(alike),
-                high: room.high.min(plan * MEASURED_WITHIN),
+                high: room.high.min(high.max(plan) * MEASURED_WITHIN),
                 reason: Some(format!("a cap of {cap} ({}) {reached}", cap.origin)),
             }
         })
@@ -31,20 +32,24 @@ impl Case<'_> {
 }
 
 impl Growth {
-    /// The largest factor at which no more is written than a cap permits of which this share is used now. Log writes get fewer
-    /// and larger where a cap on operations holds them back, and share it with the pages as they share a full storage.
-    fn factor_below(&self, kind: CapKind, share: f64) -> f64 {
-        let (of, log_ios, most): (fn(&Flow) -> f64, f64, f64) = match kind {
+    /// The largest factors, to plan with and at most, at which no more is written than a cap permits of which this share is used
+    /// now. Log writes get fewer and larger where a cap on operations holds them back, and share it with the pages as they share a
+    /// full storage.
+    fn factors_below(&self, kind: CapKind, share: f64) -> [f64; 2] {
+        let (of, log_ios, beside_log): (fn(&Flow) -> f64, f64, f64) = match kind {
             CapKind::WriteIops => (|flow| flow.per_second, self.log_ios, self.beside_log(1.0)),
             _ => (|flow| flow.per_second * flow.bytes, 0.0, 1.0),
         };
-        let written = |factor: f64| {
-            let all = self.grown(factor, WRITES_PER_PAGE, &self.dirty);
+        let written = |factor: f64, writes_per_page: f64, still_held: &Flow| {
+            let all = self.grown(factor, writes_per_page, still_held);
             all.iter().filter(|flow| flow.side == Side::Write).map(of).sum::<f64>()
         };
         // What is not written yet, the cap has not counted.
-        let counted = written(1.0) - of(&self.dirty) + log_ios;
-        largest_factor(|factor| written(factor) * share <= counted * most)
+        let counted = written(1.0, WRITES_PER_PAGE, &self.dirty) - of(&self.dirty) + log_ios;
+        let until = |most: f64, writes_per_page: f64, still_held: &Flow| {
+            largest_factor(|factor| written(factor, writes_per_page, still_held) * share <= counted * most)
+        };
+        [until(beside_log, WRITES_PER_PAGE, &self.dirty), until(1.0, WRITES_PER_PAGE_MIN, &self.held_back)]
     }
 }
 
