@@ -72,7 +72,10 @@ const SITUATIONS: [Situation; 5] = [
         load: Load::Readers,
         reads_a_second: READS_A_SECOND / 5,
         verdicts: &["storage-degraded", "throttled"],
-        says: |_| {},
+        says: |answer| {
+            let is_room = answer["headroom"].as_f64().is_some_and(|headroom| headroom > 1.2);
+            assert!(answer["verdict"] != "throttled" || !is_room, "the cap is reached: {answer:#}");
+        },
     },
     Situation {
         name: "single-row commits",
