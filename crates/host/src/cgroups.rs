@@ -41,14 +41,7 @@ pub fn caps_for(devices: &[DeviceFacts], pid: u32) -> Vec<Cap> {
 
 fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &[u8]) -> Vec<Cap> {
     let mut caps = Vec::new();
-    let mut add = |file: &Path, limits: Vec<(DeviceNumber, CapKind, u64)>| {
-        for (number, kind, per_second) in limits {
-            let device = number.to_string();
-            if devices.iter().any(|known| known.number == device) {
-                caps.push(Cap { kind, per_second, device, origin: file.display().to_string() });
-            }
-        }
-    };
+    let mut add = |file: &Path, limits| caps.extend(caps_in(devices, file, limits));
     if let Some(mount) = controller_v1(mounts, "blkio") {
         let path = directories(mount, group(groups, Some("blkio")).unwrap_or(Path::new("/")));
         for (at, directory) in path.iter().enumerate() {
@@ -58,8 +51,7 @@ fn caps_of(devices: &[DeviceFacts], mounts: &Mounts, groups: &[u8]) -> Vec<Cap> 
                 let is_write = matches!(kind, CapKind::WriteIops | CapKind::WriteBytes);
                 if is_own || (is_root && is_write) {
                     let file = directory.join(names(kind).0);
-                    let limits = parse_throttle(&read(&file)).into_iter();
-                    add(&file, limits.map(|(number, limit)| (number, kind, limit)).collect());
+                    add(&file, limits_v1(&file, kind));
                 }
             }
         }
@@ -79,33 +71,39 @@ pub fn caps_on(devices: &[DeviceFacts]) -> Vec<Cap> {
 }
 
 fn caps_of_all_groups(devices: &[DeviceFacts], mounts: &Mounts) -> Vec<Cap> {
-    let mut limits = Vec::new();
-    let mut add = |file: PathBuf, found: Vec<(DeviceNumber, CapKind, u64)>| {
-        limits.extend(found.into_iter().map(|(number, kind, per_second)| Cap {
-            kind,
-            per_second,
-            device: number.to_string(),
-            origin: file.display().to_string(),
-        }));
-    };
+    let mut caps = Vec::new();
+    let mut add = |file: &Path, limits| caps.extend(caps_in(devices, file, limits));
     if let Some(mount) = controller_v1(mounts, "blkio") {
         for_each_group(&mount.point, DEPTH_MAX, &mut |group| {
             for kind in KINDS {
                 let file = group.join(names(kind).0);
-                let found = parse_throttle(&read(&file)).into_iter();
-                add(file, found.map(|(number, limit)| (number, kind, limit)).collect());
+                add(&file, limits_v1(&file, kind));
             }
         });
     }
     if let Some(mount) = cgroup_v2(mounts) {
         for_each_group(&mount.point, DEPTH_MAX, &mut |group| {
             let file = group.join("io.max");
-            let found = parse_io_max(&read(&file));
-            add(file, found);
+            add(&file, parse_io_max(&read(&file)));
         });
     }
-    limits.retain(|cap| devices.iter().any(|known| known.number == cap.device));
-    limits
+    caps
+}
+
+type Limit = (DeviceNumber, CapKind, u64);
+
+/// Those of a file's limits that are on these devices.
+fn caps_in(devices: &[DeviceFacts], file: &Path, limits: Vec<Limit>) -> Vec<Cap> {
+    let cap = |(number, kind, per_second): Limit| {
+        let device = number.to_string();
+        let is_known = devices.iter().any(|known| known.number == device);
+        is_known.then(|| Cap { kind, per_second, device, origin: file.display().to_string() })
+    };
+    limits.into_iter().filter_map(cap).collect()
+}
+
+fn limits_v1(file: &Path, kind: CapKind) -> Vec<Limit> {
+    parse_throttle(&read(file)).into_iter().map(|(number, limit)| (number, kind, limit)).collect()
 }
 
 /// What a limit has counted since its group exists: operations or bytes, as [`Cap::kind`] says. It counts what is submitted, before
@@ -351,7 +349,7 @@ fn parse_throttle(text: &str) -> Vec<(DeviceNumber, u64)> {
 }
 
 /// "8:16 rbps=2097152 wbps=max riops=max wiops=120" a line.
-fn parse_io_max(text: &str) -> Vec<(DeviceNumber, CapKind, u64)> {
+fn parse_io_max(text: &str) -> Vec<Limit> {
     let line = |line: &str| {
         let (device, limits) = line.trim().split_once(' ')?;
         let number = DeviceNumber::parse(device)?;

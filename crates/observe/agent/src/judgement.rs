@@ -9,7 +9,7 @@ use metrics::{Headroom, Latency};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use verdict::{Confidence, Figures, Neighbour, Observation, Verdict, VerdictKind, judge};
+use verdict::{Confidence, Figures, Neighbour, Observation, Verdict, VerdictKind, fine_for, judge};
 use workload::CapKind;
 
 /// What was judged of a database on one volume.
@@ -46,8 +46,6 @@ pub struct SubjectJudgement {
 const NEWEST_PART: u32 = 4;
 /// The newest part is at least so long: shorter ones have too few I/Os.
 const NEWEST_MIN: Duration = Duration::from_secs(10);
-/// Such parts of the newest part are judged by themselves, to know since when it is fine.
-const FINE_STEP: Duration = Duration::from_secs(5);
 /// So many files, programs and waits are kept of a moment.
 const NAMED_MAX: usize = 5;
 
@@ -79,7 +77,8 @@ impl SubjectJudgement {
         });
         let fine_for = match standing {
             Standing::Fine if verdict.verdict.needs_action() => {
-                fine_for(&observation, capability.as_ref(), question)
+                let most = newest_part(question.window);
+                fine_for(&observation, capability.as_ref(), question.service_level, most)
             }
             _ => Duration::ZERO,
         };
@@ -111,20 +110,6 @@ impl SubjectJudgement {
             device: target.facts().device_number().and_then(DeviceNumber::parse),
         }
     }
-}
-
-/// How much of the newest part was fine without a break until its end: of each step some verdict can be given.
-fn fine_for(observation: &Observation, capability: Option<&Capability>, question: &Question<'_>) -> Duration {
-    let step_ns = u64::try_from(FINE_STEP.as_nanos()).unwrap_or(u64::MAX);
-    let steps = newest_part(question.window).as_nanos() / FINE_STEP.as_nanos();
-    let is_fine = |step: u64| {
-        let part = observation.between((step + 1) * step_ns, step * step_ns);
-        let kind = judge(&part, capability, question.service_level).verdict;
-        part.is_idle() || kind != VerdictKind::CannotSay && !kind.needs_action()
-    };
-    let steps = u32::try_from(steps).unwrap_or(u32::MAX);
-    let fine = (0..steps).take_while(|step| is_fine(u64::from(*step))).count();
-    FINE_STEP * u32::try_from(fine).unwrap_or(steps)
 }
 
 fn contradicted(observation: &Observation, capability: Option<&Capability>) -> Option<f64> {

@@ -1,6 +1,7 @@
 use crate::builder::*;
 use filestats::{Figure, FileKind, Interval, Reason, ServiceLevel};
-use verdict::{Cause, Confidence, FailedIos, Neighbour, Observation, VerdictKind, judge};
+use std::time::Duration;
+use verdict::{Cause, Confidence, FailedIos, Neighbour, Observation, VerdictKind, fine_for, judge};
 use workload::{Cap, CapKind, DeviceTrouble};
 
 #[test]
@@ -72,6 +73,20 @@ fn storage_with_slow_commits_is_degraded_even_at_the_knee() {
         "{:?}",
         verdict.doubts
     );
+}
+
+#[test]
+fn fine_for_counts_the_whole_parts_at_the_end_that_are_fine() {
+    let fine = Load { reads: 400, read_ns: 4 * MS, ..Load::default() };
+    let slow = Load { read_ns: 80 * MS, ..fine };
+    let after = |slow_s: usize, fine_s: usize| {
+        let observation = observed(&[vec![slow; slow_s], vec![fine; fine_s]].concat());
+        fine_for(&observation, Some(&disk()), &ServiceLevel::OLTP, Duration::from_secs(15)).as_secs()
+    };
+    assert_eq!([after(15, 0), after(8, 7), after(5, 10), after(3, 12)], [0, 5, 10, 10]);
+    assert_eq!([after(20, 15), after(0, 60)], [15, 15], "at most so long");
+    let unknown = fine_for(&observed(&[fine; 15]), None, &ServiceLevel::OLTP, Duration::from_secs(15));
+    assert_eq!(unknown, Duration::ZERO, "nothing is known of the storage");
 }
 
 #[test]
