@@ -23,7 +23,7 @@ pub(crate) fn capabilities(history: Option<&History>, now_ns: u64) -> Result<Val
             now_unix_ns: now_ns,
             capabilities: Vec::new(),
             seen: Some(seen),
-            caps: Vec::new(),
+            caps: None,
         };
         report::json::known_storage(&known)
     });

@@ -53,7 +53,7 @@ fn options() -> Options {
     Options { background: false, publish: false, cache_bytes: 256 << 10, ..Options::default() }
 }
 
-/// With this one its pages are set aside one by one, or two at a time by a thread.
+/// With this one its pages are set aside, with `background` by a thread.
 fn smallest(background: bool) -> Options {
     Options { cache_bytes: 64 << 10, background, ..options() }
 }

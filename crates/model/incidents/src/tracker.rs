@@ -190,8 +190,9 @@ impl Tracker {
     fn fine(&mut self, judgement: &Judgement, since_last: Option<u64>) -> Option<Event> {
         let at = judgement.at;
         let was_fine = matches!(self.last, Some((_, Standing::Fine)));
-        let so_far_ns = u64::try_from(judgement.fine_for.as_nanos()).unwrap_or(u64::MAX);
-        let fine_ns = since_last.map_or(0, |since_ns| if was_fine { since_ns } else { so_far_ns });
+        let fine_ns = since_last.filter(|_| was_fine).unwrap_or(0);
+        let before_ns = u64::try_from(judgement.fine_for.as_nanos()).unwrap_or(u64::MAX);
+        let before_ns = if since_last.is_some() && !was_fine { before_ns } else { 0 };
         self.last = Some((at, Standing::Fine));
         let close_ns = u64::try_from(self.settings.close_after.as_nanos()).unwrap_or(u64::MAX);
         match &mut self.phase {
@@ -204,7 +205,7 @@ impl Tracker {
                 None
             }
             Phase::Open(ongoing) => {
-                ongoing.fine(fine_ns, at);
+                ongoing.fine(fine_ns.saturating_add(before_ns), at);
                 (ongoing.fine_ns >= close_ns).then(|| self.close(Ending::Recovered)).flatten()
             }
         }

@@ -98,6 +98,18 @@ fn what_was_fine_before_the_judgement_counts_towards_the_end() {
 }
 
 #[test]
+fn what_was_fine_before_the_judgement_does_not_end_what_is_not_open_yet() {
+    let mut host = Host::new();
+    host.lasts(20, Bad(Throttled));
+    host.passes(EVERY);
+    let (at, detail) = (host.clocks, detail(host.clocks.unix_ns, 0.1));
+    let fine_for = Duration::from_secs(15);
+    assert_eq!(host.tracker.judged(&Judgement { at, standing: Fine, fine_for, detail }), None);
+    host.lasts(20, Bad(Throttled));
+    assert_eq!(host.names().last().unwrap().1, "opened", "one fine judgement is an interruption");
+}
+
+#[test]
 fn a_bad_verdict_that_holds_for_30_s_opens_an_incident_and_60_s_without_it_close_it() {
     let mut host = Host::new();
     host.lasts(20, Fine);

@@ -17,7 +17,7 @@ pub struct SubjectJudgement {
     pub subject: Subject,
     /// What it means for an incident.
     pub standing: Standing,
-    /// For how long it had been fine, where the whole window was not.
+    /// For how long it had been fine, where it is and was not at the last judgement.
     pub fine_for: Duration,
     /// The verdict on the whole window.
     pub verdict: VerdictKind,
@@ -63,8 +63,12 @@ pub struct Question<'a> {
 }
 
 impl SubjectJudgement {
-    /// Judges one volume of a database.
-    pub fn new(volume: JudgedVolume, question: &Question<'_>) -> SubjectJudgement {
+    /// Judges one volume of a database. `not_fine` are those that were not fine at the last judgement; it is kept up to date.
+    pub fn new(
+        volume: JudgedVolume,
+        question: &Question<'_>,
+        not_fine: &mut HashSet<Subject>,
+    ) -> SubjectJudgement {
         let JudgedVolume { target, observation, capability, verdict } = volume;
         let span_ns = u64::try_from(newest_part(question.window).as_nanos()).unwrap_or(u64::MAX);
         let newest = observation.newest(span_ns);
@@ -75,12 +79,17 @@ impl SubjectJudgement {
             idle: newest.is_idle(),
             share_at_knee: observation.share_at_knee(capability.as_ref()),
         });
+        let subject = Subject { mount: target.place(), database: question.database.to_owned() };
         let fine_for = match standing {
-            Standing::Fine if verdict.verdict.needs_action() => {
+            Standing::Fine if not_fine.remove(&subject) => {
                 let most = newest_part(question.window);
                 fine_for(&observation, capability.as_ref(), question.service_level, most)
             }
-            _ => Duration::ZERO,
+            Standing::Bad(_) | Standing::WasBurst => {
+                not_fine.insert(subject.clone());
+                Duration::ZERO
+            }
+            Standing::Fine | Standing::Unknown => Duration::ZERO,
         };
         let whole = Measured::new(&observation, capability.as_ref());
         let decided_by_newest = !standing.is_of_whole(on_newest.verdict);
@@ -93,7 +102,7 @@ impl SubjectJudgement {
             detail(verdict, &observation, &whole, question.waits)
         };
         SubjectJudgement {
-            subject: Subject { mount: target.place(), database: question.database.to_owned() },
+            subject,
             standing,
             fine_for,
             verdict: kind,

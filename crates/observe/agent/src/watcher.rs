@@ -9,6 +9,7 @@ use everyday::{Extent, JudgedVolume, Observer, Scope, judge_volumes};
 use filestats::{Interval, Reason, ServiceLevel, SourceTotals};
 use incidents::{Clocks, Subject};
 use page::{Details, Judged, Live};
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -162,6 +163,7 @@ impl Watcher {
     fn watch(&self, observer: &mut Observer<'static>) -> Over {
         let (mut failures, mut longest) = (0_u32, Duration::ZERO);
         let mut last: Option<Clocks> = None;
+        let mut not_fine = HashSet::new();
         let mut due = self.began;
         let mut judge_at = Instant::now() + self.every;
         loop {
@@ -191,7 +193,7 @@ impl Watcher {
             let is_due = Instant::now() >= judge_at;
             if failures == 0 && (is_due || self.live.is_waited_for(&self.source.identity)) {
                 judge_at = if is_due { next_tick(judge_at, self.every) } else { judge_at };
-                if let Some(over) = self.judge(observer, std::mem::take(&mut longest)) {
+                if let Some(over) = self.judge(observer, std::mem::take(&mut longest), &mut not_fine) {
                     return over;
                 }
             }
@@ -223,7 +225,13 @@ impl Watcher {
         }
     }
 
-    fn judge(&self, observer: &mut Observer<'static>, took: Duration) -> Option<Over> {
+    /// `not_fine` are the volumes that were not fine at the last judgement.
+    fn judge(
+        &self,
+        observer: &mut Observer<'static>,
+        took: Duration,
+        not_fine: &mut HashSet<Subject>,
+    ) -> Option<Over> {
         let known = |target: &Target| Ok::<_, Infallible>(self.lock_capabilities().find(target));
         let Ok(volumes) = judge_volumes(observer, &self.service_level, known);
         let mut learning = self.lock_capabilities();
@@ -238,11 +246,11 @@ impl Watcher {
             waits: &waits,
         };
         let is_looked_at = self.live.is_looked_at(&self.source.identity);
-        let judged = |volume: JudgedVolume| {
+        let mut judged = |volume: JudgedVolume| {
             let details = is_looked_at.then(|| Details::new(&volume.observation, &waits));
             let (target, verdict) = (volume.target.clone(), volume.verdict.clone());
             let (caps, at_unix_ns) = (volume.observation.caps.clone(), volume.observation.ended_unix_ns());
-            let judgement = SubjectJudgement::new(volume, &question);
+            let judgement = SubjectJudgement::new(volume, &question, not_fine);
             let judged = Judged {
                 at_unix_ns,
                 verdict,
@@ -254,7 +262,7 @@ impl Watcher {
             self.live.judged(&judgement.subject, target.facts(), judged, details);
             judgement
         };
-        let volumes: Vec<SubjectJudgement> = volumes.into_iter().map(judged).collect();
+        let volumes: Vec<SubjectJudgement> = volumes.into_iter().map(&mut judged).collect();
         match self.send(Report::Judged { volumes, totals: observer.totals(), took }) {
             Err(AgentEnded) => Some(Over::Stopped),
             // It has other processes now, whose log and neighbours are to be watched.

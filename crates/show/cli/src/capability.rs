@@ -123,7 +123,7 @@ fn known_storage(history: &History, facts: &TargetFacts) -> Result<KnownStorage,
         now_unix_ns: host::unix_ns(),
         capabilities: capabilities.collect(),
         seen: history.seen(facts)?,
-        caps: host::caps_on(&facts.devices),
+        caps: Some(host::caps_on(&facts.devices)),
     })
 }
 

@@ -13,8 +13,8 @@ pub struct KnownStorage {
     pub capabilities: Vec<Capability>,
     /// What it was seen to give.
     pub seen: Option<Seen>,
-    /// What control groups of this host limit on its devices, each for its own processes.
-    pub caps: Vec<Cap>,
+    /// What control groups of this host limit on its devices, each for its own processes; `None` where that was not read.
+    pub caps: Option<Vec<Cap>>,
 }
 
 /// Burst credits of a declared limit.

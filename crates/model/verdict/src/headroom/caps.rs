@@ -5,29 +5,37 @@ use super::{Growth, Headroom, MEASURED_WITHIN, WRITES_PER_PAGE, WRITES_PER_PAGE_
 use crate::case::Case;
 use crate::thresholds::CAP_REACHED;
 use capability::{Flow, Side};
-use workload::CapKind;
+use workload::{Cap, CapKind};
 
 impl Case<'_> {
     /// Lowers the headroom of the storage to that of the caps, where one is reached first.
     pub(super) fn below_caps(&self, room: Headroom, growth: Option<&Growth>) -> Headroom {
         let used =
             self.new_caps().map(|(cap, rate, _)| (cap, (rate / cap.per_second.max(1) as f64).min(1.0)));
-        used.filter(|(_, share)| *share > 0.0).fold(room, |room, (cap, share)| {
-            let alike = 1.0 / share;
-            let growth = growth.filter(|_| is_of_writes(cap.kind));
-            let [plan, high] = growth
-                .map_or([alike; 2], |growth| growth.factors_below(cap.kind, share).map(|it| it.max(alike)));
-            if plan >= room.plan && alike >= room.low {
-                return room;
-            }
-            let reached = if share >= CAP_REACHED { "is reached" } else { "is reached first" };
-            Headroom {
-                plan: room.plan.min(plan),
-                low: room.low.min(alike),
-                high: room.high.min(high.max(plan) * MEASURED_WITHIN),
-                reason: Some(format!("a cap of {cap} ({}) {reached}", cap.origin)),
-            }
-        })
+        let used = used.filter(|(_, share)| *share > 0.0);
+        used.fold(room, |room, (cap, share)| room.below_cap(cap, share, growth))
+    }
+}
+
+impl Headroom {
+    /// The same below a cap of which this share is used.
+    fn below_cap(self, cap: &Cap, share: f64, growth: Option<&Growth>) -> Headroom {
+        let alike = 1.0 / share;
+        let growth = growth.filter(|_| matches!(cap.kind, CapKind::WriteIops | CapKind::WriteBytes));
+        let shared = growth.map_or([alike; 2], |growth| growth.factors_below(cap.kind, share));
+        let [plan, high] = shared.map(|factor| factor.max(alike));
+        // What more gets through at a cap that is reached waits longer: that is no room.
+        let (plan, reached) =
+            if share >= CAP_REACHED { (alike, "is reached") } else { (plan, "is reached first") };
+        let name = format!("a cap of {cap} ({})", cap.origin);
+        let high = self.high.min(high * MEASURED_WITHIN);
+        let reason = match self.reason {
+            _ if plan < self.plan => Some(format!("{name} {reached}")),
+            Some(reason) if self.high.is_infinite() => Some(format!("{reason}; {name} is the high end")),
+            None if alike < self.low => Some(format!("{name} is the low end")),
+            reason => reason,
+        };
+        Headroom { plan: self.plan.min(plan), low: self.low.min(alike), high, reason }
     }
 }
 
@@ -51,8 +59,4 @@ impl Growth {
         };
         [until(beside_log, WRITES_PER_PAGE, &self.dirty), until(1.0, WRITES_PER_PAGE_MIN, &self.held_back)]
     }
-}
-
-fn is_of_writes(kind: CapKind) -> bool {
-    matches!(kind, CapKind::WriteIops | CapKind::WriteBytes)
 }

@@ -58,14 +58,21 @@ fn a_demand_that_was_carried_four_times_over_is_healthy_at_least_so_far() {
 
 #[test]
 fn a_cap_limits_what_was_only_seen_to_be_carried() {
-    let cap =
-        Cap { kind: CapKind::ReadIops, per_second: 1_000, device: "7:0".into(), origin: "/g/io.max".into() };
-    let mut observation = steady(reads(500));
-    for moment in &mut observation.moments {
-        moment.caps = vec![CapUse { cap: cap.clone(), counted: 500, elapsed_ns: 1_000_000_000 }];
-    }
-    observation.caps = vec![cap];
-    let verdict = unmeasured(observation, Some(learned(&[(reads(2_000), 60)])));
+    let below = |per_second: u64| {
+        let cap =
+            Cap { kind: CapKind::ReadIops, per_second, device: "7:0".into(), origin: "/g/io.max".into() };
+        let mut observation = steady(reads(500));
+        for moment in &mut observation.moments {
+            moment.caps = vec![CapUse { cap: cap.clone(), counted: 500, elapsed_ns: 1_000_000_000 }];
+        }
+        observation.caps = vec![cap];
+        unmeasured(observation, Some(learned(&[(reads(2_000), 60)])))
+    };
+    let above = below(2_500);
+    assert!((above.headroom.unwrap() - 4.0).abs() < 0.01, "{above:#?}");
+    assert!((above.headroom_high.unwrap() - 5.5).abs() < 0.01, "{above:#?}");
+    assert!(above.headroom_reason.unwrap().contains("/g/io.max) is the high end"));
+    let verdict = below(1_000);
     assert_eq!((verdict.headroom_low, verdict.headroom), (Some(2.0), Some(2.0)), "{verdict:#?}");
     assert!(verdict.headroom_high.is_some_and(|high| high < 2.3), "{verdict:#?}");
     assert!(verdict.headroom_reason.unwrap().contains("/g/io.max"));

@@ -19,8 +19,10 @@ pub(super) struct Output<'a> {
     seen: Option<SeenOutput>,
     /// Burst credits of declared limits.
     credits: Vec<CreditOutput>,
-    /// What control groups of this host limit on its devices, each for its own processes: operations or bytes a second.
-    caps: &'a [Cap],
+    /// What control groups of this host limit on its devices, each for its own processes: operations or bytes a second. Left out in
+    /// the page's API, which does not read them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caps: Option<&'a [Cap]>,
     /// Where what was seen contradicts another figure, sentences.
     contradictions: Vec<String>,
 }
@@ -123,7 +125,7 @@ pub fn known_storage(known: &KnownStorage) -> Value {
         resources: resources.collect(),
         seen,
         credits: credits.collect(),
-        caps: &known.caps,
+        caps: known.caps.as_deref(),
         contradictions: known.contradictions(),
     })
 }

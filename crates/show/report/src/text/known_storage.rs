@@ -15,7 +15,7 @@ pub fn known_storage(known: &KnownStorage, style: &Style) -> String {
         return format!(
             "nothing is known of the storage of {target}\n  measure it: headroom measure {target}\n  without load: headroom \
              agent, or headroom capability declare {target}\n{}",
-            caps(&known.caps).iter().map(|line| format!("{line}\n")).collect::<String>()
+            caps(known, style).iter().map(|line| format!("{line}\n")).collect::<String>()
         );
     }
     let mut lines = vec![style.heading(&clip(&format!("Capability of {target}"), style.columns()))];
@@ -32,7 +32,7 @@ pub fn known_storage(known: &KnownStorage, style: &Style) -> String {
         lines.push(style.paint(Ink::Dim, &clip(PRELIMINARY, style.columns())));
     }
     lines.extend(known.credits().iter().map(|credit| style.paint(Ink::Dim, &credit_line(credit))));
-    lines.extend(caps(&known.caps).iter().map(|line| style.paint(Ink::Dim, &clip(line, style.columns()))));
+    lines.extend(caps(known, style).iter().map(|line| style.paint(Ink::Dim, line)));
     let contradictions = known.contradictions();
     lines.extend(
         contradictions.iter().flat_map(|text| style.paragraph(Ink::Tone(crate::Tone::Warning), text, 2, 2)),
@@ -74,19 +74,18 @@ fn credit_line(credit: &KnownCredit) -> String {
     format!("  burst credits of {}: at least {saved} of {most}; at {rate}/s that lasts {lasts}", credit.of)
 }
 
-/// A line for each cap, of the lowest few.
-fn caps(caps: &[Cap]) -> Vec<String> {
+/// A line for each cap, of each kind the lowest first.
+fn caps(known: &KnownStorage, style: &Style) -> Vec<String> {
     const SHOWN_MAX: usize = 8;
-    let mut lowest: Vec<&Cap> = caps.iter().collect();
-    lowest.sort_by_key(|cap| cap.per_second);
-    let shown = lowest.iter().take(SHOWN_MAX);
-    let mut lines: Vec<String> = shown
-        .map(|cap| format!("  cap: {cap} on {}, for the processes of {}", cap.device, clean(&cap.origin)))
-        .collect();
+    let mut caps: Vec<&Cap> = known.caps.iter().flatten().collect();
+    caps.sort_by_key(|cap| (cap.kind, cap.per_second));
+    let line =
+        |cap: &&Cap| format!("  cap: {cap} on {}, for the processes of {}", cap.device, clean(&cap.origin));
+    let mut lines: Vec<String> = caps.iter().take(SHOWN_MAX).map(line).collect();
     if caps.len() > SHOWN_MAX {
         lines.push(format!("  and {} more caps: --json has all", caps.len() - SHOWN_MAX));
     }
-    lines
+    lines.iter().map(|line| clip(line, style.columns())).collect()
 }
 
 /// Since when and how long it was watched.

@@ -19,12 +19,12 @@ pub fn known_storage() -> report::KnownStorage {
         now_unix_ns: BEGIN_NS + 3_600_000_000_000,
         capabilities: vec![capability(), declared()],
         seen: Some(learner.seen().clone()),
-        caps: vec![workload::Cap {
+        caps: Some(vec![workload::Cap {
             kind: workload::CapKind::ReadIops,
             per_second: 2_000,
             device: "254:0".into(),
             origin: "/sys/fs/cgroup/db.slice/io.max".into(),
-        }],
+        }]),
     }
 }
 

@@ -168,6 +168,13 @@ impl WriteQueue {
         self.queued.drain(..)
     }
 
+    /// Says whether the thread is to end, and has not ended yet.
+    #[cfg(test)]
+    pub(super) fn watch_end(&self) -> impl Fn() -> bool + Send + use<> {
+        let shared = Arc::clone(&self.shared);
+        move || lock(&shared.jobs).is_ended
+    }
+
     fn end_thread(&mut self) {
         {
             let mut jobs = lock(&self.shared.jobs);

@@ -188,14 +188,15 @@ fn with_a_full_queue<'a>(disk: &'a SimDisk, gate: &Arc<Gate>) -> Copies<'a> {
 fn a_transaction_that_ends_while_the_queue_is_full_waits_for_one_write_and_leaves_no_thread() {
     let (disk, gate) = (SimDisk::new(), Arc::new(Gate::default()));
     let copies = with_a_full_queue(&disk, &gate);
+    let is_ending = copies.queue.as_ref().unwrap().watch_end();
     std::thread::scope(|scope| {
         let ending = scope.spawn(|| drop(copies));
-        while gate.writes.load(Ordering::Relaxed) == 0 && !ending.is_finished() {
+        while !is_ending() && !ending.is_finished() {
             std::thread::yield_now();
         }
-        std::thread::sleep(std::time::Duration::from_millis(20));
         gate.open();
     });
+    drop(is_ending);
     assert!(gate.writes.load(Ordering::Relaxed) <= 1, "what waits is not written");
     assert_eq!(Arc::strong_count(&gate), 1, "the thread has ended");
 }
