@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::evidence::Grounds;
 use crate::rows::seen::too_little;
 use crate::thresholds::{COVERAGE_MIN, IOS_FROM_MEMORY_MIN, UNTIMED_SHARE_MAX};
-use capability::OTHER_STORAGE_RATIO;
+use capability::{OTHER_STORAGE_RATIO, Origin};
 use statistics::IOS_MIN;
 
 pub(crate) fn cannot_say(case: &Case) -> Option<Grounds> {
@@ -62,6 +62,12 @@ pub(crate) fn cannot_say(case: &Case) -> Option<Grounds> {
         );
     }
     if let Some(used) = figures.utilisation.map(|u| u.value).filter(|used| *used > OTHER_STORAGE_RATIO) {
+        if case.capability.is_some_and(|capability| capability.origin == Origin::Declared) {
+            return grounds(
+                format!("the storage gives {used:.1} x what was declared: the declaration is not true of it"),
+                "declare its limits again (`headroom capability declare`), or run `headroom measure` at a quiet time",
+            );
+        }
         return grounds(
             format!("the storage gives {used:.1} x what it gave when it was measured: that no longer holds"),
             "run `headroom measure` again at a quiet time, then check again",

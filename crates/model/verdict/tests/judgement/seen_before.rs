@@ -134,6 +134,8 @@ fn declared_limits_are_a_doubt_and_named_in_the_evidence() {
     let mut limits = Declared { latency_ns: Some(4e6), ..Declared::default() };
     limits.set(Binding::Operations, 4_000.0);
     let declared = limits.capability(disk().target, 100 * DAY, "0").unwrap();
+    let beyond = judge(&steady(reads(8_000)), Some(&declared), &ServiceLevel::OLTP);
+    assert!(beyond.summary.contains("2.0 x what was declared"), "{}", beyond.summary);
     let verdict = judge(&steady(reads(400)), Some(&declared), &ServiceLevel::OLTP);
     assert!((verdict.utilisation.unwrap() - 0.1).abs() < 1e-6, "{verdict:#?}");
     assert!(
