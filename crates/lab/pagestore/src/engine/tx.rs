@@ -4,6 +4,7 @@ mod allocation;
 pub(crate) mod buffers;
 mod changes;
 mod copies;
+mod encoded_ahead;
 mod records;
 mod write_queue;
 mod writer_lock;
@@ -31,6 +32,7 @@ pub(super) use allocation::META;
 use allocation::{CATALOG_AT, PAGE_COUNT_AT, has_header};
 use buffers::{Buffers, Changed};
 use copies::Copies;
+use encoded_ahead::EncodedAhead;
 use records::Records;
 
 /// The log of a commit of at least this many pages is written while later pages are encoded. For fewer it is less than
@@ -168,6 +170,8 @@ pub struct WriteTx<'a> {
     logged: FxHashMap<PageNo, (Lsn, usize)>,
     /// Pages from this number on did not exist before, as far as any snapshot knows.
     fresh_from: u64,
+    /// Changes of pages that are encoded before the commit.
+    ahead: EncodedAhead,
     /// How long it waited for the previous writer, in nanoseconds.
     queued_ns: u64,
     /// How often a page was handed out for changes.
@@ -260,6 +264,7 @@ impl<'a> WriteTx<'a> {
             entries: FxHashMap::default(),
             logged: FxHashMap::default(),
             fresh_from: 0,
+            ahead: EncodedAhead::default(),
             queued_ns,
             changes: 0,
             broken: None,
@@ -416,9 +421,13 @@ impl<'a> WriteTx<'a> {
         let sequence = *newest + 1;
         let journal = &self.inner.journal;
         let mut records = Records::begin(journal, self.tx, records);
+        let ahead = &self.ahead;
         let mut append = || {
-            changed.iter().try_for_each(|Changed { page, copy, image }| {
-                records.page(*page, copy.base.as_deref().filter(|_| !*image), &copy.content)
+            changed.iter().try_for_each(|Changed { page, copy, image }| match &copy.ahead {
+                Some(encoded) if encoded.image || !*image => {
+                    records.encoded_page(*page, encoded.image, ahead.runs(encoded))
+                }
+                _ => records.page(*page, copy.base.as_deref().filter(|_| !*image), &copy.content),
             })
         };
         let is_overlapped = self.inner.options.background && changed.len() >= WRITTEN_BEHIND_MIN;

@@ -19,7 +19,7 @@ const BLOCK: usize = 256;
 const STRIDE: usize = 64;
 const WORD: usize = 8;
 /// The header of a run: two runs with a smaller gap are cheaper as one.
-const RUN_HEADER: usize = 4;
+pub(crate) const RUN_HEADER: usize = 4;
 /// An image is logged instead of changes if it is larger by at most one part in this many.
 const IMAGE_EXTRA_DIVISOR: usize = 4;
 

@@ -4,6 +4,7 @@
 //! ```text
 //! entry ── condition holds ──▶ chosen, returned ── end of the leaf, or dropped ──▶ the leaf without the chosen ones
 //! ```
+//! The change of the leaf is encoded for the log at once.
 
 use super::Table;
 use super::position::{Position, Target};
@@ -107,9 +108,12 @@ impl<F> ExtractIf<'_, '_, F> {
         if self.chosen.is_empty() {
             return Ok(());
         }
+        let leaf = self.at.leaf;
         let removed = self.at.remove(self.tx, self.table, &self.chosen);
         self.chosen.clear();
-        removed.inspect_err(|error| self.tx.break_off(error))
+        removed.inspect_err(|error| self.tx.break_off(error))?;
+        self.tx.encode_ahead(leaf);
+        Ok(())
     }
 }
 

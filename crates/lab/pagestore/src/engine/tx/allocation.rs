@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::format::codec::{put_u64, u64_at};
 use crate::format::page::{self, PAGE_HEADER_BYTES};
 use crate::types::PageNo;
-use std::sync::Arc;
 
 /// The meta page, after the page header.
 ///
@@ -96,7 +95,7 @@ impl WriteTx<'_> {
             && let Some(copy) = self.copies.in_memory.get_mut(&page)
             && has_header(&copy.content)
         {
-            Arc::make_mut(&mut copy.content)[..PAGE_HEADER_BYTES].fill(0);
+            copy.content_mut()[..PAGE_HEADER_BYTES].fill(0);
         }
     }
 
@@ -264,6 +263,7 @@ mod tests {
     use super::*;
     use crate::{Durability, Layout, Options, Recovery, Store};
     use crashlab::SimDisk;
+    use std::sync::Arc;
 
     fn options(recovery: Recovery) -> Options {
         Options { background: false, publish: false, recovery, ..Options::default() }

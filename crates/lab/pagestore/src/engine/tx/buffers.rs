@@ -1,6 +1,7 @@
 //! Buffers that a transaction leaves to the next. After a log write the processor's caches are cold, and memory
 //! that is not allocated afresh saves the cache misses of the allocator.
 
+use super::encoded_ahead::Ahead;
 use super::records::Encoded;
 use crate::engine::cache::Page;
 use crate::types::PageNo;
@@ -19,6 +20,21 @@ pub(super) struct PageCopy {
     pub(super) base: Option<Page>,
     /// It was used since the clock's last visit.
     pub(super) used: AtomicBool,
+    /// What has changed since `base`, if that is encoded already.
+    pub(super) ahead: Option<Ahead>,
+}
+
+impl PageCopy {
+    /// A copy that is in use.
+    pub(super) fn new(content: Page, base: Option<Page>) -> Self {
+        Self { content, base, used: AtomicBool::new(true), ahead: None }
+    }
+
+    /// The content, for a change. The transaction has the only reference, or makes a copy.
+    pub(super) fn content_mut(&mut self) -> &mut [u8] {
+        self.ahead = None;
+        Arc::make_mut(&mut self.content)
+    }
 }
 
 /// A changed page that is being logged.

@@ -12,11 +12,10 @@ use super::records::Records;
 use crate::engine::cache::Page;
 use crate::engine::inner::Inner;
 use crate::error::Result;
+use crate::format::delta::RUN_HEADER;
 use crate::log::record::RECORD_HEADER_BYTES;
 use crate::sync::lock;
 use crate::types::PageNo;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Changed pages of even the smallest cache.
 const PAGES_MIN: usize = 16;
@@ -24,6 +23,9 @@ const PAGES_MIN: usize = 16;
 const STEPS: usize = 16;
 /// Pages of a large transaction that are logged together: few, since space for twice their size is requested.
 const LOGGED_AT_ONCE: usize = 16;
+/// A full block has at most a sector of padding (4 KiB) for 60 KiB less a record (at most 16 KiB): less than one part in this
+/// many.
+const PADDING_DIVISOR: usize = 8;
 
 impl WriteTx<'_> {
     /// As `any_page_mut`, for a page that the caller has read: `before` is its content.
@@ -45,18 +47,27 @@ impl WriteTx<'_> {
     fn add_copy(&mut self, page: PageNo, before: Page) -> Result<()> {
         self.reserve_pages(&[page])?;
         let copy = if self.copies.is_aside(page) {
-            PageCopy { content: before, base: None, used: AtomicBool::new(true) }
+            PageCopy::new(before, None)
         } else {
             let content = self.writing.buffers.copy_of(&before);
-            PageCopy { content, base: (!self.is_large).then_some(before), used: AtomicBool::new(true) }
+            PageCopy::new(content, (!self.is_large).then_some(before))
         };
         self.copies.insert(page, copy);
         Ok(())
     }
 
+    /// Encodes the change of a page that the transaction will hardly change again.
+    pub(crate) fn encode_ahead(&mut self, page: PageNo) {
+        if let Some(copy) = self.copies.in_memory.get_mut(&page)
+            && let Some(base) = &copy.base
+        {
+            copy.ahead = self.ahead.encode(base, &copy.content, self.inner.options.cache_bytes);
+        }
+    }
+
     /// Adds a page that did not exist before.
     pub(super) fn add_fresh(&mut self, page: PageNo, content: Page) {
-        self.copies.insert(page, PageCopy { content, base: None, used: AtomicBool::new(true) });
+        self.copies.insert(page, PageCopy::new(content, None));
     }
 
     fn copy_bytes(&mut self, page: PageNo) -> &mut [u8] {
@@ -66,8 +77,7 @@ impl WriteTx<'_> {
     }
 
     pub(super) fn content_mut(&mut self, page: PageNo) -> &mut [u8] {
-        let copy = self.copies.in_memory.get_mut(&page).expect("it was put there");
-        Arc::make_mut(&mut copy.content)
+        self.copies.in_memory.get_mut(&page).expect("it was put there").content_mut()
     }
 
     /// Ensures that these pages fit among the changed ones, so that changing all of them cannot fail after the
@@ -89,7 +99,10 @@ impl WriteTx<'_> {
         if !self.is_large {
             self.inner.journal.flush()?;
             self.is_large = true;
-            self.copies.in_memory.values_mut().for_each(|copy| copy.base = None);
+            for copy in self.copies.in_memory.values_mut() {
+                (copy.base, copy.ahead) = (None, None);
+            }
+            self.ahead.clear();
         }
         Ok(())
     }
@@ -117,9 +130,11 @@ impl WriteTx<'_> {
     }
 
     fn log_bytes_of(&self, pages: usize) -> u64 {
-        // A run's header takes at most as many bytes as the gap before it, so a page's record is less than twice
-        // its size. Each record also has an index entry.
-        (pages * (2 * self.page_bytes() + RECORD_HEADER_BYTES + 24) + 64) as u64
+        // The gap before each run but the first is larger than its header, so a page's record is hardly larger than the
+        // page. Each record also has an index entry. A block ends at a whole sector, before a record that does not fit.
+        let record = self.page_bytes() + RUN_HEADER + RECORD_HEADER_BYTES + 24;
+        let padding = self.page_bytes() / PADDING_DIVISOR;
+        (pages * (record + padding) + self.inner.geometry.sector_bytes + 64) as u64
     }
 
     /// Logs all pages of a large transaction, before its commit is logged.

@@ -21,7 +21,7 @@ use crate::types::PageNo;
 use pagestore_disk::Disk;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Pages are set aside together, one in this many of those in memory, and at most so many.
 const ASIDE_SHARE: usize = 16;
@@ -186,7 +186,8 @@ impl<'a> Copies<'a> {
                 if let Some(content) = content {
                     self.aside.remove(&page);
                     self.free.push(place);
-                    let copy = PageCopy { content, base: None, used: AtomicBool::new(false) };
+                    let mut copy = PageCopy::new(content, None);
+                    *copy.used.get_mut() = false;
                     self.in_memory.insert(page, copy);
                     self.clock.push(page);
                 }

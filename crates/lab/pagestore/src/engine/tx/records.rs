@@ -44,9 +44,17 @@ impl<'a> Records<'a> {
 
     /// Encodes a page's change since `base`; or its image, if there is no base or the image is hardly larger.
     pub(super) fn page(&mut self, page: PageNo, base: Option<&[u8]>, new: &[u8]) -> Result<()> {
-        let Encoded { bytes, runs, ends, logged, .. } = &mut *self.encoded;
+        let mut runs = std::mem::take(&mut self.encoded.runs);
         runs.clear();
-        let image = delta::encode_page(base, new, runs);
+        let image = delta::encode_page(base, new, &mut runs);
+        let encoded = self.encoded_page(page, image, &runs);
+        self.encoded.runs = runs;
+        encoded
+    }
+
+    /// As `page`, of a page whose change was encoded before.
+    pub(super) fn encoded_page(&mut self, page: PageNo, image: bool, runs: &[u8]) -> Result<()> {
+        let Encoded { bytes, ends, logged, .. } = &mut *self.encoded;
         let begun = bytes.len();
         Record::Page { page, image, runs }.encode(self.tx, bytes);
         ends.push(bytes.len());

@@ -197,6 +197,26 @@ fn a_condition_that_panics_leaves_removed_what_it_had_chosen_before() {
     }
 }
 
+#[test]
+fn pages_that_change_again_after_a_removal_by_condition_are_recovered_as_they_were_committed() {
+    let disk = Arc::new(SimDisk::new());
+    let options = Options { background: false, ..Options::default() };
+    let store = Store::create_on(disk.clone(), Layout::default(), options, 7).unwrap();
+    let table = filled(&store);
+    let mut tx = store.write().unwrap();
+    tx.retain(table, |key, _| key[3].is_multiple_of(2)).unwrap();
+    // In half of the leaves, and in some twice.
+    for number in (1..1000).step_by(30).chain(1..20) {
+        tx.put(table, &key(number, 40), &[8; 60]).unwrap();
+    }
+    tx.commit(Durability::Full).unwrap();
+    let committed = all(&store.read().unwrap(), table);
+    drop(store);
+    let recovered = Store::open_on(Arc::new(SimDisk::holding(disk.files())), options).unwrap();
+    let table = recovered.read().unwrap().table("t").unwrap();
+    assert_eq!(all(&recovered.read().unwrap(), table), committed);
+}
+
 /// Extracts until the end or an error; returns the numbers of what was returned.
 fn extract(
     tx: &mut WriteTx<'_>,

@@ -9,8 +9,9 @@ use std::sync::Condvar;
 use std::sync::atomic::AtomicU64;
 
 fn put(copies: &mut Copies<'_>, page: u64, byte: u8) {
-    let used = AtomicBool::new(false);
-    copies.insert(PageNo(page), PageCopy { content: Page::from(vec![byte; 4096]), base: None, used });
+    let mut copy = PageCopy::new(Page::from(vec![byte; 4096]), None);
+    *copy.used.get_mut() = false;
+    copies.insert(PageNo(page), copy);
 }
 
 fn byte(copies: &Copies<'_>, page: u64) -> u8 {
@@ -67,9 +68,9 @@ fn pages_that_could_not_be_set_aside_stay_and_are_set_aside_later() {
 fn change(copies: &mut Copies<'_>, page: u64, byte: u8) {
     if copies.get(PageNo(page)).is_none() {
         let content = copies.read_aside(PageNo(page)).unwrap().unwrap();
-        copies.insert(PageNo(page), PageCopy { content, base: None, used: AtomicBool::new(true) });
+        copies.insert(PageNo(page), PageCopy::new(content, None));
     }
-    Arc::make_mut(&mut copies.in_memory.get_mut(&PageNo(page)).unwrap().content).fill(byte);
+    copies.in_memory.get_mut(&PageNo(page)).unwrap().content_mut().fill(byte);
 }
 
 /// A disk whose scratch file may take long: other threads run meanwhile.
