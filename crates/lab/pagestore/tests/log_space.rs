@@ -243,3 +243,36 @@ fn a_partly_logged_transaction_has_a_checkpoint_free_the_log_before_it() {
             .unwrap_or_else(|error| panic!("background {background}: {error}"));
     }
 }
+
+// The space that a transaction requests is an upper bound: the worst change of a page for the log is a byte in every six, whose
+// runs are longer than they are.
+#[test]
+fn transactions_whose_changes_take_most_log_fit_into_the_space_that_was_requested_for_them() {
+    for (page_bytes, log_sector_bytes) in [(4096, 4096), (16384, 4096), (16384, 512)] {
+        let layout = Layout { page_bytes, log_sector_bytes, vlf_bytes: 4 << 20, vlfs: 2 };
+        let options = Options { cache_bytes: 64 << 20, log_limit_bytes: 16 << 20, ..options() };
+        let store = Store::create_on(Arc::new(SimDisk::new()), layout, options, 1).unwrap();
+        let mut pages = Vec::new();
+        let (mut committed, mut refused) = (0, 0);
+        for round in 0..60_usize {
+            let mut tx = store.write().unwrap();
+            let count = 1 + round * 37 % (12 << 20 >> 12) * 4096 / page_bytes;
+            while pages.len() < count {
+                pages.push(tx.allocate().unwrap());
+            }
+            for page in &pages[..count] {
+                let bytes = tx.page_mut(*page).unwrap();
+                bytes[32..].iter_mut().step_by(6 - round % 2).for_each(|byte| *byte = byte.wrapping_add(1));
+            }
+            match tx.commit(Durability::Full) {
+                Ok(_) => committed += 1,
+                Err(pagestore::Error::LogFull { .. }) => {
+                    refused += 1;
+                    pages.clear();
+                }
+                Err(error) => panic!("{page_bytes}, {log_sector_bytes}, round {round}: {error}"),
+            }
+        }
+        assert!(committed > 20, "{page_bytes}, {log_sector_bytes}: {committed} committed, {refused} refused");
+    }
+}
