@@ -7,7 +7,7 @@ use crate::model::Storage;
 use crate::what_if::WhatIf;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use workload::{Arrival, Phase, RunLength, RunResult, Shape, Workload, format_bytes};
+use workload::{Access, Arrival, Phase, RunLength, RunResult, Shape, Workload, format_bytes};
 
 /// The mean demand on a storage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -171,7 +171,10 @@ fn simulate_demand(
         .into_iter()
         .filter(|(rate, _)| *rate > 0.0)
         .map(|(rate, shape)| {
-            let workload = Workload { arrival: arrival(rate * times), ..shape.into() };
+            // The mean of sizes is seldom one of a page. Pages do not cross the stripes of a layout.
+            let align_bytes = Some(u64::from(shape.block_bytes).next_power_of_two());
+            let access = Access { align_bytes, ..Access::default() };
+            let workload = Workload { arrival: arrival(rate * times), access, ..shape.into() };
             workload.with_outstanding(OUTSTANDING)
         })
         .collect();
@@ -260,6 +263,19 @@ mod tests {
         let raised = carried(&found, "twice the cap, if the disk behind it") / carried(&found, "unchanged");
         assert!((raised / 2.0 - 1.0).abs() < 0.05, "{found:?}");
         assert!(carried(&found, "3 such disks") > 2.8, "three are told though two are enough: {found:?}");
+    }
+
+    // The mean of pages of 8 KiB and a few larger reads.
+    #[test]
+    fn a_mean_size_that_is_no_page_does_not_cross_stripes() {
+        let limit = Limit { of: Metered::Reads, per_second: 800.0, burst: 0.0, refill_ns: 100_000_000 };
+        let fit = fit_of(Disk { limits: vec![limit], ..disk() });
+        let demand = Demand { reads_per_s: 800.0, read_bytes: 9000.0, ..Demand::default() };
+        let found = remedies(&fit, &demand);
+        for (what, expected) in [("2 such disks", 2.0), ("3 such disks", 3.0), ("twice the cap", 2.0)] {
+            let more = carried(&found, what) / carried(&found, "unchanged");
+            assert!((more / expected - 1.0).abs() < 0.05, "{what}: {more}, {found:?}");
+        }
     }
 
     #[test]
