@@ -108,16 +108,20 @@ pub(crate) struct PageWrites {
     pub count: u64,
     /// Whether or not they have reached the device.
     pub bytes: u64,
-    /// They bypass the page cache: each is a write of the device.
+    /// They bypass the page cache: each is a write of the device. Where nothing was written, reads do.
     pub is_direct: bool,
 }
 
 pub(crate) fn page_writes(moments: &[Moment]) -> PageWrites {
-    let (mut written, mut is_direct) = (Ops::ZERO, true);
+    let (mut written, mut is_written_direct, mut is_read_direct) = (Ops::ZERO, true, true);
     for (file, delta) in files(moments).filter(|(file, _)| file.file.kind == FileKind::Data) {
-        is_direct &= file.meaning.cache == Cache::Missed;
+        // MariaDB has Aria tables of its own, which are cached, beside InnoDB's.
+        let is_direct = file.meaning.cache == Cache::Missed;
+        is_written_direct &= is_direct || delta.counters.write.count == 0;
+        is_read_direct &= is_direct || delta.counters.read.count == 0;
         written = written.plus(delta.counters.write);
     }
+    let is_direct = if written.count > 0 { is_written_direct } else { is_read_direct };
     PageWrites { count: written.count, bytes: written.bytes, is_direct }
 }
 

@@ -352,7 +352,7 @@ fn log_write_ns(capability: &Capability, bytes: f64) -> Option<f64> {
     capability.nearest_curve(&Shape::log_write(bytes))?.latency_ns_min()
 }
 
-fn shape(bytes: f64, write_percent: u8) -> Shape {
+pub(crate) fn shape(bytes: f64, write_percent: u8) -> Shape {
     let pattern = if bytes >= SEQUENTIAL_BYTES_MIN { Pattern::Sequential } else { Pattern::Random };
     let block_bytes = bytes.clamp(512.0, f64::from(workload::Workload::BLOCK_BYTES_MAX)) as u32;
     Shape { pattern, write_percent, ..Shape::random_read(block_bytes) }

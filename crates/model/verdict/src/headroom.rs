@@ -35,7 +35,7 @@ mod processors;
 use crate::VerdictKind;
 use crate::case::Case;
 use crate::demand::page_writes;
-use crate::figures::{expected_commit_ns, utilisation};
+use crate::figures::{expected_commit_ns, shape, utilisation};
 use capability::{Flow, Side};
 use workload::Pattern;
 
@@ -65,7 +65,7 @@ const WRITES_PER_SYNC_MAX: f64 = 4.0;
 /// Bytes written for each byte of a page that was read or filled: once, or twice where a doublewrite buffer has them too. More
 /// are writes of the same pages again.
 const WRITES_PER_PAGE: f64 = 1.5;
-/// The same at least.
+/// The same at least, and where pages are written one by one: a doublewrite buffer writes many at once.
 const WRITES_PER_PAGE_MIN: f64 = 1.0;
 /// Outstanding I/Os at the knee where no curve has one.
 const KNEE_DEFAULT: f64 = 16.0;
@@ -155,6 +155,12 @@ impl Growth {
         }
     }
 
+    /// Writes for each page that was read or filled; more are writes of the same pages again, or of those that were changed
+    /// before.
+    fn writes_per_page(&self) -> f64 {
+        if self.is_direct { WRITES_PER_PAGE_MIN } else { WRITES_PER_PAGE }
+    }
+
     /// The part of the operations that is not the log's when all are needed, if at the knee so many I/Os are outstanding.
     fn beside_log(&self, knee: f64) -> f64 {
         let outstanding = knee.max(if self.is_direct { OUTSTANDING_MIN } else { OUTSTANDING_CACHED_MIN });
@@ -169,7 +175,7 @@ impl Growth {
     /// How many times as many all I/Os are then.
     fn ios_grown(&self, factor: f64) -> f64 {
         let ios = |factor: f64| {
-            let others = self.grown(factor, WRITES_PER_PAGE, &self.dirty);
+            let others = self.grown(factor, self.writes_per_page(), &self.dirty);
             others.iter().map(|flow| flow.per_second).sum::<f64>()
                 + self.log_ios * self.log_writes_grown(factor)
         };
@@ -330,7 +336,8 @@ impl Case<'_> {
             growth.reads.iter().chain(&growth.most).chain([&growth.dirty]).copied().collect();
         let most = used(&most)?;
         let low = ((1.0 - used(&[log])?).max(0.0) / most).min(full_writes).max(linear * BESIDE_LOG_MIN);
-        let curve = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
+        let place = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
+        let curve = place.or_else(|| capability.nearest_curve(&shape(PAGE_BYTES, 100)));
         let knee = curve.and_then(|curve| curve.knee.as_ref()).map_or(KNEE_DEFAULT, |knee| knee.outstanding);
         let until = |growth: &Growth, share: f64, writes_per_page: f64, still_held: &Flow| {
             largest_factor(|factor| {
@@ -338,7 +345,7 @@ impl Case<'_> {
             })
         };
         let beside_log = growth.beside_log(knee);
-        let plan = until(growth, beside_log, WRITES_PER_PAGE, &growth.dirty).min(large_writes);
+        let plan = until(growth, beside_log, growth.writes_per_page(), &growth.dirty).min(large_writes);
         let plan = plan.max(linear * beside_log).max(low);
         let least = growth.with_fewest_records();
         let high = until(&least, 1.0, WRITES_PER_PAGE_MIN, &least.held_back);

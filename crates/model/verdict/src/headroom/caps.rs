@@ -1,7 +1,7 @@
 //! How far a cap lets the work grow that was not there, or was higher, when the storage was measured; any cap where the storage
 //! never was. A cap that was there is part of what was measured.
 
-use super::{Growth, Headroom, MEASURED_WITHIN, WRITES_PER_PAGE, WRITES_PER_PAGE_MIN, largest_factor};
+use super::{Growth, Headroom, MEASURED_WITHIN, WRITES_PER_PAGE_MIN, largest_factor};
 use crate::case::Case;
 use crate::thresholds::CAP_REACHED;
 use capability::{Flow, Side};
@@ -53,10 +53,13 @@ impl Growth {
             all.iter().filter(|flow| flow.side == Side::Write).map(of).sum::<f64>()
         };
         // What is not written yet, the cap has not counted.
-        let counted = written(1.0, WRITES_PER_PAGE, &self.dirty) - of(&self.dirty) + log_ios;
+        let counted = written(1.0, self.writes_per_page(), &self.dirty) - of(&self.dirty) + log_ios;
         let until = |most: f64, writes_per_page: f64, still_held: &Flow| {
             largest_factor(|factor| written(factor, writes_per_page, still_held) * share <= counted * most)
         };
-        [until(beside_log, WRITES_PER_PAGE, &self.dirty), until(1.0, WRITES_PER_PAGE_MIN, &self.held_back)]
+        [
+            until(beside_log, self.writes_per_page(), &self.dirty),
+            until(1.0, WRITES_PER_PAGE_MIN, &self.held_back),
+        ]
     }
 }
