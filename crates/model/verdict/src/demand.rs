@@ -108,20 +108,23 @@ pub(crate) struct PageWrites {
     pub count: u64,
     /// Whether or not they have reached the device.
     pub bytes: u64,
-    /// They bypass the page cache: each is a write of the device. Where nothing was written, reads do.
+    /// They bypass the page cache: each is a write of the device. Where nothing was written, as for reads.
     pub is_direct: bool,
 }
 
 pub(crate) fn page_writes(moments: &[Moment]) -> PageWrites {
-    let (mut written, mut is_written_direct, mut is_read_direct) = (Ops::ZERO, true, true);
-    for (file, delta) in files(moments).filter(|(file, _)| file.file.kind == FileKind::Data) {
-        // MariaDB has Aria tables of its own, which are cached, beside InnoDB's.
-        let is_direct = file.meaning.cache == Cache::Missed;
-        is_written_direct &= is_direct || delta.counters.write.count == 0;
-        is_read_direct &= is_direct || delta.counters.read.count == 0;
-        written = written.plus(delta.counters.write);
-    }
-    let is_direct = if written.count > 0 { is_written_direct } else { is_read_direct };
+    let data: Vec<_> = files(moments).filter(|(file, _)| file.file.kind == FileKind::Data).collect();
+    let written = data.iter().fold(Ops::ZERO, |sum, (_, delta)| sum.plus(delta.counters.write));
+    // MariaDB has Aria tables of its own, which are cached, beside InnoDB's: files that are used decide.
+    let is_direct_where = |is_used: fn(&Delta) -> bool| {
+        let mut used = data.iter().filter(|(_, delta)| is_used(delta)).peekable();
+        used.peek()?;
+        Some(used.all(|(file, _)| file.meaning.cache == Cache::Missed))
+    };
+    let is_direct = is_direct_where(|delta| delta.counters.write.count > 0)
+        .or_else(|| is_direct_where(|delta| delta.counters.read.count > 0))
+        .or_else(|| is_direct_where(|_| true));
+    let is_direct = is_direct.unwrap_or(true);
     PageWrites { count: written.count, bytes: written.bytes, is_direct }
 }
 
