@@ -65,7 +65,7 @@ const WRITES_PER_SYNC_MAX: f64 = 4.0;
 /// Bytes written for each byte of a page that was read or filled: once, or twice where a doublewrite buffer has them too. More
 /// are writes of the same pages again.
 const WRITES_PER_PAGE: f64 = 1.5;
-/// The same at least, and where pages are written one by one: a doublewrite buffer writes many at once.
+/// The same at least, and where pages that are written one by one were counted: a doublewrite buffer writes many at once.
 const WRITES_PER_PAGE_MIN: f64 = 1.0;
 /// Outstanding I/Os at the knee where no curve has one.
 const KNEE_DEFAULT: f64 = 16.0;
@@ -129,6 +129,8 @@ struct Growth {
     log_bytes_each: f64,
     /// The database's page writes bypass the page cache.
     is_direct: bool,
+    /// And they were counted one by one.
+    counts_pages: bool,
 }
 
 impl Growth {
@@ -158,7 +160,7 @@ impl Growth {
     /// Writes for each page that was read or filled; more are writes of the same pages again, or of those that were changed
     /// before.
     fn writes_per_page(&self) -> f64 {
-        if self.is_direct { WRITES_PER_PAGE_MIN } else { WRITES_PER_PAGE }
+        if self.counts_pages { WRITES_PER_PAGE_MIN } else { WRITES_PER_PAGE }
     }
 
     /// The part of the operations that is not the log's when all are needed, if at the knee so many I/Os are outstanding.
@@ -310,6 +312,7 @@ impl Case<'_> {
             log_per_s,
             log_bytes_each,
             is_direct: written.is_direct,
+            counts_pages: direct_per_s.is_some(),
         })
     }
 
