@@ -108,23 +108,23 @@ pub(crate) struct PageWrites {
     pub count: u64,
     /// Whether or not they have reached the device.
     pub bytes: u64,
-    /// They bypass the page cache: each is a write of the device. Where nothing was written, as for reads.
+    /// They bypass the page cache: each is a write of the device.
     pub is_direct: bool,
 }
 
 pub(crate) fn page_writes(moments: &[Moment]) -> PageWrites {
     let data: Vec<_> = files(moments).filter(|(file, _)| file.file.kind == FileKind::Data).collect();
     let written = data.iter().fold(Ops::ZERO, |sum, (_, delta)| sum.plus(delta.counters.write));
-    // MariaDB has Aria tables of its own, which are cached, beside InnoDB's: files that are used decide.
+    // The files that were written decide, or else those that were read: beside InnoDB's, which bypass the page cache, MariaDB has
+    // cached system tables that are seldom used.
     let is_direct_where = |is_used: fn(&Delta) -> bool| {
         let mut used = data.iter().filter(|(_, delta)| is_used(delta)).peekable();
         used.peek()?;
         Some(used.all(|(file, _)| file.meaning.cache == Cache::Missed))
     };
-    let is_direct = is_direct_where(|delta| delta.counters.write.count > 0)
-        .or_else(|| is_direct_where(|delta| delta.counters.read.count > 0))
-        .or_else(|| is_direct_where(|_| true));
-    let is_direct = is_direct.unwrap_or(true);
+    let uses: [fn(&Delta) -> bool; 3] =
+        [|delta| delta.counters.write.count > 0, |delta| delta.counters.read.count > 0, |_| true];
+    let is_direct = uses.into_iter().find_map(is_direct_where).unwrap_or(true);
     PageWrites { count: written.count, bytes: written.bytes, is_direct }
 }
 

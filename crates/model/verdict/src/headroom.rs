@@ -65,7 +65,8 @@ const WRITES_PER_SYNC_MAX: f64 = 4.0;
 /// Bytes written for each byte of a page that was read or filled: once, or twice where a doublewrite buffer has them too. More
 /// are writes of the same pages again.
 const WRITES_PER_PAGE: f64 = 1.5;
-/// The same at least, and where pages that are written one by one were counted: a doublewrite buffer writes many at once.
+/// The same at least. Also the writes for each page where pages are written, and counted, one by one: a doublewrite buffer writes
+/// many at once.
 const WRITES_PER_PAGE_MIN: f64 = 1.0;
 /// Outstanding I/Os at the knee where no curve has one.
 const KNEE_DEFAULT: f64 = 16.0;
@@ -129,8 +130,9 @@ struct Growth {
     log_bytes_each: f64,
     /// The database's page writes bypass the page cache.
     is_direct: bool,
-    /// And they were counted one by one.
-    counts_pages: bool,
+    /// Writes for each page that was read or filled; more are writes of the same pages again, or of pages that were changed
+    /// before.
+    writes_per_page: f64,
 }
 
 impl Growth {
@@ -157,12 +159,6 @@ impl Growth {
         }
     }
 
-    /// Writes for each page that was read or filled; more are writes of the same pages again, or of those that were changed
-    /// before.
-    fn writes_per_page(&self) -> f64 {
-        if self.counts_pages { WRITES_PER_PAGE_MIN } else { WRITES_PER_PAGE }
-    }
-
     /// The part of the operations that is not the log's when all are needed, if at the knee so many I/Os are outstanding.
     fn beside_log(&self, knee: f64) -> f64 {
         let outstanding = knee.max(if self.is_direct { OUTSTANDING_MIN } else { OUTSTANDING_CACHED_MIN });
@@ -177,7 +173,7 @@ impl Growth {
     /// How many times as many all I/Os are then.
     fn ios_grown(&self, factor: f64) -> f64 {
         let ios = |factor: f64| {
-            let others = self.grown(factor, self.writes_per_page(), &self.dirty);
+            let others = self.grown(factor, self.writes_per_page, &self.dirty);
             others.iter().map(|flow| flow.per_second).sum::<f64>()
                 + self.log_ios * self.log_writes_grown(factor)
         };
@@ -312,7 +308,7 @@ impl Case<'_> {
             log_per_s,
             log_bytes_each,
             is_direct: written.is_direct,
-            counts_pages: direct_per_s.is_some(),
+            writes_per_page: if direct_per_s.is_some() { WRITES_PER_PAGE_MIN } else { WRITES_PER_PAGE },
         })
     }
 
@@ -348,7 +344,7 @@ impl Case<'_> {
             })
         };
         let beside_log = growth.beside_log(knee);
-        let plan = until(growth, beside_log, growth.writes_per_page(), &growth.dirty).min(large_writes);
+        let plan = until(growth, beside_log, growth.writes_per_page, &growth.dirty).min(large_writes);
         let plan = plan.max(linear * beside_log).max(low);
         let least = growth.with_fewest_records();
         let high = until(&least, 1.0, WRITES_PER_PAGE_MIN, &least.held_back);

@@ -53,12 +53,12 @@ impl Growth {
             all.iter().filter(|flow| flow.side == Side::Write).map(of).sum::<f64>()
         };
         // What is not written yet, the cap has not counted.
-        let counted = written(1.0, self.writes_per_page(), &self.dirty) - of(&self.dirty) + log_ios;
+        let counted = written(1.0, self.writes_per_page, &self.dirty) - of(&self.dirty) + log_ios;
         let until = |most: f64, writes_per_page: f64, still_held: &Flow| {
             largest_factor(|factor| written(factor, writes_per_page, still_held) * share <= counted * most)
         };
         [
-            until(beside_log, self.writes_per_page(), &self.dirty),
+            until(beside_log, self.writes_per_page, &self.dirty),
             until(1.0, WRITES_PER_PAGE_MIN, &self.held_back),
         ]
     }

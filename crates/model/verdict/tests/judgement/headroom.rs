@@ -1,7 +1,7 @@
 //! How many times today's work can be carried, of a disk of 4,000 reads or 8,000 writes a second.
 
 use crate::builder::*;
-use capability::{Capability, Effort};
+use capability::{Capability, Curve, Effort};
 use filestats::{Cache, FileKind, Interval, Ops, ServiceLevel};
 use proptest::prelude::*;
 use verdict::{CapUse, Moment, Observation, ProcessorUse, Verdict, VerdictKind, judge};
@@ -77,6 +77,22 @@ fn pages_that_are_written_again_and_again_do_not_become_more() {
     let (low, plan, high) = range(&verdict(&steady(load)));
     // No page was read, and records of 0.8 MiB a second fill few of the 6.4 MiB that are written.
     assert!((6.4..=10.1).contains(&low) && plan > 15.0 && high > 20.0, "{low} {plan} {high}");
+}
+
+// The log gets one of the I/Os that are outstanding at the knee, beside the pages.
+#[test]
+fn where_nothing_is_read_the_knee_of_the_writes_decides_what_the_log_gets() {
+    let load =
+        Load { commits: 200, sync_ns: 2 * MS, writeback: 800, writeback_ns: 2 * MS, ..Load::default() };
+    let with_knee = |outstanding: f64| {
+        let mut capability = disk();
+        let is_writes = |curve: &&mut Curve| curve.workload == Shape::random_write(8192);
+        let writes = capability.curves.iter_mut().find(is_writes).expect("they were measured");
+        writes.knee.as_mut().expect("the curve has one").outstanding = outstanding;
+        range(&judge(&steady(load), Some(&capability), &ServiceLevel::OLTP)).1
+    };
+    let (narrow, wide) = (with_knee(1.0), with_knee(16.0));
+    assert!(narrow < wide * 0.9, "{narrow} {wide}");
 }
 
 #[test]
@@ -311,6 +327,36 @@ fn a_doublewrite_buffer_that_writes_many_pages_at_once_is_few_writes() {
     assert_eq!(with_cache(Cache::Missed, true).1, past);
     // Each transaction needs one of 4,000 reads and one of 8,000 writes a second beside the log, of the same resource.
     assert!((12.0..12.6).contains(&past) && through < 10.0, "{past} {through}");
+}
+
+// What a server writes at once is of more seconds than those that were observed.
+#[test]
+fn more_pages_written_one_by_one_than_were_read_were_changed_before() {
+    let load = Load {
+        reads: 200,
+        read_ns: 4 * MS,
+        commits: 50,
+        sync_ns: 2 * MS,
+        writeback: 450,
+        writeback_ns: 2 * MS,
+        ..Load::default()
+    };
+    let mut observation = steady(load);
+    for file in observation.moments.iter_mut().flat_map(|moment| &mut moment.files) {
+        let Interval::Known(delta) = &mut file.interval else { panic!() };
+        match file.file.kind {
+            FileKind::Data => {
+                file.meaning.cache = Cache::Missed;
+                delta.counters.write = Ops::timed(450, 450 * 8192, 0);
+            }
+            FileKind::Device => delta.counters.write.bytes = 450 * 8192,
+            _ => (),
+        }
+    }
+    let (_, plan, _) = range(&verdict(&observation));
+    // 200 pages are read and records fill 25: half of the 450 that are written grow with the work. A twentieth of the reads and
+    // half of that of the writes: 12 times. If three quarters of the writes grew, ten times.
+    assert!((11.0..12.5).contains(&plan), "{plan}");
 }
 
 #[test]
