@@ -383,7 +383,13 @@ fn what_a_storage_was_seen_to_give_has_its_bounds() {
     for second in 1..=60 {
         let (reads, writes) = (side(9_000.0), side(500.0));
         let ended_unix_ns = second * SECOND;
-        learner.observe(&seen::Second { ended_unix_ns, elapsed_s: 1.0, reads, writes, busy_s: None });
+        learner.observe(&seen::Second {
+            ended_unix_ns,
+            elapsed_s: 1.0,
+            reads,
+            writes,
+            ..seen::Second::default()
+        });
     }
     page.history.save_seen(&facts(), learner.seen()).unwrap();
     let (_, answer) = page.ask("capabilities", "");

@@ -65,6 +65,28 @@ fn the_parts_of_commits_add_up_to_the_whole_and_the_whole_to_the_time_of_the_cal
 }
 
 #[test]
+fn turns_to_write_are_timed_until_the_records_are_in_the_log_whether_or_not_the_commit_waits() {
+    let place = place();
+    let store = Store::create(&place.path().join("store"), small(), Options::default()).unwrap();
+    let table = with_table(&store);
+    let held = Duration::from_millis(20);
+    for durability in [Durability::Full, Durability::Delayed] {
+        let before = store.commit_times().turns_ns;
+        let began = Instant::now();
+        let mut tx = store.write().unwrap();
+        tx.put(table, b"k", b"v").unwrap();
+        std::thread::sleep(held);
+        tx.commit(durability).unwrap();
+        let (turn_ns, whole) = (store.commit_times().turns_ns - before, began.elapsed());
+        let turn = Duration::from_nanos(turn_ns);
+        assert!(turn >= held && turn <= whole, "{turn:?} of {whole:?}");
+    }
+    let before = store.commit_times().turns_ns;
+    drop(store.write().unwrap());
+    assert_eq!(store.commit_times().turns_ns, before, "nothing was committed");
+}
+
+#[test]
 fn commits_that_wait_for_each_other_are_queued_and_slow_ones_are_kept_with_their_parts() {
     let place = place();
     let store = Store::create(&place.path().join("store"), small(), Options::default()).unwrap();

@@ -49,6 +49,7 @@ struct Sample {
     devices: Vec<Option<Snapshot>>,
     processors: Option<Processors>,
     commits: Option<u64>,
+    writer_ns: Option<u64>,
     label: Option<&'static str>,
 }
 
@@ -156,11 +157,11 @@ impl<'a> Observer<'a> {
             // It asks the server for its counters.
             self.clients.remove(&std::process::id());
         }
-        let commits = self.source.commits();
+        let (commits, writer_ns) = (self.source.commits(), self.source.writer_ns());
         let last = self.samples.last().and_then(|last| last.processors.as_ref());
         let processes = self.source.processes();
         let processors = Processors::read(processes, &self.clients, &mut self.low_priority, sharing, last);
-        let sample = Sample { files, devices, processors, commits, label };
+        let sample = Sample { files, devices, processors, commits, writer_ns, label };
         if let Some(last) = self.samples.last() {
             let files = intervals(&last.files, &sample.files, Rules::default());
             let files = self.log.replace(files, self.last_of_log.as_ref().zip(log.as_ref()));
@@ -324,8 +325,12 @@ fn add_totals(totals: &mut SourceTotals, volumes: &Volumes, placed: &Placed, las
 
 /// The moment between two samples, for each volume with the files on it.
 fn add_moments(volumes: &mut Volumes, placed: Placed, last: &Sample, now: &Sample) {
-    // The counter begins again when the server restarts.
-    let commits = last.commits.zip(now.commits).and_then(|(last, now)| now.checked_sub(last));
+    // The counters begin again when the server restarts.
+    let grown = |counter: fn(&Sample) -> Option<u64>| {
+        counter(last).zip(counter(now)).and_then(|(last, now)| now.checked_sub(last))
+    };
+    let commits = grown(|sample| sample.commits);
+    let writer_ns = grown(|sample| sample.writer_ns);
     let Placed { files: placed, logs } = placed;
     let device = |at: usize| {
         let [last, now] = [last, now].map(|sample| sample.devices.get(at).and_then(Option::as_ref));
@@ -344,6 +349,7 @@ fn add_moments(volumes: &mut Volumes, placed: Placed, last: &Sample, now: &Sampl
             device,
             processors,
             commits,
+            writer_ns,
             pressure: volume.pressure,
             caps: std::mem::take(&mut volume.caps_used),
         });

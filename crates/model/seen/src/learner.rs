@@ -29,8 +29,8 @@ const RECENT: usize = 240;
 const EVERY: usize = 12;
 /// I/Os of a window behind a latency.
 const IOS_MIN: f64 = 20.0;
-/// Larger I/Os take longer, so that they say nothing of latency at rest.
-const REST_BYTES_MAX: f64 = 65_536.0;
+/// Larger I/Os and commits take longer, so that they say nothing of latency at rest.
+pub const REST_BYTES_MAX: f64 = 65_536.0;
 /// Outstanding I/Os at rest: one at a time.
 const REST_OUTSTANDING: f64 = 1.1;
 /// Resources with I/Os unlike that are kept.
@@ -156,7 +156,7 @@ fn spend(seen: &mut Seen, limits: &[RateLimit], window: &Window) {
     }
 }
 
-/// Adds the latencies of a window at rest. Returns whether one of them changed for good.
+/// Adds the latencies of a window at rest. Returns whether one of the device's changed for good.
 fn add_rests(seen: &mut Seen, window: &Window) -> bool {
     if window.outstanding() > REST_OUTSTANDING {
         return false;
@@ -165,6 +165,12 @@ fn add_rests(seen: &mut Seen, window: &Window) -> bool {
         let is_known = side.ios >= IOS_MIN && side.bytes_each() <= REST_BYTES_MAX;
         is_known && rest.add(side.served_s / side.ios * 1e9)
     };
+    let commits = &window.commits;
+    let are_known = commits.count >= IOS_MIN && commits.bytes <= REST_BYTES_MAX * commits.count;
+    if are_known && seen.commit_rest.add(commits.took_s / commits.count * 1e9) {
+        // A log that grows, or another engine, changes them too: the storage need not be another one.
+        seen.commit_rest = Rest::default();
+    }
     let reads = add(&mut seen.read_rest, &window.reads);
     add(&mut seen.write_rest, &window.writes) || reads
 }
@@ -225,5 +231,37 @@ mod tests {
         later.compare(&declared());
         watch(&mut later, BEGIN_S + 4_000, 10, 100.0);
         assert_eq!(saved(&later), 2_000.0, "five minutes at the full burst would have spent all");
+    }
+
+    #[test]
+    fn commits_at_rest_are_learned_and_another_latency_of_theirs_forgets_nothing_else() {
+        let mut learner = Learner::default();
+        let mut at_s = BEGIN_S;
+        let mut commit = |learner: &mut Learner, seconds: u64, each_s: f64| {
+            let writes = crate::Side { ios: 50.0, bytes: 50.0 * 8192.0, served_s: 0.05, waited_s: 0.0 };
+            let commits = crate::Commits { count: 50.0, bytes: 50.0 * 4096.0, took_s: 50.0 * each_s };
+            for _ in 0..seconds {
+                at_s += 1;
+                let ended_unix_ns = at_s * 1_000_000_000;
+                learner.observe(&Second {
+                    ended_unix_ns,
+                    elapsed_s: 1.0,
+                    writes,
+                    commits,
+                    ..Second::default()
+                });
+            }
+        };
+        commit(&mut learner, 300, 2e-3);
+        let median_ns = |learner: &Learner| learner.seen().commit_rest.median_ns().unwrap();
+        assert!((median_ns(&learner) / 2e6 - 1.0).abs() < 0.06, "{}", median_ns(&learner));
+        let named = |learner: &Learner| {
+            let resources = learner.seen().resources();
+            resources.into_iter().filter(|one| one.name == capability::ResourceName::CommitLatency).count()
+        };
+        assert_eq!(named(&learner), 1);
+        commit(&mut learner, 1_200, 8e-3);
+        assert!((median_ns(&learner) / 8e6 - 1.0).abs() < 0.06, "{}", median_ns(&learner));
+        assert_eq!(learner.seen().forgotten_unix_ns, None);
     }
 }

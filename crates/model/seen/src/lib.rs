@@ -8,6 +8,7 @@
 //!    ├─ reached     rates that were held for three windows, and that no other such rates exceed in all respects     at least
 //!    ├─ saturation  throughput stopped growing while outstanding I/Os doubled, and only there latency grew           exact
 //!    └─ rest        latency with at most one I/O outstanding; another one for long means another storage             start over
+//!                   the same of commits, by those that happen anyway
 //!    v
 //! Seen     what is kept: some kilobytes for each volume
 //! ```
@@ -27,11 +28,11 @@ mod saturation;
 mod window;
 
 pub use contradiction::{CONTRADICTS, Contradiction};
-pub use learner::Learner;
+pub use learner::{Learner, REST_BYTES_MAX};
 pub use reached::Reached;
 pub use rest::Rest;
 pub use saturation::Saturated;
-pub use window::{Second, Side};
+pub use window::{Commits, Second, Side};
 
 use capability::{Binding, Bound, Credit, Flow, Origin, Resource, ResourceName, Utilisation};
 use reached::Rates;
@@ -56,6 +57,9 @@ pub struct Seen {
     pub read_rest: Rest,
     /// Writes with nothing in their way.
     pub write_rest: Rest,
+    /// Commits with nothing in their way.
+    #[serde(default)]
+    pub commit_rest: Rest,
     /// When the capability was measured that it was compared with last; 0 where with none.
     #[serde(default)]
     pub compared_unix_ns: u64,
@@ -110,8 +114,11 @@ impl Seen {
             };
             found.extend(most.filter(|most| !is_known(most)).map(|most| most.resource(name)));
         }
-        let rests =
-            [(ResourceName::ReadLatency, &self.read_rest), (ResourceName::WriteLatency, &self.write_rest)];
+        let rests = [
+            (ResourceName::ReadLatency, &self.read_rest),
+            (ResourceName::WriteLatency, &self.write_rest),
+            (ResourceName::CommitLatency, &self.commit_rest),
+        ];
         for (name, rest) in rests {
             found.extend(rest.median_ns().map(|value| Resource {
                 name,

@@ -87,6 +87,11 @@ impl Rest {
         self.quantile_ns(0.5)
     }
 
+    /// The same once so much was seen that something can be compared with it.
+    pub fn known_median_ns(&self) -> Option<f64> {
+        self.median_ns().filter(|_| self.windows() >= REFERENCE_MIN)
+    }
+
     /// Between which latencies half of the windows lie, nanoseconds.
     pub fn middle_half_ns(&self) -> Option<(f64, f64)> {
         self.quantile_ns(0.25).zip(self.quantile_ns(0.75))

@@ -14,6 +14,17 @@ pub struct Side {
     pub waited_s: f64,
 }
 
+/// Writes of databases' logs that were made durable, as the databases or the kernel timed them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Commits {
+    /// How many; several transactions may share one.
+    pub count: f64,
+    /// Their bytes.
+    pub bytes: f64,
+    /// How long they took with their syncs, summed, seconds.
+    pub took_s: f64,
+}
+
 /// What was counted in about a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Second {
@@ -25,6 +36,8 @@ pub struct Second {
     pub reads: Side,
     /// Writes.
     pub writes: Side,
+    /// Commits; none where no database times them.
+    pub commits: Commits,
     /// How long the device had any I/O in flight, seconds; `None` where it does not count that.
     pub busy_s: Option<f64>,
 }
@@ -36,6 +49,7 @@ pub(crate) struct Window {
     pub elapsed_s: f64,
     pub reads: Side,
     pub writes: Side,
+    pub commits: Commits,
     /// `None` before the first second, and where one of them does not have it.
     pub busy_s: Option<f64>,
 }
@@ -46,6 +60,14 @@ const WINDOW_S: f64 = 5.0;
 const HELD_BACK: f64 = 1.5;
 /// Two seconds with more than this between them are not in a row.
 const GAP_S: f64 = 0.5;
+
+impl Commits {
+    fn add(&mut self, other: &Commits) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.took_s += other.took_s;
+    }
+}
 
 impl Side {
     fn add(&mut self, other: &Side) {
@@ -121,6 +143,7 @@ impl Windows {
         open.elapsed_s += second.elapsed_s;
         open.reads.add(&second.reads);
         open.writes.add(&second.writes);
+        open.commits.add(&second.commits);
         let is_complete = open.elapsed_s >= WINDOW_S - GAP_S;
         (is_complete.then(|| std::mem::take(open)), is_gap)
     }

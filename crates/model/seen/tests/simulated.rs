@@ -78,7 +78,7 @@ fn watch(learner: &mut Learner, storage: &Storage, shape: Shape, (least, most): 
                 elapsed_s: 1.0,
                 reads: side(&slice.read),
                 writes: side(&slice.write),
-                busy_s: None,
+                ..Second::default()
             });
         }
     }

@@ -11,11 +11,22 @@ use capability::{Binding, Capability, Curve, Point};
 use filestats::{Delta, Figure, IoClass, ServiceLevel};
 use workload::{Cap, CapKind};
 
-/// A latency of the database beside what the curves expect.
+/// What a latency is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// A measured curve at the same load.
+    Curve,
+    /// What it was seen to be at rest: nothing of the kind was measured.
+    SeenAtRest,
+}
+
+/// A latency of the database beside what is expected.
 pub struct Wait {
     pub what: &'static str,
-    /// Measured over expected.
+    /// Observed over expected.
     pub times: f64,
+    /// What is expected.
+    pub reference: Reference,
     /// The same, scaled so that reads and commits count as degraded at the same limit.
     pub ratio: f64,
     /// The latency of the same kind of I/O at the device below over what the curve expects there.
@@ -61,11 +72,13 @@ impl<'a> Case<'a> {
         service_level: &'a ServiceLevel,
     ) -> Case<'a> {
         let figures_of = |moments: &[Moment]| Figures::from_moments(moments, capability);
+        let mut figures = figures_of(&observation.moments);
+        observation.seen.iter().for_each(|seen| figures.compare_with_seen(seen));
         Case {
             observation,
             capability,
             service_level,
-            figures: figures_of(&observation.moments),
+            figures,
             utilisations: observation.utilisations(capability),
             outstanding: observation.stretches().map(|moments| figures_of(moments).outstanding).collect(),
         }
@@ -79,6 +92,7 @@ impl<'a> Case<'a> {
             Wait {
                 what: "reads from storage",
                 times,
+                reference: Reference::Curve,
                 ratio: times,
                 device_ratio: self.figures.device_read_ratio,
                 device_ns: device_ns(Delta::read_latency_ns),
@@ -87,6 +101,10 @@ impl<'a> Case<'a> {
         let commits = self.figures.commit_ratio.map(|times| Wait {
             what: "commits",
             times,
+            reference: match self.figures.commit_rest_ns {
+                None => Reference::Curve,
+                Some(_) => Reference::SeenAtRest,
+            },
             // Commits vary more than reads, so that their limit is higher.
             ratio: times * RATIO_DEGRADED / COMMIT_RATIO_DEGRADED,
             device_ratio: self.figures.device_write_ratio,

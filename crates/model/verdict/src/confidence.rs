@@ -1,6 +1,6 @@
 //! How far to trust a verdict: every doubt takes one step off.
 
-use crate::case::Case;
+use crate::case::{Case, Reference};
 use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{
     CAPABILITY_DAYS_MAX, FOREIGN_IOPS_MAX, LARGER_DATA, RATIO_DEGRADED, UTILISATION_NEAR,
@@ -109,9 +109,12 @@ fn doubts_of_verdict(case: &Case, kind: VerdictKind) -> Vec<String> {
         && let Some(wait) = case.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)
     {
         let (what, times) = (wait.what, wait.times);
-        doubts.push(format!(
-            "{what} take {times:.1} x what the curve expects (hardly any session waits for them)"
-        ));
+        doubts.push(match wait.reference {
+            Reference::Curve => {
+                format!("{what} take {times:.1} x what the curve expects (hardly any session waits for them)")
+            }
+            Reference::SeenAtRest => format!("{what} take {times:.1} x what they were seen to take at rest"),
+        });
     }
     if matches!(kind, VerdictKind::Healthy | VerdictKind::NobodyWaits)
         && let Some(stall) = case.unexplained_stall()

@@ -145,7 +145,12 @@ impl Case<'_> {
             let expected = self.capability.and_then(|capability| expected_commit_ns(capability, bytes));
             let source = format!("{}, an append and sync of that size", self.capability_source());
             let expected = expected.map(|expected_ns| self.expected(expected_ns, &source));
-            evidence.push(Evidence { expected, ..fact });
+            let at_rest = self.figures.commit_rest_ns.map(|value| Expected {
+                value,
+                source: "what a commit at rest was seen to take".into(),
+                at: self.ended(),
+            });
+            evidence.push(Evidence { expected: expected.or(at_rest), ..fact });
         }
         evidence
     }

@@ -3,6 +3,7 @@ use crate::pressure::{caps_used, was_measured_under};
 use crate::{CapUse, Moment};
 use capability::{Capability, Curve, Flow, Side, Utilisation};
 use filestats::{Delta, Ops};
+use seen::{REST_BYTES_MAX, Rest, Seen};
 use serde::{Deserialize, Serialize};
 use workload::{CapKind, Pattern, Shape};
 
@@ -70,8 +71,11 @@ pub struct Figures {
     pub device_read_ratio: Option<f64>,
     /// The same of writes.
     pub device_write_ratio: Option<f64>,
-    /// What one commit waits, over what the measured append and sync takes.
+    /// What one commit waits, over what the measured append and sync takes; where none was measured, over what commits were seen to
+    /// take at rest.
     pub commit_ratio: Option<f64>,
+    /// What commits were seen to take at rest, nanoseconds, where they are compared with that.
+    pub(crate) commit_rest_ns: Option<f64>,
 }
 
 /// Latencies of fewer I/Os than this are not compared with anything.
@@ -124,6 +128,7 @@ impl Figures {
             device_read_ratio: None,
             device_write_ratio: None,
             commit_ratio: None,
+            commit_rest_ns: None,
             database,
             device: demand::device(moments),
         };
@@ -182,13 +187,34 @@ impl Figures {
             let durable_ns = durable.and_then(|bytes| log_write_ns(capability, bytes)).unwrap_or(0.0);
             let write_ns = expected(write, 100, |load| load.device_writes).map(|ns| ns.max(durable_ns));
             self.device_read_ratio = ratio(read, expected(read, 0, |load| load.device_reads));
-            self.device_write_ratio = ratio(write, write_ns);
+            // Writes are not compared with curves of reads.
+            let has_writes = capability.curves.iter().any(|curve| curve.workload.write_percent > 0);
+            self.device_write_ratio = ratio(write, write_ns).filter(|_| has_writes);
         }
         self.commit_ratio = self.commit_ns().and_then(|commit_ns| {
             let bytes = self.commits.average_bytes().known()?;
             let expected = expected_commit_ns(capability, bytes)?;
             (self.commits.count >= IOS_TO_COMPARE).then_some(commit_ns / expected)
         });
+    }
+
+    /// Compares writes and commits with what they were seen to take at rest, where none were measured.
+    pub(crate) fn compare_with_seen(&mut self, seen: &Seen) {
+        let at_rest = |ops: Ops, rest: &Rest| {
+            let is_alike = ops.average_bytes().known().is_some_and(|bytes| bytes <= REST_BYTES_MAX);
+            rest.known_median_ns().filter(|_| is_alike && ops.count >= IOS_TO_COMPARE)
+        };
+        let times = |ops: Ops, rest_ns: Option<f64>| Some(ops.latency_ns().known()? / rest_ns?);
+        if self.commit_ratio.is_none() && !self.commits_by_device {
+            let rest_ns = at_rest(self.commits, &seen.commit_rest);
+            self.commit_ratio = times(self.commits, rest_ns);
+            self.commit_rest_ns = self.commit_ratio.and(rest_ns);
+        }
+        if self.device_write_ratio.is_none()
+            && let Some(write) = self.device.as_ref().map(|device| device.counters.write)
+        {
+            self.device_write_ratio = times(write, at_rest(write, &seen.write_rest));
+        }
     }
 
     /// What reached the storage, as flows for the cost model: the device's own counts where known (they

@@ -15,7 +15,9 @@
 //! log writes                   F(x) = min(x F, 1 / L): one follows the other, and the      low: L of a storage at rest
 //!                              commits that arrive during one share the next one           plan: L at the knee
 //!                                                                                          high: none
+//!                              x times as many where each commit fills one: bulk loads       plan
 //! writing transactions         x times their time, where only one session can commit: SQLite low, plan, high
+//!                              x times that of their turns to write: page stores            low, plan
 //! what a cap counted           x times, of a cap that was not there when the storage was   low
 //!                              measured
 //!                              the same, but page writes and log writes as above           plan, high
@@ -27,16 +29,17 @@
 //! ```
 //!
 //! Linear growth is the utilisation law (Denning and Buzen 1978). That commits share log writes is group commit (DeWitt et
-//! al. 1984). At the knee N I/Os are outstanding, and one of them is the log's: it gets 1 / (N + 1) of the operations.
+//! al. 1984). At the knee N I/Os are outstanding, and one of them is the log's: it gets at most 1 / (N + 1) of the operations.
 
 mod caps;
+mod growth;
 mod processors;
 
 use crate::VerdictKind;
 use crate::case::Case;
-use crate::demand::page_writes;
 use crate::figures::{expected_commit_ns, shape, utilisation};
 use capability::{Flow, Side};
+use growth::{Growth, LOG_WRITE_BYTES_FULL, LOG_WRITE_BYTES_MIN, PAGE_BYTES, WRITES_PER_PAGE_MIN};
 use workload::Pattern;
 
 /// How many times today's demand can be carried.
@@ -52,42 +55,14 @@ pub(crate) struct Headroom {
     pub reason: Option<String>,
 }
 
-/// PostgreSQL writes its log in blocks of 8 KiB, and writes the last one again for the next commit. Engines with smaller blocks
-/// rewrite less: this counts only where writes of the log are that large.
-const LOG_BLOCK_BYTES: f64 = 8192.0;
-/// Where each write of the log is a multiple of this, blocks are filled up: the bytes of its records are not known.
-const LOG_SECTOR_BYTES: f64 = 4096.0;
-/// Bytes of a page write. What the device wrote besides the log is counted in these.
-const PAGE_BYTES: f64 = 8192.0;
-/// Device writes for one write of the log and its sync, at most: the log's own, a flush that a stacked device counts, and the
-/// file system's journal.
-const WRITES_PER_SYNC_MAX: f64 = 4.0;
-/// Bytes written for each byte of a page that was read or filled: once, or twice where a doublewrite buffer has them too. More
-/// are writes of the same pages again.
-const WRITES_PER_PAGE: f64 = 1.5;
-/// The same at least. Also the writes for each page where pages are written, and counted, one by one: a doublewrite buffer writes
-/// many at once.
-const WRITES_PER_PAGE_MIN: f64 = 1.0;
 /// Outstanding I/Os at the knee where no curve has one.
 const KNEE_DEFAULT: f64 = 16.0;
-/// A database that needs all of the storage has at least this many I/Os outstanding beside that of its log, even where a cap
-/// puts the knee at one. Measured for updates and bulk loads of MariaDB (`scripts/bench headroom`).
-const OUTSTANDING_MIN: f64 = 4.0;
-/// The same where the kernel writes the pages, in bursts: between them the log has the storage for itself. Measured for updates
-/// of PostgreSQL.
-const OUTSTANDING_CACHED_MIN: f64 = 2.0;
-/// The smallest write of a log.
-const LOG_WRITE_BYTES_MIN: f64 = 512.0;
-/// The largest write of a log whose time is measured, and the largest of SQL Server.
-const LOG_WRITE_BYTES_FULL: f64 = 61_440.0;
 /// What PostgreSQL and InnoDB write at once where commits bring so much: their buffers hold 16 MiB by default.
 const LOG_WRITE_BYTES_LARGE: f64 = 1_048_576.0;
 /// A writer that never sleeps needs so many times less processor time for each transaction: its caches are warm. Measured for
 /// SQLite in Python: 2.2 to 2.5.
 const WRITER_ECONOMY: f64 = 2.0;
 const MIB: f64 = 1024.0 * 1024.0;
-/// Seconds between the I/Os of a flow whose bytes alone count.
-const ONE_IO_SECONDS: f64 = 1e6;
 /// What the storage gives is as much as was measured within this factor, from one hour to the next.
 const MEASURED_WITHIN: f64 = 1.1;
 /// The same of a preliminary measurement, whose points are short and few (`scripts/bench first-answer`).
@@ -97,89 +72,18 @@ const PRELIMINARY_WITHIN: f64 = 1.5;
 const BESIDE_LOG_MIN: f64 = 0.8;
 /// A range whose ends differ by less needs no reason.
 const RANGE_WORTH_SAYING: f64 = 1.25;
+/// From the end of a turn to write until the thread of the next transaction runs. Measured for commits and batches of the page store:
+/// 25 and 28 us.
+const HANDOVER_NS: f64 = 25_000.0;
+/// A turn to write is so many times shorter where the next one follows at once, at most: the caches are warm.
+const TURN_ECONOMY_MAX: f64 = 4.0;
+const ONE_COMMITS: &str = "one session at a time can commit, and that takes";
+const ONE_WRITES: &str = "one transaction at a time can write, and that takes";
 /// What the headroom of saturated storage means.
 const OVER: &str = "none: the demand is more than the storage gives";
 const AT_KNEE: &str = "at the knee: more gets through, but waits longer";
 /// The largest factor that is searched for.
 const FACTOR_MAX: f64 = 1e9;
-
-/// Today's flows, with the log's writes apart, which commits share.
-#[derive(Clone)]
-struct Growth {
-    reads: Vec<Flow>,
-    /// Page writes if few of the device's writes belong to the log, and its bytes as one flow.
-    most: [Flow; 2],
-    /// The same if many of them do, without the part of a block that each write of the log rewrites.
-    least: [Flow; 2],
-    /// Page writes that the page cache still holds: what records of the log fill is written as pages too.
-    held_back: Flow,
-    /// The same and those that the database still holds, for a checkpoint or until it needs the memory.
-    dirty: Flow,
-    /// Pages that were read or that records filled, for each that was written.
-    fresh: f64,
-    /// The device's writes for the log a second, if many of them do: now, and at most.
-    log_ios: f64,
-    log_ios_max: f64,
-    /// Nanoseconds of one write of the log at a storage at rest.
-    log_write_ns: f64,
-    /// Bytes of the log a second, without rewritten parts of blocks.
-    records_per_s: f64,
-    /// The part of these that is records at least, where blocks are filled up.
-    records_part_min: f64,
-    log_per_s: f64,
-    log_bytes_each: f64,
-    /// The database's page writes bypass the page cache.
-    is_direct: bool,
-    /// Writes for each page that was read or filled; more are writes of the same pages again, or of pages that were changed
-    /// before.
-    writes_per_page: f64,
-}
-
-impl Growth {
-    /// All I/O but the log's when the work is `factor` times as much, if pages are written so often for each time that they
-    /// are read or filled, and otherwise stay as many; `still_held` are those that were not written yet.
-    fn grown(&self, factor: f64, writes_per_page: f64, still_held: &Flow) -> Vec<Flow> {
-        let fresh = (self.fresh * writes_per_page).min(1.0);
-        let times = |flow: &Flow, factor: f64| Flow { per_second: flow.per_second * factor, ..*flow };
-        let [pages, log] = &self.least;
-        let reads = self.reads.iter().map(|flow| times(flow, factor));
-        let pages = times(pages, 1.0 + fresh * (factor - 1.0));
-        reads.chain([pages, times(still_held, factor), times(log, factor)]).collect()
-    }
-
-    /// The same if the records of the log are as few as its writes allow.
-    fn with_fewest_records(&self) -> Growth {
-        let fewest = |flow: &Flow| Flow { bytes: flow.bytes * self.records_part_min, ..*flow };
-        let [pages, log] = &self.least;
-        Growth {
-            least: [*pages, fewest(log)],
-            held_back: fewest(&self.held_back),
-            records_per_s: self.records_per_s * self.records_part_min,
-            ..self.clone()
-        }
-    }
-
-    /// The part of the operations that is not the log's when all are needed, if at the knee so many I/Os are outstanding.
-    fn beside_log(&self, knee: f64) -> f64 {
-        let outstanding = knee.max(if self.is_direct { OUTSTANDING_MIN } else { OUTSTANDING_CACHED_MIN });
-        outstanding / (outstanding + 1.0)
-    }
-
-    /// How many times as many writes of the log there are then: one follows the other.
-    fn log_writes_grown(&self, factor: f64) -> f64 {
-        factor.min((self.log_ios_max / self.log_ios).max(1.0))
-    }
-
-    /// How many times as many all I/Os are then.
-    fn ios_grown(&self, factor: f64) -> f64 {
-        let ios = |factor: f64| {
-            let others = self.grown(factor, self.writes_per_page, &self.dirty);
-            others.iter().map(|flow| flow.per_second).sum::<f64>()
-                + self.log_ios * self.log_writes_grown(factor)
-        };
-        ios(factor) / ios(1.0)
-    }
-}
 
 impl Headroom {
     /// A figure that is known as well as what was measured.
@@ -229,7 +133,7 @@ impl Case<'_> {
         let growth = self.growth();
         let room = growth.as_ref().and_then(|growth| self.shared_log(growth)).unwrap_or(single);
         let room = self.below_caps(sure(room), growth.as_ref());
-        Some(self.with_processors(room, growth.as_ref()))
+        Some(self.with_processors(self.with_one_writer(room), growth.as_ref()))
     }
 
     /// By what the storage was seen to give. Without an upper end where its limit was not seen.
@@ -238,78 +142,7 @@ impl Case<'_> {
         let high = high.unwrap_or(f64::INFINITY);
         let room = Headroom { plan: least, low: least, high, reason: Some(reason) };
         let room = if self.observation.commits_one_by_one { self.one_by_one(room) } else { room };
-        Some(self.with_processors(self.below_caps(room, None), None))
-    }
-
-    fn growth(&self) -> Option<Growth> {
-        let (figures, capability, all) = (&self.figures, self.capability?, self.figures.flows()?);
-        let writes = *all.iter().find(|flow| flow.side == Side::Write && flow.per_second > 0.0)?;
-        let reads: Vec<Flow> = all.into_iter().filter(|flow| flow.side == Side::Read).collect();
-        let commits = figures.commits;
-        if commits.count == 0 || figures.elapsed_s <= 0.0 {
-            return None;
-        }
-        let log_per_s = (commits.count as f64 / figures.elapsed_s).min(writes.per_second);
-        let log_bytes_each = commits.average_bytes().known().unwrap_or(0.0);
-        let page_bytes = (writes.per_second * writes.bytes - log_per_s * log_bytes_each).max(0.0);
-        // One after the other, at a storage at rest.
-        let log_write_ns = expected_commit_ns(capability, log_bytes_each.max(LOG_WRITE_BYTES_MIN));
-        let log_write_ns = log_write_ns.or_else(|| figures.commit_ns())?;
-        let written = page_writes(&self.observation.moments);
-        // A doublewrite buffer writes the bytes of many pages at once.
-        let direct_per_s =
-            (written.is_direct && written.count > 0).then(|| written.count as f64 / figures.elapsed_s);
-        let pages_per_s = (page_bytes / PAGE_BYTES).min(direct_per_s.unwrap_or(f64::INFINITY));
-        let besides_pages = (log_per_s * WRITES_PER_SYNC_MAX).min(writes.per_second - pages_per_s);
-        // Devices split large writes.
-        let split = (log_bytes_each / LOG_WRITE_BYTES_FULL).ceil().max(1.0);
-        let log_ios = besides_pages.max(log_per_s * split).min(writes.per_second);
-        let kept = match log_bytes_each {
-            LOG_BLOCK_BYTES.. => log_bytes_each - LOG_BLOCK_BYTES + 1.0,
-            bytes => bytes,
-        };
-        let records_per_s = log_per_s * kept;
-        let is_filled_up = log_bytes_each >= LOG_SECTOR_BYTES && log_bytes_each % LOG_SECTOR_BYTES == 0.0;
-        let filler = if is_filled_up { LOG_SECTOR_BYTES - LOG_WRITE_BYTES_MIN } else { 0.0 };
-        let records_part_min = ((log_bytes_each - filler) / kept.max(1.0)).min(1.0);
-        let bytes_written_per_s = written.bytes as f64 / figures.elapsed_s;
-        let held_back = (bytes_written_per_s.min(records_per_s) - page_bytes).max(0.0);
-        let read_per_s: f64 = reads.iter().map(|flow| flow.per_second).sum();
-        let dirtied = (log_per_s.min(read_per_s) * PAGE_BYTES - page_bytes).max(held_back);
-        let brought = reads.iter().map(|flow| flow.per_second * flow.bytes).sum::<f64>() + records_per_s;
-        let fresh = match direct_per_s {
-            // Pages are read and written one by one.
-            Some(direct_per_s) => (read_per_s + records_per_s / PAGE_BYTES) / direct_per_s,
-            None => brought / page_bytes.max(1.0),
-        };
-        let pages = |ios: f64| match ios {
-            0.0 => Flow { per_second: 0.0, bytes: PAGE_BYTES, ..writes },
-            ios => Flow { per_second: ios, bytes: page_bytes / ios, ..writes },
-        };
-        // Bytes of the log alone: as one large I/O, whose own cost does not count.
-        let log = |bytes_per_s: f64| Flow {
-            pattern: Pattern::Sequential,
-            per_second: 1.0 / ONE_IO_SECONDS,
-            bytes: bytes_per_s * ONE_IO_SECONDS,
-            ..writes
-        };
-        Some(Growth {
-            reads,
-            most: [pages(writes.per_second - log_per_s), log(log_per_s * log_bytes_each)],
-            least: [pages(writes.per_second - log_ios), log(records_per_s)],
-            held_back: Flow { per_second: held_back / PAGE_BYTES, bytes: PAGE_BYTES, ..writes },
-            dirty: Flow { per_second: dirtied / PAGE_BYTES, bytes: PAGE_BYTES, ..writes },
-            fresh,
-            log_ios,
-            log_ios_max: log_ios / log_per_s * 1e9 / log_write_ns,
-            log_write_ns,
-            records_per_s,
-            records_part_min,
-            log_per_s,
-            log_bytes_each,
-            is_direct: written.is_direct,
-            writes_per_page: if direct_per_s.is_some() { WRITES_PER_PAGE_MIN } else { WRITES_PER_PAGE },
-        })
+        Some(self.with_processors(self.with_one_writer(self.below_caps(room, None)), None))
     }
 
     /// Commits of many sessions share the writes of the log.
@@ -338,22 +171,48 @@ impl Case<'_> {
         let place = self.figures.reads_place.as_ref().and_then(|place| capability.curve(&place.curve));
         let curve = place.or_else(|| capability.nearest_curve(&shape(PAGE_BYTES, 100)));
         let knee = curve.and_then(|curve| curve.knee.as_ref()).map_or(KNEE_DEFAULT, |knee| knee.outstanding);
-        let until = |growth: &Growth, share: f64, writes_per_page: f64, still_held: &Flow| {
+        let beside_log = growth.beside_log(knee);
+        // The log needs no more operations than today's grown alike. Where commits share them, it gets no more than its part of the
+        // knee.
+        let is_bulk_load = growth.is_bulk_load();
+        let log_now = used(&[Flow { per_second: growth.log_ios, bytes: LOG_WRITE_BYTES_MIN, ..log }])?;
+        let least_left = if is_bulk_load { 0.0 } else { beside_log };
+        let left = |factor: f64| (1.0 - factor * log_now).max(least_left);
+        let until = |growth: &Growth, left: &dyn Fn(f64) -> f64, writes_per_page: f64, still_held: &Flow| {
             largest_factor(|factor| {
-                used(&growth.grown(factor, writes_per_page, still_held)).is_none_or(|used| used <= share)
+                let others = used(&growth.grown(factor, writes_per_page, still_held));
+                others.is_none_or(|used| used <= left(factor))
             })
         };
-        let beside_log = growth.beside_log(knee);
-        let plan = until(growth, beside_log, growth.writes_per_page, &growth.dirty).min(large_writes);
+        let plan = until(growth, &left, growth.writes_per_page, &growth.dirty);
+        let plan = if is_bulk_load { plan * BESIDE_LOG_MIN } else { plan }.min(large_writes);
         let plan = plan.max(linear * beside_log).max(low);
         let least = growth.with_fewest_records();
-        let high = until(&least, 1.0, WRITES_PER_PAGE_MIN, &least.held_back);
-        let high = high.min(bytes_per_s_max / least.records_per_s).max(plan * MEASURED_WITHIN);
+        let high = until(&least, &|_| 1.0, WRITES_PER_PAGE_MIN, &least.held_back);
+        let high =
+            (high * MEASURED_WITHIN).min(bytes_per_s_max / least.records_per_s).max(plan * MEASURED_WITHIN);
         if !high.is_finite() {
             return None;
         }
         let reason = (high > low * RANGE_WORTH_SAYING).then(|| "many commits share a log write".to_owned());
         Some(Headroom { plan, low, high, reason })
+    }
+
+    /// One transaction can write at a time, and many commits share a write of the log: a page store. The times of their turns add up.
+    fn with_one_writer(&self, room: Headroom) -> Headroom {
+        let Some(share) = self.observation.writer_share().filter(|share| *share > 0.0) else { return room };
+        let share = share + self.observation.commits_per_s().unwrap_or(0.0) * HANDOVER_NS / 1e9;
+        let plan = 1.0 / share;
+        let high = room.high.min(plan * TURN_ECONOMY_MAX);
+        if plan >= room.plan {
+            return Headroom { high: high.max(room.plan), ..room };
+        }
+        Headroom {
+            plan,
+            low: room.low.min(plan / MEASURED_WITHIN),
+            high: high.max(plan),
+            reason: Some(format!("{ONE_WRITES} {:.1} % of the time", share * 100.0)),
+        }
     }
 
     /// One session can write at a time: the times of its transactions add up.
@@ -366,10 +225,7 @@ impl Case<'_> {
             plan: 1.0 / share,
             low: 1.0 / most / MEASURED_WITHIN,
             high: (1.0 / least * MEASURED_WITHIN).min(room.high),
-            reason: Some(format!(
-                "one session at a time can commit, and that takes {:.0} % of the time",
-                share * 100.0
-            )),
+            reason: Some(format!("{ONE_COMMITS} {:.0} % of the time", share * 100.0)),
         }
     }
 

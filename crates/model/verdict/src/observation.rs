@@ -28,6 +28,9 @@ pub struct Moment {
     /// Transactions that the database committed, as it counts them: those that only read may be among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<u64>,
+    /// How long transactions had the only turn to write, nanoseconds; `None` where several can write at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writer_ns: Option<u64>,
     /// How long tasks were stalled on I/O.
     #[serde(default)]
     pub pressure: Pressure,
@@ -253,9 +256,18 @@ impl Observation {
 
     /// Transactions committed a second over the moments that know it.
     pub(crate) fn commits_per_s(&self) -> Option<f64> {
-        let known = self.moments.iter().filter_map(|moment| moment.commits.zip(moment.elapsed_ns()));
-        let (commits, ns) = known.fold((0_u64, 0_u64), |sum, (commits, ns)| (sum.0 + commits, sum.1 + ns));
-        (ns > 0).then(|| commits as f64 * 1e9 / ns as f64)
+        Some(self.per_ns(|moment| moment.commits)? * 1e9)
+    }
+
+    /// The share of the time in which a transaction had the only turn to write, over the moments that know it.
+    pub(crate) fn writer_share(&self) -> Option<f64> {
+        self.per_ns(|moment| moment.writer_ns)
+    }
+
+    fn per_ns(&self, counted: fn(&Moment) -> Option<u64>) -> Option<f64> {
+        let known = self.moments.iter().filter_map(|moment| counted(moment).zip(moment.elapsed_ns()));
+        let (count, ns) = known.fold((0_u64, 0_u64), |sum, (count, ns)| (sum.0 + count, sum.1 + ns));
+        (ns > 0).then(|| count as f64 / ns as f64)
     }
 
     /// Mean use of the processors over the moments that know it.

@@ -1,6 +1,6 @@
-use crate::Moment;
+use crate::{Moment, demand};
 use filestats::{Figure, Ops};
-use seen::{Second, Side};
+use seen::{Commits, Second, Side};
 
 impl Moment {
     /// What the storage was seen to do meanwhile; `None` where the device's counters are unknown.
@@ -32,7 +32,19 @@ impl Moment {
             elapsed_s: device.elapsed_s(),
             reads: side(device.counters.read, read_s),
             writes: side(device.counters.write, written_s + synced_s),
+            commits: self.timed_commits(),
             busy_s: device.counters.busy_ns.known().map(|ns| ns as f64 / 1e9),
+        })
+    }
+
+    /// Commits of the database as it or the kernel timed them: the device's writes, which may stand for them, are counted anyway.
+    fn timed_commits(&self) -> Commits {
+        let commits = demand::commits(std::slice::from_ref(self));
+        let took_ns = commits.ops.stall_ns.known().filter(|_| !commits.by_device);
+        took_ns.map_or(Commits::default(), |took_ns| Commits {
+            count: commits.ops.count as f64,
+            bytes: commits.ops.bytes as f64,
+            took_s: took_ns as f64 / 1e9,
         })
     }
 }

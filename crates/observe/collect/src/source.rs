@@ -156,6 +156,12 @@ pub trait Source {
         false
     }
 
+    /// How long transactions have had the only turn to write since it started, in nanoseconds; `None` where several can write at a
+    /// time, or that is not counted.
+    fn writer_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// Transactions that it had committed since it started, at the last snapshot. Those that only read may be among them.
     fn commits(&self) -> Option<u64> {
         None

@@ -1,7 +1,7 @@
 //! The layout of the counters of one store: a table of atomics, in native byte order.
 //!
 //! ```text
-//! head      magic "HDRMPGS2" (written last), sizes, process, store, directory, opening, closed
+//! head      magic "HDRMPGS3" (written last), sizes, process, store, directory, opening, closed
 //! files     for control, data, log: reads, writes, syncs with bytes, stalls, errors and histograms
 //! log       counts of the journal                engine   counts of pages and checkpoints
 //! commits   a sum and a histogram for each part of a commit's time; the last slow commits, each under a sequence lock
@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use std::time::Duration;
 
-const MAGIC: u64 = u64::from_ne_bytes(*b"HDRMPGS2");
+const MAGIC: u64 = u64::from_ne_bytes(*b"HDRMPGS3");
 /// Until the store is open: only the process is known.
 const OPENING: u64 = u64::from_ne_bytes(*b"HDRMPGS0");
 pub(crate) const BOARD_BYTES: usize = size_of::<Board>().next_multiple_of(4096);

@@ -96,6 +96,9 @@ pub struct CommitTimes {
     pub whole: PartTimes,
     /// In the order of [`CommitPart::ALL`].
     pub parts: [PartTimes; CommitPart::ALL.len()],
+    /// How long the transactions that committed had the turn to write, one at a time: from the turn until their records were in the
+    /// log's block. Nanoseconds, the program's time and reads of pages included, also of commits that did not wait to be durable.
+    pub turns_ns: u64,
     /// The threshold of slow commits: the 99th percentile of the commits before.
     pub slow_from_ns: u64,
     /// The last slow commits, the oldest first.
@@ -151,6 +154,7 @@ pub struct CommitBoard {
     slow_from_ns: AtomicU64,
     buckets: [[AtomicU64; COLUMNS + 1]; LatencyBuckets::LEN],
     slow_count: AtomicU64,
+    turns_ns: AtomicU64,
     slow: [SlowBoard; SLOW_KEPT],
 }
 
@@ -196,6 +200,11 @@ impl CommitBoard {
         if whole_ns >= self.slow_from_ns() {
             self.keep_slow(sequence, &parts_ns);
         }
+    }
+
+    /// Counts that a transaction had the turn to write for so long.
+    pub fn record_turn(&self, ns: u64) {
+        self.turns_ns.fetch_add(ns, Relaxed);
     }
 
     fn add(&self, column: usize, ns: u64) {
@@ -251,6 +260,7 @@ impl CommitBoard {
         CommitTimes {
             whole: times(WHOLE),
             parts: std::array::from_fn(times),
+            turns_ns: self.turns_ns.load(Relaxed),
             slow_from_ns: self.slow_from_ns(),
             slow: slow.into_iter().map(|(_, slow)| slow).collect(),
         }

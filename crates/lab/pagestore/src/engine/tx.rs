@@ -174,6 +174,8 @@ pub struct WriteTx<'a> {
     ahead: EncodedAhead,
     /// How long it waited for the previous writer, in nanoseconds.
     queued_ns: u64,
+    /// Since when it has the turn to write, in nanoseconds of the monotonic clock.
+    turn_since: u64,
     /// How often a page was handed out for changes.
     changes: u64,
     /// Why a change failed halfway.
@@ -266,6 +268,7 @@ impl<'a> WriteTx<'a> {
             fresh_from: 0,
             ahead: EncodedAhead::default(),
             queued_ns,
+            turn_since: monotonic_ns(),
             changes: 0,
             broken: None,
             moved_roots: Vec::new(),
@@ -354,6 +357,7 @@ impl<'a> WriteTx<'a> {
             return Ok(None);
         };
         let (inner, queued_ns) = (self.inner, self.queued_ns);
+        inner.counters.commits.record_turn(appended.saturating_sub(self.turn_since));
         drop(self);
         match durability {
             Durability::Full => {

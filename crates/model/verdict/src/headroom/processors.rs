@@ -12,9 +12,9 @@
 //! ```
 //!
 //! The first waits of a transaction (for its request, for the log) are long: meanwhile the processor sleeps, and its caches fill
-//! with other things. What that costs depends on the machine, bare or virtual, and `measure` has seen it: an I/O whose thread
-//! sleeps for it, against one of many, of which one is always complete. The later waits of a transaction are short: each costs
-//! what waking up does, and nothing for cold caches.
+//! with other things. Waking up costs what `measure` has seen, bare or virtual (an I/O whose thread sleeps for it, against one of
+//! many, of which one is always complete), at least what cold caches do. The later waits of a transaction are short: a processor
+//! that always works has switches between sessions in their place, which cost as much.
 
 use super::{Growth, Headroom, RANGE_WORTH_SAYING, largest_factor};
 use crate::ProcessorUse;
@@ -22,15 +22,17 @@ use crate::case::Case;
 use crate::figures::{commit_cpu_ns, wake_cpu_ns};
 use capability::Side;
 
-/// A database's code and data are more than those of the loop that was measured; so many times more has to be fetched again
-/// after a long wait. Measured for single-row commits of PostgreSQL and MariaDB (`scripts/bench headroom`).
-const WAKE_OF_DATABASE: f64 = 3.0;
+/// What a long wait costs at least: a database's code and data are fetched into the caches again. Measured for points, updates,
+/// single-row commits and batches of PostgreSQL: 30 to 45 us for each wait (`scripts/bench headroom`).
+const COLD_CACHES_NS: f64 = 40_000.0;
+/// How fast the caches of an idle processor become cold. Measured for single-row commits: the same 33 us after 0.5 ms and after
+/// 1.6 ms, some 5 us after 0.04 ms.
+const COOLING_NS: f64 = 250_000.0;
 /// Long waits of each transaction that waits for I/O, at most: for its request, for its I/O, and for what follows.
 const LONG_WAITS_MAX: f64 = 3.0;
-/// Part of a transaction's processor time that is left at least, however much its log and waking up seem to take of it. Measured:
-/// 0.1 to 0.4 for single-row commits of PostgreSQL, MariaDB and the page store. A lower floor would depend too much on one
-/// measured figure.
-const WORK_MIN: f64 = 0.3;
+/// Part of a transaction's processor time that is left at least, however much its log and waking up seem to take of it. Measured for
+/// single-row commits: 0.3 of the page store, 0.4 of MariaDB, 0.4 to 0.8 of PostgreSQL.
+const WORK_MIN: f64 = 0.45;
 /// Processors need up to this many times less for each transaction when there are many. Measured for single-row commits: of
 /// PostgreSQL 4, of the page store 13 and 17.
 const PROCESSOR_ECONOMY: f64 = 20.0;
@@ -96,19 +98,22 @@ impl Case<'_> {
     /// What a transaction needs on processors that always work.
     fn busy_work(&self, used: &ProcessorUse, growth: Option<&Growth>) -> Work {
         let seconds_to_share = 1.0 / f64::from(used.count.max(1));
+        let wake_ns = self.capability.and_then(wake_cpu_ns).unwrap_or(0.0);
         let log = growth.zip(self.capability).and_then(|(growth, capability)| {
-            let each_ns = commit_cpu_ns(capability, growth.log_bytes_each)?;
+            // Waking up after it is among the waits.
+            let each_ns = (commit_cpu_ns(capability, growth.log_bytes_each)? - wake_ns).max(0.0);
             Some(growth.log_per_s * each_ns / 1e9 * seconds_to_share)
         });
         let log = log.filter(|_| used.count > 0).unwrap_or(0.0).min(used.own * (1.0 - WORK_MIN));
-        let wake_ns = self.capability.and_then(wake_cpu_ns).filter(|_| used.count > 0).unwrap_or(0.0);
-        // Processors that work for others do not sleep either.
-        let wake_ns = wake_ns * idle_share(used);
         let long_waits_max = self.waiting_transactions_per_s(growth) * LONG_WAITS_MAX;
+        let long_waits = |waits_per_s: f64| waits_per_s.min(long_waits_max);
+        let sleeps_per_s = long_waits(used.own_waits_per_s) + long_waits(used.clients_waits_per_s);
+        // Processors that work for others do not sleep either.
+        let idle = idle_share(used);
+        let slept_ns = idle * f64::from(used.count) * 1e9 / sleeps_per_s.max(1.0);
+        let long_wait_ns = if used.count > 0 { wake_ns.max(cold_ns(slept_ns)) * idle } else { 0.0 };
         let awake = |share: f64, log: f64, waits_per_s: f64| {
-            let long_per_s = waits_per_s.min(long_waits_max);
-            let wakes_per_s = long_per_s * WAKE_OF_DATABASE + (waits_per_s - long_per_s);
-            let waking = wakes_per_s * wake_ns / 1e9 * seconds_to_share;
+            let waking = long_waits(waits_per_s) * long_wait_ns / 1e9 * seconds_to_share;
             (share - log - waking).max(share * WORK_MIN)
         };
         let own = awake(used.own, log, used.own_waits_per_s);
@@ -123,6 +128,11 @@ impl Case<'_> {
             reads.map(|flow| flow.per_second).sum::<f64>() + growth.map_or(0.0, |growth| growth.log_per_s);
         self.observation.commits_per_s().map_or(waited_for, |commits_per_s| commits_per_s.min(waited_for))
     }
+}
+
+/// What is fetched into the caches again after so long a sleep takes.
+fn cold_ns(slept_ns: f64) -> f64 {
+    COLD_CACHES_NS * (1.0 - (-slept_ns / COOLING_NS).exp())
 }
 
 fn idle_share(used: &ProcessorUse) -> f64 {
@@ -143,4 +153,16 @@ fn run_out_first(used: &ProcessorUse, storage_alone: f64) -> String {
         part("the kernel for its I/O", used.kernel),
         percent(used.others),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_are_cold_after_a_long_sleep_and_warm_after_a_short_one() {
+        assert!(cold_ns(1.6e6) > 0.99 * COLD_CACHES_NS);
+        assert!((0.8..0.9).contains(&(cold_ns(0.5e6) / COLD_CACHES_NS)));
+        assert!(cold_ns(40_000.0) < 0.15 * COLD_CACHES_NS);
+    }
 }

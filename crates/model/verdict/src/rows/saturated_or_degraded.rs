@@ -12,13 +12,16 @@
 //! host that does much of the I/O is the cause: only what is not of this host is below.
 
 use crate::Neighbour;
-use crate::case::{Case, Wait};
+use crate::case::{Case, Reference, Wait};
 use crate::evidence::Grounds;
 use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
 
-/// A wait that is far above what the curve expects at its load.
+/// A wait that is far above what is expected at its load. Latency at rest is expected only where the storage is known to carry
+/// much more.
 fn slow_wait(case: &Case) -> Option<Wait> {
-    case.noticed_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)
+    let wait = case.noticed_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED)?;
+    let is_near = || case.seen_room().is_some_and(|room| room.is_near());
+    (wait.reference == Reference::Curve || !is_near()).then_some(wait)
 }
 
 /// The device is as fast as ever, and a limit under which the storage was measured is nearly used up: the time is that of the queue
@@ -97,8 +100,13 @@ pub(crate) fn storage_degraded(case: &Case) -> Option<Grounds> {
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
     evidence.extend(case.neighbours());
     let slower = format!(
-        "{} take {:.1} x what this storage gave at the same load when it was measured",
-        wait.what, wait.times
+        "{} take {:.1} x {}",
+        wait.what,
+        wait.times,
+        match wait.reference {
+            Reference::Curve => "what this storage gave at the same load when it was measured",
+            Reference::SeenAtRest => "what they were seen to take at rest",
+        }
     );
     if let Some(other) = case.slowing_neighbour() {
         let summary = format!("{ANOTHER_PROGRAM}: {}; {slower}", other.sentence());
@@ -133,8 +141,14 @@ pub(crate) fn not_storage(case: &Case) -> Option<Grounds> {
     evidence.extend(figures.utilisation.map(|u| case.utilisation_fact(u.value)));
     Some(Grounds {
         summary: format!(
-            "{} take {:.1} x as long as the curve expects, but the device itself answers as measured",
-            wait.what, wait.times
+            "{} take {:.1} x {}",
+            wait.what,
+            wait.times,
+            match wait.reference {
+                Reference::Curve => "as long as the curve expects, but the device itself answers as measured",
+                Reference::SeenAtRest =>
+                    "what they were seen to take at rest, but the device itself is not slower",
+            }
         ),
         evidence,
         next_step:

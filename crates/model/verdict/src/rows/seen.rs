@@ -2,7 +2,7 @@
 //! is room, and never that a storage is full. Only a resource that was seen full says that.
 
 use crate::Expected;
-use crate::case::Case;
+use crate::case::{Case, Reference};
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
@@ -81,7 +81,7 @@ impl SeenRoom<'_> {
         doubts
     }
 
-    fn is_near(&self) -> bool {
+    pub(super) fn is_near(&self) -> bool {
         self.used_at_most().is_none_or(|used| used > UTILISATION_NEAR)
     }
 }
@@ -127,8 +127,12 @@ impl Case<'_> {
         })
     }
 
-    /// The device takes much longer than it did at rest: its load does not account for that.
+    /// The device or commits take much longer than they did at rest: the load does not account for that.
     fn slower_than_at_rest(&self, room: &SeenRoom<'_>) -> bool {
+        let commits = self.longest_wait().filter(|wait| wait.reference == Reference::SeenAtRest);
+        if commits.is_some_and(|wait| wait.ratio >= RATIO_DEGRADED) {
+            return true;
+        }
         let Some(device) = &self.figures.device else { return false };
         let read = (device.counters.read, room.seen.read_rest.median_ns());
         let write = (device.counters.write, room.seen.write_rest.median_ns());
@@ -210,7 +214,7 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
 pub(crate) fn too_little(case: &Case) -> Option<String> {
     let room = case.seen_room()?;
     if case.slower_than_at_rest(&room) && !room.is_near() {
-        return Some("the device takes much longer than it was seen to take at rest".into());
+        return Some("it takes much longer than it was seen to take at rest".into());
     }
     let (times, at) = room.carried?;
     Some(format!("it was seen to carry at least {} x this demand ({})", factor(times), room.when(at)))

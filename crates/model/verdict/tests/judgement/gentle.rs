@@ -1,6 +1,6 @@
 //! A storage whose reads were measured gently, and whose writes only were seen.
 
-use crate::builder::{Load, MS, disk, second, steady};
+use crate::builder::{Load, MS, disk, expected, second, steady};
 use capability::{Capability, Origin};
 use filestats::ServiceLevel;
 use seen::{Contradiction, Learner, Seen};
@@ -65,6 +65,47 @@ fn writes_that_were_seen_give_a_lower_bound_that_the_reads_limit() {
     );
     let few_reads_left = judged(with_writes(3_000, 100), Some(learned(with_writes(3_000, 400), 60)));
     assert!(few_reads_left.headroom.is_none_or(|headroom| headroom <= 1.35), "{few_reads_left:#?}");
+}
+
+/// Commits beside some reads.
+fn commits(commits: u64, sync_ns: u64) -> Load {
+    Load { commits, sync_ns, ..reads(50) }
+}
+
+/// Twice the reads and a hundred commits of 2 ms.
+fn seen_commits() -> Seen {
+    learned(Load { commits: 100, sync_ns: 2 * MS, ..reads(100) }, 200)
+}
+
+#[test]
+fn commits_are_compared_with_what_they_were_seen_to_take_at_rest() {
+    let agree = judged(commits(60, 3 * MS), Some(seen_commits()));
+    assert_eq!(agree.verdict, VerdictKind::Healthy, "{agree:#?}");
+    let slow = judged(commits(60, 20 * MS), Some(seen_commits()));
+    assert_eq!(slow.verdict, VerdictKind::StorageDegraded, "{slow:#?}");
+    assert!(slow.summary.contains("x what they were seen to take at rest"), "{}", slow.summary);
+    let at_rest_ns = expected(&slow, "write and sync of a commit");
+    assert!((at_rest_ns / (2.01 * MS as f64) - 1.0).abs() < 0.06, "{at_rest_ns}");
+    let unknown = judged(commits(60, 20 * MS), None);
+    assert_ne!(unknown.verdict, VerdictKind::StorageDegraded, "{unknown:#?}");
+}
+
+#[test]
+fn slow_commits_of_a_device_that_is_not_slower_are_not_its_fault() {
+    let fast = steady(commits(60, 2 * MS));
+    let mut observation = steady(commits(60, 20 * MS));
+    for (moment, fast) in observation.moments.iter_mut().zip(fast.moments) {
+        moment.device = fast.device;
+    }
+    let observation = Observation { seen: Some(seen_commits()), ..observation };
+    let verdict = judge(&observation, Some(&gentle()), &ServiceLevel::OLTP);
+    assert_eq!(verdict.verdict, VerdictKind::NotStorage, "{verdict:#?}");
+}
+
+#[test]
+fn slow_commits_near_the_most_that_was_seen_may_be_the_limit() {
+    let verdict = judged(commits(95, 20 * MS), Some(seen_commits()));
+    assert_ne!(verdict.verdict, VerdictKind::StorageDegraded, "{verdict:#?}");
 }
 
 #[test]

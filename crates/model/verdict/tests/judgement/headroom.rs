@@ -89,10 +89,34 @@ fn where_nothing_is_read_the_knee_of_the_writes_decides_what_the_log_gets() {
         let is_writes = |curve: &&mut Curve| curve.workload == Shape::random_write(8192);
         let writes = capability.curves.iter_mut().find(is_writes).expect("they were measured");
         writes.knee.as_mut().expect("the curve has one").outstanding = outstanding;
-        range(&judge(&steady(load), Some(&capability), &ServiceLevel::OLTP)).1
+        // Past the page cache: what the kernel writes in bursts leaves the log more.
+        let mut observation = steady(load);
+        for file in observation.moments.iter_mut().flat_map(|moment| &mut moment.files) {
+            file.meaning.cache = Cache::Missed;
+        }
+        range(&judge(&observation, Some(&capability), &ServiceLevel::OLTP)).1
     };
     let (narrow, wide) = (with_knee(1.0), with_knee(16.0));
     assert!(narrow < wide * 0.9, "{narrow} {wide}");
+}
+
+// Scans with a commit now and then are no update workload.
+#[test]
+fn a_log_that_needs_little_leaves_the_rest_of_the_storage_to_the_reads() {
+    let reads = Load { reads: 400, read_ns: 4 * MS, ..Load::default() };
+    let narrow = |commits: u64| {
+        let mut capability = disk();
+        for curve in &mut capability.curves {
+            curve.knee.iter_mut().for_each(|knee| knee.outstanding = 1.0);
+        }
+        let observation = steady(Load { commits, sync_ns: 2 * MS, ..reads });
+        range(&judge(&observation, Some(&capability), &ServiceLevel::OLTP)).1
+    };
+    // A tenth of all reads, and a four-thousandth of all writes.
+    let few = narrow(2);
+    assert!((9.5..10.0).contains(&few), "{few}");
+    let many = narrow(400);
+    assert!(many < 8.1, "{many}");
 }
 
 #[test]
@@ -125,7 +149,8 @@ fn pages_that_a_database_has_not_written_yet_are_written_as_often_as_they_are_re
     // 200 of 4,000 reads alone would be 20 times, and there are as many pages to write: a fortieth of 8,000.
     let (low, plan, high) = range(&verdict(&steady(reads)));
     assert!((12.0..15.1).contains(&low) && plan < 16.0, "{low} {plan} {high}");
-    assert!((19.0..21.0).contains(&high), "they may never have to be written: {high}");
+    // A twentieth, and what the measurement may be wrong by.
+    assert!((21.0..23.0).contains(&high), "they may never have to be written: {high}");
     let few = range(&verdict(&steady(Load { reads: 20, ..reads })));
     assert!(few.1 > 20.0, "most commits dirtied no page that was read: {few:?}");
 }
@@ -141,6 +166,32 @@ fn of_an_engine_with_one_writer_the_time_of_commits_is_the_limit() {
     // Nothing but the error of the measurement makes it a range.
     assert!((low * 1.1 - plan).abs() < 0.01 && (high / 1.1 - plan).abs() < 0.01, "{low} {plan} {high}");
     assert!(verdict.headroom_reason.unwrap().contains("one session at a time"));
+}
+
+#[test]
+fn of_an_engine_whose_commits_share_the_log_but_one_transaction_writes_the_turns_are_the_limit() {
+    let commits = steady(Load { commits: 200, sync_ns: 2 * MS, ..Load::default() });
+    let (low, plan, high) = range(&verdict(&commits));
+    let with_turns = |writer_ns: u64| {
+        let mut observation = commits.clone();
+        observation.moments.iter_mut().for_each(|moment| moment.writer_ns = Some(writer_ns));
+        verdict(&observation)
+    };
+    let short = range(&with_turns(1_000));
+    assert_eq!((low, plan, high), short, "the storage is the limit");
+    let verdict = with_turns(200 * MS);
+    let (low, plan, high) = range(&verdict);
+    // A fifth of the time; turns may be four times shorter where they follow one another.
+    assert!((plan - 5.0).abs() < 1e-9 && (low - 5.0 / 1.1).abs() < 1e-9, "{low} {plan}");
+    assert!((high - 20.0).abs() < 1e-9, "{high}");
+    let reason = verdict.headroom_reason.unwrap();
+    assert!(reason.contains("one transaction at a time can write, and that takes 20.0 %"), "{reason}");
+    let mut observation = commits;
+    for moment in &mut observation.moments {
+        (moment.writer_ns, moment.commits) = (Some(200 * MS), Some(200));
+    }
+    // From each to the next 25 us.
+    assert!((range(&self::verdict(&observation)).1 - 1.0 / 0.205).abs() < 1e-9);
 }
 
 #[test]
@@ -252,8 +303,8 @@ fn a_processor_that_always_works_does_not_wake_up() {
     let mut capability = disk();
     let reads =
         capability.curves.iter_mut().find(|curve| curve.workload == Shape::random_read(8192)).unwrap();
-    // 10 us more where the thread sleeps for each I/O: 30 us of a database.
-    reads.points[0].cpu_ns_per_io = 13_000.0;
+    // 50 us more where the thread sleeps for each I/O.
+    reads.points[0].cpu_ns_per_io = 53_000.0;
     let limit = |waits_per_s: f64, commits: Option<u64>| {
         commits_on_busy_processors(&capability, |used, moment| {
             used.own_waits_per_s = waits_per_s;
@@ -261,26 +312,31 @@ fn a_processor_that_always_works_does_not_wake_up() {
         })
     };
     let none = limit(0.0, Some(100));
-    // Two long waits are 60 of the 400 us.
+    // The processors sleep 98 % of the time.
+    let without = |wait_us: f64| 400.0 / (400.0 - 0.98 * wait_us);
     let two = limit(200.0, Some(100));
-    assert!((two / none - 400.0 / 340.0).abs() < 0.01, "{two} {none}");
+    assert!((two / none - without(100.0)).abs() < 0.01, "{two} {none}");
     let many = limit(2_000.0, Some(100));
-    // Three long ones, and 17 short ones of 10 us each, while the processors sleep 98 % of the time.
-    assert!(
-        (many / none - 400.0 / (400.0 - 0.98 * 260.0)).abs() < 0.01,
-        "the later ones are short: {many} {none}"
-    );
+    assert!((many / none - without(150.0)).abs() < 0.01, "the later ones are short: {many} {none}");
     // Of 50 transactions a second only 150 waits are long; where they are not counted, the log's writes are.
-    assert!((limit(200.0, Some(50)) / none - 400.0 / (400.0 - 0.98 * 50.0)).abs() < 0.01);
+    assert!((limit(200.0, Some(50)) / none - without(75.0)).abs() < 0.01);
     assert!((limit(200.0, None) - two).abs() < 1e-9);
     assert!((limit(2_000.0, Some(1_000)) - many).abs() < 1e-9, "most of them do not wait for I/O");
+    // Where waking up costs less, the caches are cold all the same: 40 us.
+    let cold = |waits_per_s: f64| {
+        commits_on_busy_processors(&disk(), |used, moment| {
+            used.own_waits_per_s = waits_per_s;
+            moment.commits = Some(100);
+        })
+    };
+    assert!((cold(200.0) / none - without(80.0)).abs() < 0.01);
     let beside_others = |waits_per_s: f64| {
         commits_on_busy_processors(&capability, |used, _| {
             (used.own_waits_per_s, used.others) = (waits_per_s, 0.49);
         })
     };
-    // The processors sleep half as often: two long waits are 30 of the 400 us.
-    assert!((beside_others(200.0) / beside_others(0.0) - 400.0 / 370.0).abs() < 0.01);
+    // The processors sleep half as often: two long waits are 50 of the 400 us.
+    assert!((beside_others(200.0) / beside_others(0.0) - 400.0 / 350.0).abs() < 0.01);
 }
 
 #[test]

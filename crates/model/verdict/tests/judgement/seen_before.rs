@@ -122,6 +122,18 @@ fn a_storage_that_takes_much_longer_than_at_rest_is_not_called_healthy() {
 }
 
 #[test]
+fn commits_that_take_much_longer_than_at_rest_are_not_called_healthy() {
+    let commits = |commits, sync_ns| Load { commits, sync_ns, ..reads(50) };
+    let seen = learned(&[(Load { reads: 100, ..commits(100, 2 * MS) }, 200)]);
+    assert!(seen.commit_rest.median_ns().is_some());
+    let well = unmeasured(steady(commits(60, 3 * MS)), Some(seen.clone()));
+    assert_eq!(well.verdict, VerdictKind::Healthy, "{well:#?}");
+    let slow = unmeasured(steady(commits(60, 20 * MS)), Some(seen));
+    assert_eq!(slow.verdict, VerdictKind::CannotSay, "{slow:#?}");
+    assert!(slow.summary.contains("longer than it was seen to take at rest"), "{}", slow.summary);
+}
+
+#[test]
 fn what_was_measured_goes_before_what_was_seen() {
     let observation = Observation { seen: Some(wandered()), ..steady(reads(500)) };
     let with = judge(&observation, Some(&disk()), &ServiceLevel::OLTP);

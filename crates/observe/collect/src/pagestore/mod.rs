@@ -40,8 +40,8 @@ pub struct Live {
     directory: PathBuf,
     reader: Option<Reader>,
     processes: Vec<u32>,
-    /// Of the last snapshot.
-    commits: Option<u64>,
+    /// Commits, and how long they had the turn to write; of the last snapshot.
+    commits: Option<(u64, u64)>,
 }
 
 impl Live {
@@ -104,7 +104,11 @@ impl Source for Live {
     }
 
     fn commits(&self) -> Option<u64> {
-        self.commits
+        self.commits.map(|(count, _)| count)
+    }
+
+    fn writer_ns(&self) -> Option<u64> {
+        self.commits.map(|(_, turns_ns)| turns_ns)
     }
 
     /// While no process has the store open, a snapshot is empty.
@@ -121,7 +125,7 @@ impl Source for Live {
             let instance = format!("pagestore pid {}{command}", process.pid);
             Some((instance, epoch, reader.file_statistics()?, reader.commit_times()?))
         });
-        self.commits = counters.as_ref().map(|(.., times)| times.commits());
+        self.commits = counters.as_ref().map(|(.., times)| (times.commits(), times.turns_ns));
         Ok(match counters {
             Some((instance, epoch, files, times)) => snapshot(&directory, instance, epoch, files, &times),
             None => empty(&directory),

@@ -11,7 +11,7 @@ pub fn known_storage() -> report::KnownStorage {
             elapsed_s: 1.0,
             reads: side(if at < 30 { 9_000.0 } else { 20_000.0 }),
             writes: side(500.0),
-            busy_s: None,
+            ..seen::Second::default()
         });
     }
     report::KnownStorage {
