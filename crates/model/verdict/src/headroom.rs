@@ -185,8 +185,9 @@ impl Case<'_> {
             })
         };
         let plan = until(growth, &left, growth.writes_per_page, &growth.dirty);
-        let plan = if is_bulk_load { plan * BESIDE_LOG_MIN } else { plan }.min(large_writes);
-        let plan = plan.max(linear * beside_log).max(low);
+        let (plan, sure) =
+            if is_bulk_load { (plan * BESIDE_LOG_MIN, BESIDE_LOG_MIN) } else { (plan, beside_log) };
+        let plan = plan.min(large_writes).max(linear * sure).max(low);
         let least = growth.with_fewest_records();
         let high = until(&least, &|_| 1.0, WRITES_PER_PAGE_MIN, &least.held_back);
         let high =
