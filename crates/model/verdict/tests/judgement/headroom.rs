@@ -347,6 +347,11 @@ fn the_processor_time_of_a_log_write_is_shared_as_the_log_write_is() {
     // 500 of them a second at most are 2.5 % of the processors.
     assert!((shared - (100.0 / 1.294 - 2.5) / 1.5).abs() < 0.1, "{shared}");
     let unknown = commits_on_busy_processors(&capability, |used, _| used.count = 0);
+    // Half of it is waking up after the write, which is among the waits.
+    let reads = capability.curves.iter_mut().find(|curve| curve.workload == Shape::random_read(8192));
+    reads.unwrap().points[0].cpu_ns_per_io = 53_000.0;
+    let with_waking = commits_on_busy_processors(&capability, |_, _| ());
+    assert!((with_waking - (100.0 / 1.294 - 1.25) / 1.75).abs() < 0.1, "{with_waking}");
     assert!((unknown - alike).abs() < 1e-9, "how many processors there are is not known: {unknown}");
 }
 
