@@ -187,6 +187,9 @@ class Server:
     def cpu_s(self):
         return int((self.accounts / "cpuacct.usage").read_text()) / 1e9
 
+    def kernel_s(self):
+        return int((self.accounts / "cpuacct.usage_sys").read_text()) / 1e9
+
     def waits(self):
         """How often its threads have given up a processor to wait for something."""
         return sum(map(voluntary_switches, (self.accounts / "tasks").read_text().split()))
@@ -439,6 +442,7 @@ class Usage:
 
     def __init__(self, server, load):
         self.at, self.busy, self.server_s, self.server_waits = time.monotonic(), busy(), server.cpu_s(), server.waits()
+        self.server_kernel_s = server.kernel_s()
         # A load in the server's group counts as the server's.
         self.client_s, self.client_waits = (0, 0) if isinstance(server, (Sqlite, Pagestore)) else load.usage()
 
@@ -449,7 +453,7 @@ class Usage:
         busy_part = (later.busy[0] - self.busy[0]) / all_ticks
         processors = os.cpu_count() * (later.at - self.at)
         return {"busy": busy_part, "all_us": busy_part * processors / done * 1e6,
-                "server_us": (later.server_s - self.server_s) / done * 1e6, "client_us": (later.client_s - self.client_s) / done * 1e6,
+                "server_us": (later.server_s - self.server_s) / done * 1e6, "server_kernel_us": (later.server_kernel_s - self.server_kernel_s) / done * 1e6, "client_us": (later.client_s - self.client_s) / done * 1e6,
                 "server_waits": (later.server_waits - self.server_waits) / done, "client_waits": (later.client_waits - self.client_waits) / done}
 
 

@@ -15,7 +15,7 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// |---|---|
 /// | storage degraded | I/Os of the database failed, or a thin pool below has no free block: no curve is needed to see that |
 /// | storage degraded | the device had I/Os in flight and completed none for over 5 s, while tasks waited |
-/// | throttled | never measured, a cap is reached, the database waits 3 x (for commits 5 x) what the device takes |
+/// | throttled | never measured, a cap is reached that was not there when the storage was seen full, the database waits 3 x (for commits 5 x) what the device takes |
 /// | cannot say | no capability and too little seen, or one that no longer holds, under 100 I/Os, over half unknown, no timing |
 /// | throttled | a cap set since the measurement is reached, latency 2 x the curve's |
 /// | nobody waits | the device is over the service level, the database keeps it and waits under 10 % |

@@ -6,9 +6,9 @@ use crate::case::{Case, Reference};
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
-use capability::Utilisation;
+use capability::{ResourceName, Utilisation};
 use seen::{Saturated, Seen};
-use workload::Unit;
+use workload::{Cap, CapKind, Unit};
 
 /// What is known of the demand from what the storage was seen to give.
 pub(crate) struct SeenRoom<'a> {
@@ -23,6 +23,8 @@ pub(crate) struct SeenRoom<'a> {
 
 /// Fewer writes than this, in percent of the I/Os, do not decide how much is used.
 const WRITES_COUNT_PERCENT: u8 = 3;
+/// A cap that is this part of the rate of a full resource, or the other way round, is what made it full.
+const SAME_RATE: f64 = 0.85;
 const HOUR_NS: u64 = 3_600_000_000_000;
 /// A shorter time has not seen the nightly jobs.
 const DAY_S: f64 = 86_400.0;
@@ -143,10 +145,32 @@ impl Case<'_> {
     }
 }
 
+/// This cap held the resource back when it was seen full.
+fn is_full_by(full: &Saturated, cap: &Cap) -> bool {
+    let limits = match cap.kind {
+        CapKind::ReadIops => full.name == ResourceName::ReadOperations,
+        CapKind::WriteIops => full.name == ResourceName::WriteOperations,
+        CapKind::ReadBytes => full.name == ResourceName::ReadBandwidth,
+        CapKind::WriteBytes => full.name == ResourceName::WriteBandwidth,
+    };
+    let share = full.value / cap.per_second.max(1) as f64;
+    limits && (SAME_RATE..=1.0 / SAME_RATE).contains(&share)
+}
+
+/// A resource is full as it was seen before, and this cap was there then too: what it holds back is nothing new.
+pub(crate) fn was_full_by(case: &Case, cap: &Cap) -> bool {
+    let room = case.seen_answer().filter(|room| case.fills(room));
+    room.and_then(|room| room.used).is_some_and(|(_, full)| is_full_by(full, cap))
+}
+
 /// A resource is full, as it was seen before.
 pub(crate) fn demand_exceeds(case: &Case) -> Option<Grounds> {
     let room = case.seen_answer().filter(|room| case.fills(room))?;
     let (used, full) = room.used?;
+    let same_cap = case.observation.caps.iter().find(|cap| is_full_by(full, cap));
+    let limit = same_cap.map_or(String::new(), |cap| {
+        format!(" (the limit is a cap that was there when it was seen: {cap}, {})", cap.origin)
+    });
     let asked = used.value * 100.0;
     let unit = full.name.unit();
     let mut evidence = vec![
@@ -159,7 +183,7 @@ pub(crate) fn demand_exceeds(case: &Case) -> Option<Grounds> {
     let binding = used.binding;
     Some(Grounds {
         summary: format!(
-            "the workload uses {asked:.0} % of what this storage was seen to give when it was full, bound by {binding}"
+            "the workload uses {asked:.0} % of what this storage was seen to give when it was full, bound by {binding}{limit}"
         ),
         evidence,
         next_step: format!(

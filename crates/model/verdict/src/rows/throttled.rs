@@ -3,6 +3,7 @@
 use crate::case::Case;
 use crate::evidence::{DATABASE, DEVICE, Grounds, cap_unit};
 use crate::figures::IOS_TO_COMPARE;
+use crate::rows::seen;
 use crate::thresholds::{COMMIT_RATIO_DEGRADED, OUTSTANDING_IDLE, RATIO_AGREES, RATIO_DEGRADED};
 use crate::{Evidence, Expected};
 use workload::{Cap, CapKind, Unit};
@@ -28,8 +29,10 @@ pub(crate) fn never_measured(case: &Case) -> Option<Grounds> {
     if case.capability.is_some() || case.figures.outstanding < OUTSTANDING_IDLE {
         return None;
     }
-    let (fact, cap, (what, latency_ns, device_ns)) =
-        case.caps_reached().find_map(|(cap, rate, by_cap)| {
+    let (fact, cap, (what, latency_ns, device_ns)) = case
+        .caps_reached()
+        .filter(|(cap, ..)| !seen::was_full_by(case, cap))
+        .find_map(|(cap, rate, by_cap)| {
             Some((rate_fact(case, cap, rate, by_cap), cap, waits_above_device(case, cap)?))
         })?;
     let device = Expected { value: device_ns, source: DEVICE.into(), at: case.ended() };

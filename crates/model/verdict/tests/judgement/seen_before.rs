@@ -2,7 +2,7 @@
 
 use crate::builder::{DAY, Load, MS, disk, observed, second, steady, value};
 use capability::{Binding, Declared, Origin};
-use filestats::ServiceLevel;
+use filestats::{Interval, Ops, ServiceLevel};
 use seen::{Learner, Seen};
 use verdict::{CapUse, Confidence, Observation, Verdict, VerdictKind, judge};
 use workload::{Cap, CapKind};
@@ -108,6 +108,35 @@ fn a_resource_that_was_seen_full_and_is_full_again_is_exceeded() {
     assert_eq!(half.verdict, VerdictKind::Healthy, "{half:#?}");
     assert!((half.utilisation.unwrap() - 0.5).abs() < 0.05, "{half:#?}");
     assert!(half.headroom.unwrap() <= 2.1 && half.headroom_high.is_some(), "{half:#?}");
+}
+
+// The database waits longer than the device takes: where the cap was never seen, it is what throttles.
+#[test]
+fn a_cap_that_was_there_when_the_storage_was_seen_full_is_its_limit() {
+    let under = |per_second, seen| {
+        let mut observation = steady(full());
+        let cap =
+            Cap { kind: CapKind::ReadIops, per_second, device: "7:0".into(), origin: "/g/io.max".into() };
+        for moment in &mut observation.moments {
+            moment.caps = vec![CapUse { cap: cap.clone(), counted: per_second, elapsed_ns: 1_000_000_000 }];
+            let Some(Interval::Known(delta)) = moment.device.as_mut().map(|device| &mut device.interval)
+            else {
+                continue;
+            };
+            delta.counters.read = Ops::timed(4_000, 4_000 * 8_192, 4_000 * MS);
+        }
+        observation.caps = vec![cap];
+        unmeasured(observation, seen)
+    };
+    let exceeded = under(4_000, Some(wandered()));
+    assert_eq!(exceeded.verdict, VerdictKind::DemandExceedsCapability, "{exceeded:#?}");
+    assert!(exceeded.summary.contains("was there when it was seen"), "{}", exceeded.summary);
+    assert!(exceeded.summary.contains("/g/io.max"), "{}", exceeded.summary);
+    let never_seen = under(4_000, None);
+    assert_eq!(never_seen.verdict, VerdictKind::Throttled, "{never_seen:#?}");
+    // Another cap than the one under which it was seen full.
+    let lower = under(3_000, Some(wandered()));
+    assert_eq!(lower.verdict, VerdictKind::Throttled, "{lower:#?}");
 }
 
 #[test]
