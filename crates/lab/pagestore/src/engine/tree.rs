@@ -3,6 +3,7 @@
 mod cursor;
 mod extract;
 pub(crate) mod finger;
+mod merge;
 mod node;
 mod position;
 mod range;
@@ -18,6 +19,7 @@ use crate::format::page;
 use crate::types::PageNo;
 pub use cursor::Cursor;
 pub use extract::ExtractIf;
+use merge::Fill;
 pub(crate) use node::is_inner;
 use node::{Halves, Node, NodeFormat, NodeKind, NodeMut};
 use position::{Position, Target};
@@ -219,17 +221,22 @@ impl WriteTx<'_> {
         }
         self.load_entries(table)?;
         let last = at.node()?.count() == 1;
-        self.remove_from_leaf(at.leaf, at.take_page(), at.index)?;
+        let before = Fill::of(&at.node()?);
+        let now = self.remove_from_leaf(at.leaf, at.take_page(), at.index)?;
         if last {
             self.remove_empty(at.path, at.leaf, table.number)?;
+        } else if before.became_sparse(now) {
+            self.merge_sparse(table, at.path, at.leaf)?;
         }
         self.add_entries(table, -1)?;
         Ok(true)
     }
 
-    /// Removes an entry of a leaf that contains `before`.
-    fn remove_from_leaf(&mut self, leaf: PageNo, before: Page, index: usize) -> Result<()> {
-        NodeMut::new(self.change(leaf, before)?, leaf).remove(index)
+    /// Removes an entry of a leaf that contains `before`; returns how full it is then.
+    fn remove_from_leaf(&mut self, leaf: PageNo, before: Page, index: usize) -> Result<Fill> {
+        let mut node = NodeMut::new(self.change(leaf, before)?, leaf);
+        node.remove(index)?;
+        node.read().map(|node| Fill::of(&node))
     }
 
     /// Writes the halves of `page` to it and a new page. Returns the first key of the new page, and the page.

@@ -405,8 +405,8 @@ impl<'a> WriteTx<'a> {
         if self.copies.is_empty() {
             return Ok(None);
         }
-        let unlogged = if self.is_large { 64 } else { self.log_bytes() };
-        self.inner.ensure_log_space(unlogged)?;
+        let mut requested = if self.is_large { 64 } else { self.log_bytes() };
+        self.inner.ensure_log_space(requested)?;
         let Writing { sequence: newest, buffers, .. } = &mut *self.writing;
         let Buffers { changed, records, pages: spare, .. } = buffers;
         changed.clear();
@@ -415,23 +415,28 @@ impl<'a> WriteTx<'a> {
             changed.extend(copies.map(|(page, copy)| Changed { page, copy, image: false }));
         }
         changed.sort_unstable_by_key(|changed| changed.page);
-        let gate = lock(&self.inner.gate);
-        {
-            let pages = lock(&self.inner.pages);
-            for changed in changed.iter_mut() {
-                changed.image = changed.copy.base.is_none() || pages.needs_image(changed.page);
+        let gate = loop {
+            let gate = lock(&self.inner.gate);
+            if self.inner.mark_images(changed) {
+                break gate;
             }
-        }
+            // A checkpoint has begun to write pages whose changes were encoded.
+            let needed = self.inner.log_bytes(changed.iter().map(|changed| changed.copy.ahead.as_ref()));
+            if needed <= requested {
+                break gate;
+            }
+            drop(gate);
+            requested = needed;
+            self.inner.ensure_log_space(requested).inspect_err(|_| changed.clear())?;
+        };
         let sequence = *newest + 1;
         let journal = &self.inner.journal;
         let mut records = Records::begin(journal, self.tx, records);
         let ahead = &self.ahead;
         let mut append = || {
             changed.iter().try_for_each(|Changed { page, copy, image }| match &copy.ahead {
-                Some(encoded) if encoded.image || !*image => {
-                    records.encoded_page(*page, encoded.image, ahead.runs(encoded))
-                }
-                _ => records.page(*page, copy.base.as_deref().filter(|_| !*image), &copy.content),
+                Some(encoded) => records.encoded_page(*page, encoded.image, ahead.runs(encoded)),
+                None => records.page(*page, copy.base.as_deref().filter(|_| !*image), &copy.content),
             })
         };
         let is_overlapped = self.inner.options.background && changed.len() >= WRITTEN_BEHIND_MIN;

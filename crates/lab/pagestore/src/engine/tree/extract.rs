@@ -108,11 +108,13 @@ impl<F> ExtractIf<'_, '_, F> {
         if self.chosen.is_empty() {
             return Ok(());
         }
-        let leaf = self.at.leaf;
         let removed = self.at.remove(self.tx, self.table, &self.chosen);
         self.chosen.clear();
         removed.inspect_err(|error| self.tx.break_off(error))?;
-        self.tx.encode_ahead(leaf);
+        // What is sparse will probably move into the next leaf.
+        if !self.at.fill()?.is_sparse() {
+            self.tx.encode_ahead(self.at.leaf);
+        }
         Ok(())
     }
 }

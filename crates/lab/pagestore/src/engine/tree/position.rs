@@ -1,5 +1,6 @@
 //! A place in a table: on an entry, or between two.
 
+use super::merge::Fill;
 use super::node::{Node, NodeKind, NodeMut};
 use super::{DEPTH_MAX, Path, Table, root_page, too_deep};
 use crate::engine::cache::Page;
@@ -108,6 +109,11 @@ impl Position {
         Node::open(self.page.as_ref().expect("it is there between changes"), self.leaf)
     }
 
+    /// How full the leaf is.
+    pub(super) fn fill(&self) -> Result<Fill> {
+        self.node().map(|node| Fill::of(&node))
+    }
+
     /// Moves to entry `index` of its leaf.
     #[inline]
     pub(super) fn place_on(&mut self, index: usize) {
@@ -207,12 +213,12 @@ impl Position {
     }
 
     /// Removes the entries of the leaf with these indices, which ascend. It is then in the same leaf, at the place of
-    /// the first of them; or where that leaf was, if none is left.
+    /// the first of them; or where that leaf was, if none is left. The leaf may have taken the entries of its left neighbour.
     pub(super) fn remove(&mut self, tx: &mut WriteTx<'_>, table: Table, indices: &[usize]) -> Result<()> {
         let Some(first) = indices.first() else { return Ok(()) };
         let node = self.node()?;
         // The last entry of a leaf goes with the leaf, and the path with it.
-        let emptied = indices.len() == node.count();
+        let (emptied, fill) = (indices.len() == node.count(), Fill::of(&node));
         let key = if emptied { Some(node.key(*first)?.to_vec()) } else { None };
         let before = self.take_page();
         match key {
@@ -222,8 +228,13 @@ impl Position {
                 *self = Self::find(tx, table, Target::Key(&key))?;
             }
             None => {
-                NodeMut::new(tx.change(self.leaf, before)?, self.leaf).remove_all(indices)?;
-                (self.page, self.index, self.is_on) = (Some(tx.page(self.leaf)?), *first, false);
+                let mut node = NodeMut::new(tx.change(self.leaf, before)?, self.leaf);
+                node.remove_all(indices)?;
+                let became_sparse = fill.became_sparse(Fill::of(&node.read()?));
+                let merged =
+                    if became_sparse { tx.merge_left_into(table, &mut self.path, self.leaf)? } else { None };
+                (self.index, self.is_on) = (*first + merged.unwrap_or(0), false);
+                self.page = Some(tx.page(self.leaf)?);
             }
         }
         tx.add_entries(table, -(indices.len() as i64))
@@ -232,7 +243,14 @@ impl Position {
     /// Removes the entry that it is on; is then before the next one.
     pub(super) fn delete(&mut self, tx: &mut WriteTx<'_>, table: Table) -> Result<()> {
         tx.load_entries(table)?;
-        self.remove(tx, table, &[self.index])
+        let before = self.fill()?;
+        self.remove(tx, table, &[self.index])?;
+        if before.became_sparse(self.fill()?) {
+            self.release_page();
+            self.leaf = tx.merge_into_right(table, &mut self.path)?.unwrap_or(self.leaf);
+            self.page = Some(tx.page(self.leaf)?);
+        }
+        Ok(())
     }
 
     /// Replaces the value of the entry that it is on.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 mod cursors;
 mod extract;
+mod merge;
 mod nodes;
 
 fn store(cache_bytes: usize) -> Store {

@@ -8,6 +8,7 @@
 
 use super::WriteTx;
 use super::buffers::PageCopy;
+use super::encoded_ahead::Ahead;
 use super::records::Records;
 use crate::engine::cache::Page;
 use crate::engine::inner::Inner;
@@ -61,6 +62,8 @@ impl WriteTx<'_> {
         if let Some(copy) = self.copies.in_memory.get_mut(&page)
             && let Some(base) = &copy.base
         {
+            let needs_image = lock(&self.inner.pages).needs_image(page);
+            let base = (!needs_image).then_some(&base[..]);
             copy.ahead = self.ahead.encode(base, &copy.content, self.inner.options.cache_bytes);
         }
     }
@@ -82,7 +85,7 @@ impl WriteTx<'_> {
 
     /// Ensures that these pages fit among the changed ones, so that changing all of them cannot fail after the
     /// first.
-    pub(super) fn reserve_pages(&mut self, pages: &[PageNo]) -> Result<()> {
+    pub(in crate::engine) fn reserve_pages(&mut self, pages: &[PageNo]) -> Result<()> {
         let in_memory = &self.copies.in_memory;
         let more = pages.iter().filter(|page| !in_memory.contains_key(page)).count();
         let (wanted, most) = (in_memory.len() + more, self.memory_pages - self.copies.queue_pages());
@@ -126,15 +129,7 @@ impl WriteTx<'_> {
 
     /// An upper bound of the log that the changed pages need, in bytes.
     pub(super) fn log_bytes(&self) -> u64 {
-        self.log_bytes_of(self.copies.in_memory.len())
-    }
-
-    fn log_bytes_of(&self, pages: usize) -> u64 {
-        // The gap before each run but the first is larger than its header, so a page's record is hardly larger than the
-        // page. Each record also has an index entry. A block ends at a whole sector, before a record that does not fit.
-        let record = self.page_bytes() + RUN_HEADER + RECORD_HEADER_BYTES + 24;
-        let padding = self.page_bytes() / PADDING_DIVISOR;
-        (pages * (record + padding) + self.inner.geometry.sector_bytes + 64) as u64
+        self.inner.log_bytes(self.copies.in_memory.values().map(|copy| copy.ahead.as_ref()))
     }
 
     /// Logs all pages of a large transaction, before its commit is logged.
@@ -146,7 +141,7 @@ impl WriteTx<'_> {
         pages.extend(self.copies.in_memory.keys());
         pages.sort_unstable();
         for part in pages.chunks(LOGGED_AT_ONCE) {
-            self.inner.ensure_log_space(self.log_bytes_of(part.len()))?;
+            self.inner.ensure_log_space(self.inner.log_bytes(part.iter().map(|_| None)))?;
             let encoded = &mut self.writing.buffers.records;
             let mut records = Records::begin(&self.inner.journal, self.tx, encoded);
             for page in part {
@@ -170,6 +165,19 @@ impl Inner {
     /// The pages that a cache of the stated size holds.
     fn cache_pages(&self) -> usize {
         self.options.cache_bytes / self.geometry.page_bytes
+    }
+
+    /// An upper bound of the log that the records of pages need, in bytes; of each page, what is encoded already.
+    pub(super) fn log_bytes<'a>(&self, pages: impl Iterator<Item = Option<&'a Ahead>>) -> u64 {
+        // The gap before each run but the first is larger than its header, so a page's runs are hardly larger than the
+        // page. Each record also has an index entry. A block ends at a whole sector, before a record that does not fit.
+        let runs_max = self.geometry.page_bytes + RUN_HEADER;
+        let record = |runs: usize| {
+            let record = runs + RECORD_HEADER_BYTES + 24;
+            record + record.div_ceil(PADDING_DIVISOR)
+        };
+        let records = pages.map(|ahead| record(ahead.map_or(runs_max, Ahead::len)));
+        (records.sum::<usize>() + self.geometry.sector_bytes + 64) as u64
     }
 
     /// The changed pages that a transaction keeps in memory with their earlier versions.

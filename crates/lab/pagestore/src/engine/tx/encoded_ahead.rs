@@ -26,6 +26,13 @@ pub(super) struct Ahead {
     pub(super) image: bool,
 }
 
+impl Ahead {
+    /// Bytes of the runs.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct EncodedAhead {
@@ -33,8 +40,8 @@ pub(super) struct EncodedAhead {
 }
 
 impl EncodedAhead {
-    /// Encodes what turns `base` into `new`; `None` if there is no memory for it.
-    pub(super) fn encode(&mut self, base: &[u8], new: &[u8], cache_bytes: usize) -> Option<Ahead> {
+    /// Encodes what turns `base`, or a page of zeros, into `new`; `None` if there is no memory for it.
+    pub(super) fn encode(&mut self, base: Option<&[u8]>, new: &[u8], cache_bytes: usize) -> Option<Ahead> {
         let fits = |piece: &Vec<u8>| piece.capacity() - piece.len() >= 2 * (new.len() + RUN_HEADER);
         if !self.pieces.last().is_some_and(fits) {
             let pieces_max = (cache_bytes / SHARE / PIECE_BYTES).max(1);
@@ -46,7 +53,7 @@ impl EncodedAhead {
         let piece = self.pieces.len() - 1;
         let runs = &mut self.pieces[piece];
         let begun = runs.len();
-        let image = delta::encode_page(Some(base), new, runs);
+        let image = delta::encode_page(base, new, runs);
         Some(Ahead { piece, bytes: begun..runs.len(), image })
     }
 
@@ -74,7 +81,7 @@ mod tests {
         };
         let mut encoded = EncodedAhead::default();
         let all: Vec<_> = (2..200)
-            .filter_map(|number| Some((number, encoded.encode(&base, &page(number), 2 << 20)?)))
+            .filter_map(|number| Some((number, encoded.encode(Some(&base), &page(number), 2 << 20)?)))
             .collect();
         let memory: usize = encoded.pieces.iter().map(Vec::capacity).sum();
         assert_eq!(memory, 2 * PIECE_BYTES);

@@ -35,7 +35,7 @@ impl<'a> NodeMut<'a> {
         Self { bytes, page }
     }
 
-    fn read(&self) -> Result<Node<'_>> {
+    pub(crate) fn read(&self) -> Result<Node<'_>> {
         Node::open(self.bytes, self.page)
     }
 
@@ -175,6 +175,16 @@ impl<'a> NodeMut<'a> {
         let Some(at) = self.place(index, bytes, key)? else { return Ok(false) };
         write_leaf_cell(&mut self.bytes[at..][..bytes], key, value);
         Ok(true)
+    }
+
+    /// Inserts the cells of a leaf before those of this one, which has room for them.
+    pub(crate) fn prepend(&mut self, left: &Node<'_>) -> Result<()> {
+        for index in (0..left.count).rev() {
+            let cell = left.cell(index)?;
+            let at = self.place(0, cell.len(), left.key(index)?)?.ok_or_else(|| self.overlapping())?;
+            self.bytes[at..at + cell.len()].copy_from_slice(cell);
+        }
+        Ok(())
     }
 
     /// Child `index` was split: `left` has the keys below `key`, `right` those from it on. Returns false if the

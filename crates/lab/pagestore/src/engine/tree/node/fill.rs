@@ -1,9 +1,9 @@
 //! The cells of neighbouring nodes, and nodes that are full of them.
 
 use super::split::write_inner_cell;
-use super::{INNER_CELL_HEADER, Node, NodeKind, NodeMut, RIGHT_AT};
+use super::{INNER_CELL_HEADER, LOWEST_AT, Node, NodeKind, NodeMut, RIGHT_AT, UNUSED_AT};
 use crate::error::{Error, Result};
-use crate::format::codec::put_u64;
+use crate::format::codec::{put_u64, u16_at};
 use crate::format::page;
 use crate::types::PageNo;
 
@@ -120,8 +120,15 @@ fn groups(
 }
 
 impl Node<'_> {
+    /// Bytes of cells and their slots.
+    pub(crate) fn used(&self) -> usize {
+        let cells = self.bytes.len().saturating_sub(usize::from(u16_at(self.bytes, LOWEST_AT)));
+        let unused = usize::from(u16_at(self.bytes, UNUSED_AT));
+        cells.saturating_sub(unused) + self.format.slot_bytes() * self.count
+    }
+
     /// Bytes for cells and their slots.
-    fn space(&self) -> usize {
+    pub(crate) fn space(&self) -> usize {
         self.bytes.len() - self.format.slots_at()
     }
 

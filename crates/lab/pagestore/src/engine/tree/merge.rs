@@ -1,0 +1,124 @@
+//! Merging leaves: what removals have left of a leaf moves together with that of a neighbour below the same parent.
+//!
+//! ```text
+//! parent    … | a | b | …      a is sparse after a removal, b too
+//!               ▼   ▼
+//! parent    … |   b   | …      b holds the entries of both, a is freed
+//! ```
+//! Both fill at most three quarters of a page then, so that the next insertions do not split it. A leaf is compared with its
+//! neighbours only when another sixteenth of it becomes empty, so that a sparse one among full ones costs little.
+
+use super::node::{Node, NodeKind, NodeMut};
+use super::{Path, Table};
+use crate::engine::tx::{Pages, WriteTx};
+use crate::error::{Error, Result};
+use crate::types::PageNo;
+
+/// How full a leaf is is measured in sixteenths.
+const PARTS: usize = 16;
+/// A leaf of which fewer parts are in use is sparse.
+const SPARSE_PARTS: usize = 7;
+/// Parts that a merged leaf uses at most.
+const MERGED_PARTS_MAX: usize = 12;
+
+/// How full a leaf is, for comparing it before and after a removal.
+#[derive(Clone, Copy)]
+pub(super) struct Fill(usize);
+
+impl Fill {
+    pub(super) fn of(leaf: &Node<'_>) -> Self {
+        Self(leaf.used() * PARTS / leaf.space())
+    }
+
+    pub(super) fn is_sparse(self) -> bool {
+        self.0 < SPARSE_PARTS
+    }
+
+    /// Whether a leaf that was this full, and is `now`, should be compared with its neighbours.
+    pub(super) fn became_sparse(self, now: Self) -> bool {
+        now.is_sparse() && now.0 < self.0
+    }
+}
+
+impl WriteTx<'_> {
+    /// Moves the entries of a leaf's left neighbour below the same parent into the leaf, and frees the neighbour, if that leaves
+    /// enough space in the leaf. `path`, which leads to the leaf, leads there afterwards too. Returns the number of entries that
+    /// were moved.
+    pub(super) fn merge_left_into(
+        &mut self,
+        table: Table,
+        path: &mut Path,
+        leaf: PageNo,
+    ) -> Result<Option<usize>> {
+        let Some((parent, index)) = path.last_mut() else { return Ok(None) };
+        let Some(left_index) = index.checked_sub(1) else { return Ok(None) };
+        let left = Node::open(&self.page_ref(*parent)?, *parent)?.child(left_index)?;
+        let (left_page, leaf_page) = (self.page(left)?, self.page(leaf)?);
+        let (left_node, leaf_node) = (Node::open(&left_page, left)?, Node::open(&leaf_page, leaf)?);
+        if left_node.kind() != NodeKind::Leaf || left_node.format() != leaf_node.format() {
+            return Err(Error::CorruptTree { page: left, why: "its neighbour is of another kind" });
+        }
+        let used = left_node.used() + leaf_node.used();
+        if used * PARTS > leaf_node.space() * MERGED_PARTS_MAX {
+            return Ok(None);
+        }
+        self.reserve_pages(&[left, leaf, *parent])?;
+        self.finger.forget();
+        NodeMut::new(self.change(leaf, leaf_page)?, leaf).prepend(&left_node)?;
+        let moved = left_node.count();
+        drop(left_page);
+        // Without its entries, it leaves the tree as an empty leaf does: what is to its right takes its place.
+        *index = left_index;
+        self.remove_empty(path.clone(), left, table.number)?;
+        Ok(Some(moved))
+    }
+
+    /// Merges a leaf that has become sparse with one of its neighbours below the same parent, if they fit into one.
+    pub(super) fn merge_sparse(&mut self, table: Table, mut path: Path, leaf: PageNo) -> Result<()> {
+        if self.merge_left_into(table, &mut path, leaf)?.is_some() {
+            return Ok(());
+        }
+        self.merge_into_right(table, &mut path).map(drop)
+    }
+
+    /// Moves the entries of the leaf at the end of `path` into its right neighbour below the same parent, and frees the leaf, if
+    /// that leaves enough space in the neighbour. Returns the neighbour; `path` leads there then.
+    pub(super) fn merge_into_right(&mut self, table: Table, path: &mut Path) -> Result<Option<PageNo>> {
+        let Some((parent, index)) = path.last().copied() else { return Ok(None) };
+        let page = self.page_ref(parent)?;
+        let node = Node::open(&page, parent)?;
+        if index == node.count() {
+            return Ok(None);
+        }
+        let right = node.child(index + 1)?;
+        drop(page);
+        let mut to_right = path.clone();
+        to_right.last_mut().expect("it has a parent").1 += 1;
+        let merged = self.merge_left_into(table, &mut to_right, right)?;
+        Ok(merged.map(|_| {
+            *path = to_right;
+            right
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leaf_is_compared_with_its_neighbours_when_it_is_sparse_and_emptier_than_before() {
+        let cases = [
+            (8, 7, false),
+            (7, 7, false),
+            (7, 6, true),
+            (9, 2, true),
+            (6, 6, false),
+            (6, 5, true),
+            (3, 8, false),
+        ];
+        for (before, now, is_compared) in cases {
+            assert_eq!(Fill(before).became_sparse(Fill(now)), is_compared, "{before}, {now}");
+        }
+    }
+}
