@@ -3,7 +3,7 @@
 use crate::controller::Others;
 use crate::guard::DeviceTotals;
 use host::{DeviceNumber, DiskCounters, disk_counters};
-use seen::{Commits, Second, Side};
+use seen::{Second, Side};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use workload::TargetFacts;
@@ -135,8 +135,8 @@ impl Stretch {
             elapsed_s: self.elapsed_s,
             reads: side(&self.now.reads, &self.before.reads),
             writes: side(&self.now.writes, &self.before.writes),
-            commits: Commits::default(),
             busy_s: Some(self.now.busy_ms.saturating_sub(self.before.busy_ms) as f64 / 1e3),
+            ..Second::default()
         }
     }
 }

@@ -233,6 +233,49 @@ mod tests {
         assert_eq!(saved(&later), 2_000.0, "five minutes at the full burst would have spent all");
     }
 
+    /// Writes that wait above the device, where neither it nor the database times that: outstanding I/Os stay few.
+    fn write(learner: &mut Learner, from_s: u64, seconds: u64, (ios, limit): (f64, f64)) {
+        let writes = crate::Side { ios, bytes: ios * 16_384.0, served_s: 0.3, waited_s: 0.0 };
+        let limit = crate::Limit { per_second: limit, counted: ios };
+        for second in from_s + 1..=from_s + seconds {
+            let ended_unix_ns = second * 1_000_000_000;
+            let limits = [None, Some(limit), None, None];
+            learner.observe(&Second { ended_unix_ns, elapsed_s: 1.0, writes, limits, ..Second::default() });
+        }
+    }
+
+    #[test]
+    fn where_as_much_passes_as_a_limit_of_this_host_allows_the_resource_is_full() {
+        let mut learner = Learner::default();
+        write(&mut learner, BEGIN_S, 300, (1_000.0, 3_000.0));
+        assert!(learner.seen().saturated.is_empty(), "{:#?}", learner.seen().saturated);
+        write(&mut learner, BEGIN_S + 300, 60, (2_980.0, 3_000.0));
+        let [full] = learner.seen().saturated[..] else { panic!("{:#?}", learner.seen().saturated) };
+        assert_eq!((full.name, full.value), (capability::ResourceName::WriteOperations, 3_000.0));
+        assert!(full.low > 2_900.0 && full.outstanding < 1.0, "{full:#?}");
+        // Another limit: what was full before is forgotten.
+        write(&mut learner, BEGIN_S + 360, 60, (5_950.0, 6_000.0));
+        let [full] = learner.seen().saturated[..] else { panic!("{:#?}", learner.seen().saturated) };
+        assert_eq!(full.value, 6_000.0);
+        // A database that asks for less again.
+        write(&mut learner, BEGIN_S + 420, 300, (500.0, 6_000.0));
+        assert_eq!(learner.seen().saturated.len(), 1);
+    }
+
+    #[test]
+    fn what_a_limit_counts_before_large_ios_are_divided_is_not_what_the_device_gives() {
+        let mut learner = Learner::default();
+        let reads = crate::Side { ios: 4_000.0, bytes: 4e9, served_s: 0.3, waited_s: 0.0 };
+        let limit = crate::Limit { per_second: 1_000.0, counted: 1_000.0 };
+        for second in BEGIN_S + 1..BEGIN_S + 300 {
+            let ended_unix_ns = second * 1_000_000_000;
+            let limits = [Some(limit), None, None, None];
+            learner.observe(&Second { ended_unix_ns, elapsed_s: 1.0, reads, limits, ..Second::default() });
+        }
+        assert!(learner.seen().saturated.is_empty(), "{:#?}", learner.seen().saturated);
+        assert_eq!(learner.seen().forgotten_unix_ns, None);
+    }
+
     #[test]
     fn commits_at_rest_are_learned_and_another_latency_of_theirs_forgets_nothing_else() {
         let mut learner = Learner::default();

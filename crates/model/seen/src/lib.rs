@@ -7,6 +7,7 @@
 //! Window   five seconds without a gap
 //!    ├─ reached     rates that were held for three windows, and that no other such rates exceed in all respects     at least
 //!    ├─ saturation  throughput stopped growing while outstanding I/Os doubled, and only there latency grew           exact
+//!    │              or as much passed as a limit that is set on this host allows
 //!    └─ rest        latency with at most one I/O outstanding; another one for long means another storage             start over
 //!                   the same of commits, by those that happen anyway
 //!    v
@@ -32,7 +33,7 @@ pub use learner::{Learner, REST_BYTES_MAX};
 pub use reached::Reached;
 pub use rest::Rest;
 pub use saturation::Saturated;
-pub use window::{Commits, Second, Side};
+pub use window::{Commits, LIMITED, Limit, Second, Side};
 
 use capability::{Binding, Bound, Credit, Flow, Origin, Resource, ResourceName, Utilisation};
 use reached::Rates;

@@ -11,11 +11,14 @@
 //! The device must be busy all the time then, or a limit above it hold the I/Os back. Where that is not known, outstanding I/Os must
 //! grow four-fold.
 //!
+//! A limit that is set on this host is known: it was full where as much passed as it allows.
+//!
 //! Only windows with I/Os alike are compared: sizes within a factor, shares of writes within some percent. Reads whose rate is
 //! constant while that of the writes beside them is not are full themselves; otherwise it is what both share.
 
+use crate::CONTRADICTS;
 use crate::reached::{Rate, Rates};
-use crate::window::{Side, Window};
+use crate::window::{LIMITED, Side, Window};
 use capability::{Bound, Origin, Resource, ResourceName};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -136,13 +139,53 @@ impl Lane {
 
 /// What was full in these windows.
 pub(crate) fn find(windows: &VecDeque<Window>) -> Vec<Saturated> {
-    if let Some(both) = full_lane(windows, Lane::Both) {
-        return vec![both];
+    let mut found: Vec<Saturated> = LIMITED
+        .into_iter()
+        .enumerate()
+        .filter_map(|(kind, (_, name))| full_by_limit(windows, kind, name))
+        .collect();
+    // A limit is no figure of what both directions share, nor of what is below it.
+    let is_limited = |window: &Window| (0..LIMITED.len()).any(|kind| window.at_limit(kind).is_some());
+    let others: Vec<Window> = windows.iter().filter(|window| !is_limited(window)).copied().collect();
+    if let Some(both) = full_lane(&others, Lane::Both) {
+        found.push(both);
+    } else {
+        found.extend([Lane::Reads, Lane::Writes].into_iter().filter_map(|lane| full_lane(&others, lane)));
     }
-    [Lane::Reads, Lane::Writes].into_iter().filter_map(|lane| full_lane(windows, lane)).collect()
+    found
 }
 
-fn full_lane(windows: &VecDeque<Window>, lane: Lane) -> Option<Saturated> {
+/// What a limit holds back that is set on this host. Where I/Os wait is not known to every database, and not to the device, so that
+/// outstanding I/Os do not show it.
+fn full_by_limit(windows: &VecDeque<Window>, kind: usize, name: ResourceName) -> Option<Saturated> {
+    let per_second = windows.back()?.limits[kind]?.per_second;
+    let is_full = |window: &&Window| {
+        window.at_limit(kind).is_some_and(|limit| limit.per_second.to_bits() == per_second.to_bits())
+    };
+    let full: Vec<Sample> = windows.iter().filter(is_full).filter_map(|one| Lane::Both.sample(one)).collect();
+    if full.len() < LEVEL_WINDOWS_MIN {
+        return None;
+    }
+    // Large I/Os are divided below it.
+    let most = per_second * CONTRADICTS;
+    if quantile(&full, 0.5, |sample| sample.rates.figure(name)) > most {
+        return None;
+    }
+    let rate = |sample: &Sample| sample.rates.figure(name).min(per_second);
+    Some(Saturated {
+        name,
+        value: per_second,
+        low: quantile(&full, 0.1, rate),
+        high: per_second,
+        io_bytes: quantile(&full, 0.5, |sample| sample.rates.bytes_each(name)),
+        write_share: quantile(&full, 0.5, |sample| sample.rates.write_share()),
+        outstanding: quantile(&full, 0.1, |sample| sample.outstanding),
+        windows: u32::try_from(full.len()).unwrap_or(u32::MAX),
+        at_unix_ns: full.iter().map(|sample| sample.at_unix_ns).max()?,
+    })
+}
+
+fn full_lane(windows: &[Window], lane: Lane) -> Option<Saturated> {
     let samples: Vec<Sample> = windows.iter().filter_map(|window| lane.sample(window)).collect();
     let alike = alike(samples, lane);
     if alike.len() < WINDOWS_MIN {

@@ -1,5 +1,7 @@
 use crate::reached::{Rate, Rates};
+use capability::ResourceName;
 use std::collections::VecDeque;
+use workload::CapKind;
 
 /// I/Os of one direction in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,6 +27,23 @@ pub struct Commits {
     pub took_s: f64,
 }
 
+/// A limit that is set on this host on I/Os of one kind, as a control group does, and what it counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limit {
+    /// Operations or bytes a second.
+    pub per_second: f64,
+    /// How many passed.
+    pub counted: f64,
+}
+
+/// What each kind of limit limits; [`Second::limits`] are in this order.
+pub const LIMITED: [(CapKind, ResourceName); 4] = [
+    (CapKind::ReadIops, ResourceName::ReadOperations),
+    (CapKind::WriteIops, ResourceName::WriteOperations),
+    (CapKind::ReadBytes, ResourceName::ReadBandwidth),
+    (CapKind::WriteBytes, ResourceName::WriteBandwidth),
+];
+
 /// What was counted in about a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Second {
@@ -40,6 +59,8 @@ pub struct Second {
     pub commits: Commits,
     /// How long the device had any I/O in flight, seconds; `None` where it does not count that.
     pub busy_s: Option<f64>,
+    /// The limits that are set on these I/Os, as in [`LIMITED`].
+    pub limits: [Option<Limit>; 4],
 }
 
 /// Some seconds in a row.
@@ -52,14 +73,25 @@ pub(crate) struct Window {
     pub commits: Commits,
     /// `None` before the first second, and where one of them does not have it.
     pub busy_s: Option<f64>,
+    /// Limits that were the same in all of them.
+    pub limits: [Option<Limit>; 4],
 }
 
 /// Length of a window: long enough for some hundred I/Os of a slow disk, short enough for a demand that wanders.
 const WINDOW_S: f64 = 5.0;
 /// The database waits for so many times what the device takes, where I/Os are held back above it.
 const HELD_BACK: f64 = 1.5;
+/// A limit is reached at this part of it: what passes varies from window to window.
+const AT_LIMIT: f64 = 0.95;
 /// Two seconds with more than this between them are not in a row.
 const GAP_S: f64 = 0.5;
+
+impl Limit {
+    fn add(self, other: Limit) -> Option<Limit> {
+        let is_same = self.per_second.to_bits() == other.per_second.to_bits();
+        is_same.then_some(Limit { counted: self.counted + other.counted, ..self })
+    }
+}
 
 impl Commits {
     fn add(&mut self, other: &Commits) {
@@ -108,6 +140,11 @@ impl Window {
         self.reads.waited_s + self.writes.waited_s > HELD_BACK * served_s
     }
 
+    /// The limit of this place in [`LIMITED`], where as much passed as it allows.
+    pub fn at_limit(&self, kind: usize) -> Option<Limit> {
+        self.limits[kind].filter(|limit| limit.counted >= AT_LIMIT * limit.per_second * self.elapsed_s)
+    }
+
     pub fn rates(&self) -> Rates {
         Rates { reads: self.reads.rate(self.elapsed_s), writes: self.writes.rate(self.elapsed_s) }
     }
@@ -137,7 +174,11 @@ impl Windows {
         }
         self.last_unix_ns = second.ended_unix_ns;
         let open = &mut self.open;
-        let busy_s = if open.elapsed_s > 0.0 { open.busy_s } else { Some(0.0) };
+        let is_first = open.elapsed_s <= 0.0;
+        let busy_s = if is_first { Some(0.0) } else { open.busy_s };
+        for (all, more) in open.limits.iter_mut().zip(second.limits) {
+            *all = if is_first { more } else { all.zip(more).and_then(|(all, more)| all.add(more)) };
+        }
         open.busy_s = busy_s.zip(second.busy_s).map(|(all, more)| all + more);
         open.ended_unix_ns = second.ended_unix_ns;
         open.elapsed_s += second.elapsed_s;

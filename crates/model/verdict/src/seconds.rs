@@ -1,6 +1,7 @@
 use crate::{Moment, demand};
 use filestats::{Figure, Ops};
-use seen::{Commits, Second, Side};
+use seen::{Commits, LIMITED, Limit, Second, Side};
+use workload::CapKind;
 
 impl Moment {
     /// What the storage was seen to do meanwhile; `None` where the device's counters are unknown.
@@ -34,7 +35,15 @@ impl Moment {
             writes: side(device.counters.write, written_s + synced_s),
             commits: self.timed_commits(),
             busy_s: device.counters.busy_ns.known().map(|ns| ns as f64 / 1e9),
+            limits: LIMITED.map(|(kind, _)| self.limit(kind, device.elapsed_s())),
         })
+    }
+
+    /// The limit of this kind that is used most, and what it counts in so many seconds.
+    fn limit(&self, kind: CapKind, seconds: f64) -> Option<Limit> {
+        let caps = self.caps.iter().filter(|used| used.cap.kind == kind);
+        let used = caps.max_by(|a, b| a.share().total_cmp(&b.share()))?;
+        Some(Limit { per_second: used.cap.per_second as f64, counted: used.per_second() * seconds })
     }
 
     /// Commits of the database as it or the kernel timed them: the device's writes, which may stand for them, are counted anyway.

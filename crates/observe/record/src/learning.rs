@@ -4,7 +4,7 @@ use collect::Source;
 use collect::diskstats::Disk;
 use filestats::{Counters, Figure, Ops, Rules, Snapshot, intervals};
 use history::{History, is_same_storage};
-use seen::{Commits, Learner, Second, Side};
+use seen::{Learner, Second, Side};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use storage::Target;
@@ -128,7 +128,7 @@ fn second(counters: &Counters, elapsed_ns: u64, ended_unix_ns: u64) -> Second {
         elapsed_s: elapsed_ns as f64 / 1e9,
         reads: side(&counters.read),
         writes: side(&counters.write),
-        commits: Commits::default(),
         busy_s: seconds(&counters.busy_ns),
+        ..Second::default()
     }
 }

@@ -6,9 +6,9 @@ use crate::case::{Case, Reference};
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
-use capability::{ResourceName, Utilisation};
-use seen::{Saturated, Seen};
-use workload::{Cap, CapKind, Unit};
+use capability::Utilisation;
+use seen::{LIMITED, Saturated, Seen};
+use workload::{Cap, Unit};
 
 /// What is known of the demand from what the storage was seen to give.
 pub(crate) struct SeenRoom<'a> {
@@ -147,14 +147,8 @@ impl Case<'_> {
 
 /// This cap held the resource back when it was seen full.
 fn is_full_by(full: &Saturated, cap: &Cap) -> bool {
-    let limits = match cap.kind {
-        CapKind::ReadIops => full.name == ResourceName::ReadOperations,
-        CapKind::WriteIops => full.name == ResourceName::WriteOperations,
-        CapKind::ReadBytes => full.name == ResourceName::ReadBandwidth,
-        CapKind::WriteBytes => full.name == ResourceName::WriteBandwidth,
-    };
     let share = full.value / cap.per_second.max(1) as f64;
-    limits && (SAME_RATE..=1.0 / SAME_RATE).contains(&share)
+    LIMITED.contains(&(cap.kind, full.name)) && (SAME_RATE..=1.0 / SAME_RATE).contains(&share)
 }
 
 /// A resource is full as it was seen before, and this cap was there then too: what it holds back is nothing new.

@@ -195,3 +195,22 @@ fn declared_limits_are_a_doubt_and_named_in_the_evidence() {
     let verdict = judge(&steady(reads(400)), Some(&borrowed), &ServiceLevel::OLTP);
     assert!(verdict.doubts.iter().any(|doubt| doubt.contains("another host")), "{:?}", verdict.doubts);
 }
+
+#[test]
+fn of_several_limits_the_one_that_is_used_most_is_learned_from() {
+    let mut moment = second(1, &reads(500));
+    let cap = |kind, per_second, counted| CapUse {
+        cap: Cap { kind, per_second, device: "7:0".into(), origin: "/g/io.max".into() },
+        counted,
+        elapsed_ns: 2_000_000_000,
+    };
+    moment.caps = vec![
+        cap(CapKind::ReadIops, 9_000, 1_000),
+        cap(CapKind::ReadIops, 600, 1_000),
+        cap(CapKind::WriteBytes, 10, 0),
+    ];
+    let limits = moment.second().unwrap().limits;
+    let of_reads = limits[0].unwrap();
+    assert_eq!((of_reads.per_second, of_reads.counted.round()), (600.0, 500.0));
+    assert_eq!(limits.map(|limit| limit.is_some()), [true, false, false, true]);
+}
