@@ -24,6 +24,7 @@ mod figures;
 mod file_sums;
 mod fine;
 mod headroom;
+mod held_back;
 mod observation;
 mod pressure;
 mod rows;

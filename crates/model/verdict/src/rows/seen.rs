@@ -5,6 +5,7 @@ use crate::Expected;
 use crate::case::{Case, Reference};
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
+use crate::held_back::held_back;
 use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
 use capability::Utilisation;
 use seen::{LIMITED, Saturated, Seen};
@@ -119,13 +120,15 @@ impl Case<'_> {
             && self.figures.write_percent() >= WRITES_COUNT_PERCENT
     }
 
-    /// The demand is at the rate at which a resource was seen full, with as many outstanding.
+    /// The demand is at the rate at which a resource was seen full, with as many outstanding; or the cap that made it full holds
+    /// the database back again.
     fn fills(&self, room: &SeenRoom<'_>) -> bool {
         let device = self.figures.device.as_ref().and_then(|device| device.outstanding().known());
         let outstanding = self.figures.outstanding.max(device.unwrap_or(0.0));
         let used = room.used.as_ref();
         used.is_some_and(|(used, full)| {
             used.value >= UTILISATION_FULL && outstanding >= full.outstanding / 2.0
+                || held_back(self).any(|(cap, ..)| is_full_by(full, cap))
         })
     }
 

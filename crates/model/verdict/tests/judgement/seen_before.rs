@@ -132,11 +132,34 @@ fn a_cap_that_was_there_when_the_storage_was_seen_full_is_its_limit() {
     assert_eq!(exceeded.verdict, VerdictKind::DemandExceedsCapability, "{exceeded:#?}");
     assert!(exceeded.summary.contains("was there when it was seen"), "{}", exceeded.summary);
     assert!(exceeded.summary.contains("/g/io.max"), "{}", exceeded.summary);
+    // It holds back seconds of a demand that is a little less on average.
+    let near = under(4_500, Some(wandered()));
+    assert_eq!(near.verdict, VerdictKind::DemandExceedsCapability, "{near:#?}");
     let never_seen = under(4_000, None);
     assert_eq!(never_seen.verdict, VerdictKind::Throttled, "{never_seen:#?}");
     // Another cap than the one under which it was seen full.
     let lower = under(3_000, Some(wandered()));
     assert_eq!(lower.verdict, VerdictKind::Throttled, "{lower:#?}");
+}
+
+#[test]
+fn a_cap_that_is_reached_in_some_moments_is_a_burst_without_a_measurement_too() {
+    let cap =
+        Cap { kind: CapKind::WriteIops, per_second: 1_000, device: "7:0".into(), origin: "/g/io.max".into() };
+    let with = |full_seconds: usize| {
+        let mut observation = steady(Load { writeback: 30, writeback_ns: MS, ..reads(300) });
+        for (at, moment) in observation.moments.iter_mut().enumerate() {
+            let counted = if at < full_seconds { 1_000 } else { 100 };
+            moment.caps = vec![CapUse { cap: cap.clone(), counted, elapsed_ns: 1_000_000_000 }];
+        }
+        observation.caps = vec![cap.clone()];
+        let carried = Load { writeback: 400, writeback_ns: MS, ..reads(2_000) };
+        unmeasured(observation, Some(learned(&[(carried, 60)])))
+    };
+    let burst = with(2);
+    assert_eq!(burst.verdict, VerdictKind::Burst, "{burst:#?}");
+    assert!(burst.summary.contains("/g/io.max) is used on average, but 2 of"), "{}", burst.summary);
+    assert_eq!(with(0).verdict, VerdictKind::Healthy);
 }
 
 #[test]

@@ -4,8 +4,6 @@
 use super::encoded_ahead::Ahead;
 use super::records::Encoded;
 use crate::engine::cache::Page;
-use crate::engine::inner::Inner;
-use crate::sync::lock;
 use crate::types::PageNo;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -44,20 +42,6 @@ pub(super) struct Changed {
     pub page: PageNo,
     pub copy: PageCopy,
     pub image: bool,
-}
-
-impl Inner {
-    /// Determines which of the changed pages must be logged as images, and drops what was encoded of them as a change. Returns
-    /// whether nothing was dropped.
-    pub(super) fn mark_images(&self, changed: &mut [Changed]) -> bool {
-        let pages = lock(&self.pages);
-        let mut dropped = 0;
-        for Changed { page, copy, image } in changed {
-            *image = copy.base.is_none() || pages.needs_image(*page);
-            dropped += usize::from(*image && copy.ahead.take_if(|ahead| !ahead.image).is_some());
-        }
-        dropped == 0
-    }
 }
 
 /// See the module.

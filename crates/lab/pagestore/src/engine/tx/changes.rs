@@ -7,7 +7,7 @@
 //! ```
 
 use super::WriteTx;
-use super::buffers::PageCopy;
+use super::buffers::{Changed, PageCopy};
 use super::encoded_ahead::Ahead;
 use super::records::Records;
 use crate::engine::cache::Page;
@@ -178,6 +178,18 @@ impl Inner {
         };
         let records = pages.map(|ahead| record(ahead.map_or(runs_max, Ahead::len)));
         (records.sum::<usize>() + self.geometry.sector_bytes + 64) as u64
+    }
+
+    /// Determines which of the changed pages must be logged as images, and drops what was encoded of them as a change. Returns
+    /// whether nothing was dropped.
+    pub(super) fn mark_images(&self, changed: &mut [Changed]) -> bool {
+        let pages = lock(&self.pages);
+        let mut dropped = 0;
+        for Changed { page, copy, image } in changed {
+            *image = copy.base.is_none() || pages.needs_image(*page);
+            dropped += usize::from(*image && copy.ahead.take_if(|ahead| !ahead.image).is_some());
+        }
+        dropped == 0
     }
 
     /// The changed pages that a transaction keeps in memory with their earlier versions.
