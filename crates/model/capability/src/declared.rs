@@ -187,7 +187,7 @@ fn point(shape: &Shape, outstanding: u32, latency_ns: f64) -> Point {
 mod tests {
     use super::*;
     use crate::{Bound, Flow, ResourceName, Side};
-    use workload::{Pattern, TargetKind};
+    use workload::{Cap, CapKind, Pattern, TargetKind};
 
     fn facts() -> TargetFacts {
         TargetFacts {
@@ -241,6 +241,27 @@ mod tests {
         assert_eq!(value(ResourceName::ReadOperations).round(), 16_000.0);
         assert_eq!(value(ResourceName::WriteBandwidth).round(), 1e9);
         assert_eq!(value(ResourceName::ReadLatency), 0.6e6);
+    }
+
+    #[test]
+    fn a_cap_that_was_there_at_a_measurement_is_exact_and_what_was_declared_stays() {
+        let cap =
+            |kind, per_second| Cap { kind, per_second, device: "7:0".into(), origin: "/g/io.max".into() };
+        let caps = vec![cap(CapKind::ReadIops, 3_000), cap(CapKind::WriteBytes, 40_000_000)];
+        let mut capability = declared().capability(TargetFacts { caps, ..facts() }, 1, "0").unwrap();
+        let values = |capability: &Capability| {
+            let resources = capability.resources();
+            let value = |name| resources.iter().find(|one| one.name == name).unwrap().value.round();
+            [
+                value(ResourceName::ReadOperations),
+                value(ResourceName::WriteOperations),
+                value(ResourceName::WriteBandwidth),
+            ]
+        };
+        assert_eq!(values(&capability), [16_000.0, 16_000.0, 1e9]);
+        capability.origin = Origin::Measured;
+        // Writes of 8 KiB: bytes run out first.
+        assert_eq!(values(&capability), [3_000.0, 4_883.0, 40_000_000.0]);
     }
 
     #[test]

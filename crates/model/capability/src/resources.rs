@@ -3,7 +3,7 @@
 use crate::{Capability, Curve, Knee, KneeReason, Origin};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use workload::{Durability, Pattern, Shape, Unit};
+use workload::{Cap, CapKind, Durability, Pattern, Shape, Unit};
 
 /// A resource of a storage, or a time that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -108,6 +108,18 @@ impl Rate {
     fn bytes_per_s(&self) -> f64 {
         self.iops * f64::from(self.shape.block_bytes)
     }
+
+    /// The I/Os a second that a cap allows, if it is one on such I/Os.
+    fn most_under(&self, cap: &Cap) -> Option<f64> {
+        let (writes, in_bytes) = match cap.kind {
+            CapKind::ReadIops => (0, false),
+            CapKind::WriteIops => (100, false),
+            CapKind::ReadBytes => (0, true),
+            CapKind::WriteBytes => (100, true),
+        };
+        let each = if in_bytes { f64::from(self.shape.block_bytes) } else { 1.0 };
+        (self.shape.write_percent == writes).then_some(cap.per_second as f64 / each)
+    }
 }
 
 impl Capability {
@@ -164,7 +176,19 @@ impl Capability {
             lacking.map(rate).filter(|rate| rate.iops.is_finite()).collect::<Vec<Rate>>()
         });
         let fitted: Vec<Rate> = fitted.collect();
-        measured.into_iter().chain(fitted).collect()
+        measured.into_iter().chain(fitted).map(|rate| self.within_caps(rate)).collect()
+    }
+
+    /// The caps that were there at the measurement are exact, where a curve or a fit is above them. What was declared stays.
+    fn within_caps(&self, rate: Rate) -> Rate {
+        let caps =
+            self.target.caps.iter().filter(|_| matches!(self.origin, Origin::Measured | Origin::Gentle));
+        let most = caps.filter_map(|cap| rate.most_under(cap)).fold(f64::INFINITY, f64::min);
+        if rate.iops <= most {
+            rate
+        } else {
+            Rate { iops: most, half_width: 0.0, bound: Bound::Exact, ..rate }
+        }
     }
 
     fn resource(&self, name: ResourceName, rate: &Rate, scale: f64) -> Resource {

@@ -24,7 +24,7 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | storage degraded | latency 3 x what the curve expects at that N and size, at the device too; U may be anything. The cause is another program on this host that does much of the I/O, else below |
 /// | not storage | the database's latency 3 x the curve's, the device's own agrees with it |
 /// | serialized | the log is written and synced sequentially over 80 % of the time, U below the knee |
-/// | burst | U low on average, at the knee in some seconds |
+/// | burst | U (never measured: of a cap) low on average, at the knee in some seconds |
 /// | serialized | N about 1 second for second, U low: the time goes into waiting for one I/O at a time |
 /// | cannot say | tasks are stalled on I/O over half of the time, no layer accounts for it, and the log is not timed |
 /// | healthy | never measured, and the storage was seen to carry 1.43 x this demand, or to give that much when it was full |
