@@ -262,6 +262,37 @@ mod tests {
         assert_eq!(learner.seen().saturated.len(), 1);
     }
 
+    // Reads at their limit for most of a window, and writes beside them: together they are flat too.
+    #[test]
+    fn what_a_limit_makes_flat_is_not_what_both_directions_share() {
+        let mut learner = Learner::default();
+        let mut second = |at: u64, part: f64, outstanding: f64| {
+            let (reads, writes) = (3_000.0 * part, 700.0);
+            let side = |ios, waited_s| crate::Side { ios, bytes: ios * 8_192.0, served_s: 0.1, waited_s };
+            let limit = crate::Limit { per_second: 3_000.0, counted: reads };
+            learner.observe(&Second {
+                ended_unix_ns: (BEGIN_S + at) * 1_000_000_000,
+                elapsed_s: 1.0,
+                reads: side(reads, outstanding),
+                writes: side(writes, 0.1),
+                limits: [Some(limit), None, None, None],
+                ..Second::default()
+            });
+        };
+        for at in 0..600 {
+            match at / 20 % 6 {
+                0 => second(at, 0.3, 0.3),
+                1 => second(at, 0.5, 0.5),
+                2 => second(at, 0.87, 8.0),
+                3 => second(at, 0.9, 16.0),
+                4 => second(at, 0.92, 32.0),
+                _ => second(at, 1.0, 64.0),
+            }
+        }
+        let names: Vec<_> = learner.seen().saturated.iter().map(|full| full.name).collect();
+        assert_eq!(names, [capability::ResourceName::ReadOperations]);
+    }
+
     #[test]
     fn what_a_limit_counts_before_large_ios_are_divided_is_not_what_the_device_gives() {
         let mut learner = Learner::default();

@@ -144,9 +144,8 @@ pub(crate) fn find(windows: &VecDeque<Window>) -> Vec<Saturated> {
         .enumerate()
         .filter_map(|(kind, (_, name))| full_by_limit(windows, kind, name))
         .collect();
-    // A limit is no figure of what both directions share, nor of what is below it.
-    let is_limited = |window: &Window| (0..LIMITED.len()).any(|kind| window.at_limit(kind).is_some());
-    let others: Vec<Window> = windows.iter().filter(|window| !is_limited(window)).copied().collect();
+    // What is limited is no figure of what both directions share, nor of what is below the limit.
+    let others: Vec<Window> = windows.iter().filter(|window| !window.is_near_limit()).copied().collect();
     if let Some(both) = full_lane(&others, Lane::Both) {
         found.push(both);
     } else {

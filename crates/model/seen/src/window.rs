@@ -83,6 +83,8 @@ const WINDOW_S: f64 = 5.0;
 const HELD_BACK: f64 = 1.5;
 /// A limit is reached at this part of it: what passes varies from window to window.
 const AT_LIMIT: f64 = 0.95;
+/// From this part of it on, it may have been reached for some of the time.
+const NEAR_LIMIT: f64 = 0.8;
 /// Two seconds with more than this between them are not in a row.
 const GAP_S: f64 = 0.5;
 
@@ -143,6 +145,12 @@ impl Window {
     /// The limit of this place in [`LIMITED`], where as much passed as it allows.
     pub fn at_limit(&self, kind: usize) -> Option<Limit> {
         self.limits[kind].filter(|limit| limit.counted >= AT_LIMIT * limit.per_second * self.elapsed_s)
+    }
+
+    /// Whether a limit was reached for some of the time, or nearly.
+    pub fn is_near_limit(&self) -> bool {
+        let is_near = |limit: &Limit| limit.counted >= NEAR_LIMIT * limit.per_second * self.elapsed_s;
+        self.limits.iter().flatten().any(is_near)
     }
 
     pub fn rates(&self) -> Rates {

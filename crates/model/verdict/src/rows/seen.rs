@@ -6,6 +6,7 @@ use crate::case::{Case, Reference};
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
 use crate::held_back::held_back;
+use crate::pressure::binding_of;
 use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
 use capability::Utilisation;
 use seen::{LIMITED, Saturated, Seen};
@@ -104,7 +105,17 @@ impl Case<'_> {
         let flows = self.figures.flows().filter(|flows| !flows.is_empty())?;
         let carried = seen.carried(&flows).filter(|(times, _)| *times > 0.0);
         let carried = carried.map(|(times, reached)| (times, reached.at_unix_ns));
-        Some(SeenRoom { seen, unmeasured, carried, used: seen.utilisation(&flows) })
+        let used = self.held_back_as_seen(seen).or_else(|| seen.utilisation(&flows));
+        Some(SeenRoom { seen, unmeasured, carried, used })
+    }
+
+    /// The resource that a cap made full, where that cap holds the database back again.
+    fn held_back_as_seen<'a>(&self, seen: &'a Seen) -> Option<(Utilisation, &'a Saturated)> {
+        held_back(self).find_map(|(cap, rate, ..)| {
+            let full = seen.saturated.iter().find(|full| is_full_by(full, cap))?;
+            let value = (rate / cap.per_second.max(1) as f64).min(1.0);
+            Some((Utilisation { value, binding: binding_of(cap.kind) }, full))
+        })
     }
 
     /// The same, where it supports an answer: the demand was carried with much to spare, or what it needs was seen full.
