@@ -1,5 +1,5 @@
 use crate::reached::{Rates, Reached, keep};
-use crate::saturation::{Saturated, find};
+use crate::saturation::{Saturated, find, find_limited};
 use crate::window::{Second, Window, Windows, push_bounded};
 use crate::{CONTRADICTS, Rest, Seen};
 use capability::{Capability, Credit, Flow, RateLimit, Side};
@@ -89,6 +89,7 @@ impl Learner {
         if self.waiting >= EVERY {
             self.waiting = 0;
             find(&self.recent).into_iter().for_each(|full| self.saturated(full));
+            find_limited(&self.recent).into_iter().for_each(|full| self.limited(full));
         }
     }
 
@@ -106,6 +107,18 @@ impl Learner {
             self.forget(full.at_unix_ns);
             self.recent = recent;
         }
+        self.keep_saturated(full);
+    }
+
+    /// What a limit allows. Another storage it is not: what was reached before, or by programs that it does not limit, is no bound
+    /// under it.
+    fn limited(&mut self, full: Saturated) {
+        let exceeds = |reached: &Reached| full.share(&reached.rates).is_some_and(|share| share > CONTRADICTS);
+        self.seen.reached.retain(|reached| !exceeds(reached));
+        self.keep_saturated(full);
+    }
+
+    fn keep_saturated(&mut self, full: Saturated) {
         let seen = &mut self.seen;
         let known = seen.saturated.iter_mut().find(|known| known.is_same(&full));
         match known {
@@ -253,12 +266,17 @@ mod tests {
         let [full] = learner.seen().saturated[..] else { panic!("{:#?}", learner.seen().saturated) };
         assert_eq!((full.name, full.value), (capability::ResourceName::WriteOperations, 3_000.0));
         assert!(full.low > 2_900.0 && full.outstanding < 1.0, "{full:#?}");
-        // Another limit: what was full before is forgotten.
-        write(&mut learner, BEGIN_S + 360, 60, (5_950.0, 6_000.0));
-        let [full] = learner.seen().saturated[..] else { panic!("{:#?}", learner.seen().saturated) };
-        assert_eq!(full.value, 6_000.0);
+        // A higher limit, and a lower one, under which what was reached before is no bound.
+        for (begin_s, limit) in [(360, 6_000.0), (420, 2_000.0)] {
+            write(&mut learner, BEGIN_S + begin_s, 60, (limit * 0.99, limit));
+            let [full] = learner.seen().saturated[..] else { panic!("{:#?}", learner.seen().saturated) };
+            assert_eq!(full.value, limit);
+            let reached = learner.seen().reached.iter().map(|reached| reached.rates.writes.ios);
+            assert!(reached.fold(0.0, f64::max) <= limit, "{:#?}", learner.seen().reached);
+            assert_eq!(learner.seen().forgotten_unix_ns, None);
+        }
         // A database that asks for less again.
-        write(&mut learner, BEGIN_S + 420, 300, (500.0, 6_000.0));
+        write(&mut learner, BEGIN_S + 480, 300, (500.0, 2_000.0));
         assert_eq!(learner.seen().saturated.len(), 1);
     }
 

@@ -137,24 +137,26 @@ impl Lane {
     }
 }
 
-/// What was full in these windows.
+/// What was full in these windows, apart from what limits of this host hold back.
 pub(crate) fn find(windows: &VecDeque<Window>) -> Vec<Saturated> {
-    let mut found: Vec<Saturated> = LIMITED
-        .into_iter()
-        .enumerate()
-        .filter_map(|(kind, (_, name))| full_by_limit(windows, kind, name))
-        .collect();
     // What is limited is no figure of what both directions share, nor of what is below the limit.
     let others: Vec<Window> = windows.iter().filter(|window| !window.is_near_limit()).copied().collect();
     if let Some(both) = full_lane(&others, Lane::Both) {
-        found.push(both);
-    } else {
-        found.extend([Lane::Reads, Lane::Writes].into_iter().filter_map(|lane| full_lane(&others, lane)));
+        return vec![both];
     }
-    found
+    [Lane::Reads, Lane::Writes].into_iter().filter_map(|lane| full_lane(&others, lane)).collect()
 }
 
-/// What a limit holds back that is set on this host. Where I/Os wait is not known to every database, and not to the device, so that
+/// What limits that are set on this host held back in these windows.
+pub(crate) fn find_limited(windows: &VecDeque<Window>) -> Vec<Saturated> {
+    LIMITED
+        .into_iter()
+        .enumerate()
+        .filter_map(|(kind, (_, name))| full_by_limit(windows, kind, name))
+        .collect()
+}
+
+/// What one of them held back. Where I/Os wait is not known to every database, and not to the device, so that
 /// outstanding I/Os do not show it.
 fn full_by_limit(windows: &VecDeque<Window>, kind: usize, name: ResourceName) -> Option<Saturated> {
     let per_second = windows.back()?.limits[kind]?.per_second;
@@ -165,7 +167,7 @@ fn full_by_limit(windows: &VecDeque<Window>, kind: usize, name: ResourceName) ->
     if full.len() < LEVEL_WINDOWS_MIN {
         return None;
     }
-    // Large I/Os are divided below it.
+    // Large I/Os are divided below it, and other programs may have I/Os that it does not limit.
     let most = per_second * CONTRADICTS;
     if quantile(&full, 0.5, |sample| sample.rates.figure(name)) > most {
         return None;
