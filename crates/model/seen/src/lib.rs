@@ -111,7 +111,9 @@ impl Seen {
                 self.reached.iter().max_by(|a, b| a.rates.figure(name).total_cmp(&b.rates.figure(name)));
             let most = most.filter(|most| most.rates.figure(name) > 0.0);
             let is_known = |most: &&Reached| {
-                found.iter().any(|full| full.name == name && full.value >= most.rates.figure(name))
+                // By chance, a little more passes in a window.
+                let is_most = |full: &Resource| full.value * CONTRADICTS >= most.rates.figure(name);
+                found.iter().any(|full| full.name == name && is_most(full))
             };
             found.extend(most.filter(|most| !is_known(most)).map(|most| most.resource(name)));
         }
