@@ -198,19 +198,14 @@ impl<'a> Case<'a> {
         capped(first).or_else(|| capped(second))
     }
 
-    /// A cap that was not there (or was higher) at the measurement and is reached now, with the rate and whether the
+    /// Caps that were not there (or were higher) at the measurement and are reached now, each with the rate and whether the
     /// cap itself counted that: before I/Os are merged into the device's requests. Where it does not count, the device's rate
     /// without what other programs are known to have done, which the cap of a control group does not hold.
-    pub fn cap_reached(&self) -> Option<(&Cap, f64, bool)> {
-        self.caps_reached().next()
-    }
-
-    /// All such caps.
     pub fn caps_reached(&self) -> impl Iterator<Item = (&Cap, f64, bool)> {
         self.new_caps().filter(|(cap, rate, _)| *rate >= CAP_REACHED * cap.per_second as f64)
     }
 
-    /// The caps that were not there (or were higher) at the measurement, with their rates as in [`Case::cap_reached`].
+    /// The caps that were not there (or were higher) at the measurement, with their rates as in [`Case::caps_reached`].
     pub fn new_caps(&self) -> impl Iterator<Item = (&Cap, f64, bool)> {
         let counted = move |cap: &Cap| {
             let used = self.figures.caps.iter().find(|used| used.cap == *cap)?;

@@ -9,7 +9,7 @@ use crate::{Evidence, Expected};
 use workload::{Cap, Unit};
 
 pub(crate) fn throttled(case: &Case) -> Option<Grounds> {
-    let (cap, rate, by_cap) = case.cap_reached()?;
+    let (cap, rate, by_cap) = case.caps_reached().find(|(cap, ..)| !seen::was_full_by(case, cap))?;
     let fact = rate_fact(case, cap, rate, by_cap);
     let wait = case.noticed_wait().filter(|wait| wait.ratio >= RATIO_AGREES)?;
     let mut evidence = vec![fact];

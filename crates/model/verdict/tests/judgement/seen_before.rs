@@ -113,8 +113,8 @@ fn a_resource_that_was_seen_full_and_is_full_again_is_exceeded() {
 // The database waits longer than the device takes: where the cap was never seen, it is what throttles.
 #[test]
 fn a_cap_that_was_there_when_the_storage_was_seen_full_is_its_limit() {
-    let under = |per_second, seen| {
-        let mut observation = steady(full());
+    let with = |per_second, seen, load| {
+        let mut observation = steady(load);
         let cap =
             Cap { kind: CapKind::ReadIops, per_second, device: "7:0".into(), origin: "/g/io.max".into() };
         for moment in &mut observation.moments {
@@ -128,6 +128,7 @@ fn a_cap_that_was_there_when_the_storage_was_seen_full_is_its_limit() {
         observation.caps = vec![cap];
         unmeasured(observation, seen)
     };
+    let under = |per_second, seen| with(per_second, seen, full());
     let exceeded = under(4_000, Some(wandered()));
     assert_eq!(exceeded.verdict, VerdictKind::DemandExceedsCapability, "{exceeded:#?}");
     assert!(exceeded.summary.contains("was there when it was seen"), "{}", exceeded.summary);
@@ -137,6 +138,12 @@ fn a_cap_that_was_there_when_the_storage_was_seen_full_is_its_limit() {
     assert_eq!(near.verdict, VerdictKind::DemandExceedsCapability, "{near:#?}");
     let never_seen = under(4_000, None);
     assert_eq!(never_seen.verdict, VerdictKind::Throttled, "{never_seen:#?}");
+    // Commits that wait for the same cap take longer than at rest.
+    let mut seen = wandered();
+    let at_rest = learned(&[(Load { commits: 100, sync_ns: MS, ..reads(100) }, 200)]);
+    (seen.commit_rest, seen.read_rest) = (at_rest.commit_rest, at_rest.read_rest);
+    let with_commits = with(4_000, Some(seen), Load { commits: 60, sync_ns: 20 * MS, ..full() });
+    assert_eq!(with_commits.verdict, VerdictKind::DemandExceedsCapability, "{with_commits:#?}");
     // Another cap than the one under which it was seen full.
     let lower = under(3_000, Some(wandered()));
     assert_eq!(lower.verdict, VerdictKind::Throttled, "{lower:#?}");
