@@ -221,7 +221,7 @@ impl WriteTx<'_> {
         }
         self.load_entries(table)?;
         let last = at.node()?.count() == 1;
-        let before = Fill::of(&at.node()?);
+        let before = Fill::of_leaf(&at.node()?);
         let now = self.remove_from_leaf(at.leaf, at.take_page(), at.index)?;
         if last {
             self.remove_empty(at.path, at.leaf, table.number)?;
@@ -236,7 +236,7 @@ impl WriteTx<'_> {
     fn remove_from_leaf(&mut self, leaf: PageNo, before: Page, index: usize) -> Result<Fill> {
         let mut node = NodeMut::new(self.change(leaf, before)?, leaf);
         node.remove(index)?;
-        node.read().map(|node| Fill::of(&node))
+        node.read().map(|node| Fill::of_leaf(&node))
     }
 
     /// Writes the halves of `page` to it and a new page. Returns the first key of the new page, and the page.

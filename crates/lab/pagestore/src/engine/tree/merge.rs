@@ -26,7 +26,7 @@ const MERGED_PARTS_MAX: usize = 12;
 pub(super) struct Fill(usize);
 
 impl Fill {
-    pub(super) fn of(leaf: &Node<'_>) -> Self {
+    pub(super) fn of_leaf(leaf: &Node<'_>) -> Self {
         Self(leaf.used() * PARTS / leaf.space())
     }
 

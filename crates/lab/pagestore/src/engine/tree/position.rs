@@ -111,7 +111,7 @@ impl Position {
 
     /// How full the leaf is.
     pub(super) fn fill(&self) -> Result<Fill> {
-        self.node().map(|node| Fill::of(&node))
+        self.node().map(|node| Fill::of_leaf(&node))
     }
 
     /// Moves to entry `index` of its leaf.
@@ -218,7 +218,7 @@ impl Position {
         let Some(first) = indices.first() else { return Ok(()) };
         let node = self.node()?;
         // The last entry of a leaf goes with the leaf, and the path with it.
-        let (emptied, fill) = (indices.len() == node.count(), Fill::of(&node));
+        let (emptied, fill) = (indices.len() == node.count(), Fill::of_leaf(&node));
         let key = if emptied { Some(node.key(*first)?.to_vec()) } else { None };
         let before = self.take_page();
         match key {
@@ -230,7 +230,7 @@ impl Position {
             None => {
                 let mut node = NodeMut::new(tx.change(self.leaf, before)?, self.leaf);
                 node.remove_all(indices)?;
-                let became_sparse = fill.became_sparse(Fill::of(&node.read()?));
+                let became_sparse = fill.became_sparse(Fill::of_leaf(&node.read()?));
                 let merged =
                     if became_sparse { tx.merge_left_into(table, &mut self.path, self.leaf)? } else { None };
                 (self.index, self.is_on) = (*first + merged.unwrap_or(0), false);
