@@ -80,7 +80,9 @@ impl Seen {
             let writes = writes.is_none_or(|(seen, known)| seen.abs_diff(known) <= ONE_SIDED_PERCENT);
             (1.0 / SIZE_ALIKE..=SIZE_ALIKE).contains(&size) && writes
         };
-        let full = self.saturated.iter().filter(|full| full.name == limit.name).map(Saturated::resource);
+        // A limit that was set on this host since is no change of the storage.
+        let full = self.saturated.iter().filter(|full| full.name == limit.name && full.limit.is_none());
+        let full = full.map(Saturated::resource);
         let reached = self.reached.iter().map(|reached| reached.resource(limit.name));
         // A rate that was reached refutes a lower limit, and says nothing where it is below.
         let reached = reached.filter(|reached| reached.value >= limit.value / CONTRADICTS);
@@ -144,6 +146,7 @@ mod tests {
             outstanding: 16.0,
             windows: 40,
             at_unix_ns: hour * HOUR_NS,
+            limit: None,
         }
     }
 
@@ -182,10 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_before_the_measurement_or_with_other_ios_says_nothing() {
+    fn what_was_seen_before_the_measurement_with_other_ios_or_under_a_limit_says_nothing() {
         let mut seen = Seen { saturated: vec![full(700.0, 1)], ..Seen::default() };
         seen.compare(&[limit(1_000.0)], HOUR_NS);
         seen.saturated = vec![Saturated { io_bytes: 65_536.0, ..full(700.0, 9) }];
+        seen.compare(&[limit(1_000.0)], HOUR_NS);
+        seen.saturated = vec![Saturated { limit: Some(700.0), ..full(700.0, 9) }];
         seen.compare(&[limit(1_000.0)], HOUR_NS);
         seen.saturated = vec![Saturated { write_share: 0.5, ..full(700.0, 9) }];
         seen.compare(&[limit(1_000.0)], HOUR_NS);

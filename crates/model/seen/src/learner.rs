@@ -1,5 +1,5 @@
 use crate::reached::{Rates, Reached, keep};
-use crate::saturation::{Saturated, find, find_limited};
+use crate::saturation::{Saturated, find, find_limited, unlimited};
 use crate::window::{Second, Window, Windows, push_bounded};
 use crate::{CONTRADICTS, Rest, Seen};
 use capability::{Capability, Credit, Flow, RateLimit, Side};
@@ -89,13 +89,18 @@ impl Learner {
         if self.waiting >= EVERY {
             self.waiting = 0;
             find(&self.recent).into_iter().for_each(|full| self.saturated(full));
-            find_limited(&self.recent).into_iter().for_each(|full| self.limited(full));
+            find_limited(&self.recent).into_iter().for_each(|full| self.keep_saturated(full));
+            for name in unlimited(&self.recent, EVERY) {
+                self.seen.saturated.retain(|full| full.name != name || full.limit.is_none());
+            }
         }
     }
 
     fn reached(&mut self, reached: Reached) {
-        // It gives more than when it was full.
-        let refuted = |full: &Saturated| full.share(&reached.rates).is_some_and(|share| share > CONTRADICTS);
+        // It gives more than when it was full. A limit may be one on some of its programs.
+        let refuted = |full: &Saturated| {
+            full.limit.is_none() && full.share(&reached.rates).is_some_and(|share| share > CONTRADICTS)
+        };
         self.seen.saturated.retain(|full| !refuted(full));
         keep(&mut self.seen.reached, reached);
     }
@@ -107,14 +112,6 @@ impl Learner {
             self.forget(full.at_unix_ns);
             self.recent = recent;
         }
-        self.keep_saturated(full);
-    }
-
-    /// What a limit allows. Another storage it is not: what was reached before, or by programs that it does not limit, is no bound
-    /// under it.
-    fn limited(&mut self, full: Saturated) {
-        let exceeds = |reached: &Reached| full.share(&reached.rates).is_some_and(|share| share > CONTRADICTS);
-        self.seen.reached.retain(|reached| !exceeds(reached));
         self.keep_saturated(full);
     }
 
@@ -266,18 +263,19 @@ mod tests {
         let [full] = learner.seen().saturated[..] else { panic!("{:#?}", learner.seen().saturated) };
         assert_eq!((full.name, full.value), (capability::ResourceName::WriteOperations, 3_000.0));
         assert!(full.low > 2_900.0 && full.outstanding < 1.0, "{full:#?}");
-        // A higher limit, and a lower one, under which what was reached before is no bound.
+        // A higher limit, and a lower one: of each name the last is known.
         for (begin_s, limit) in [(360, 6_000.0), (420, 2_000.0)] {
             write(&mut learner, BEGIN_S + begin_s, 60, (limit * 0.99, limit));
             let [full] = learner.seen().saturated[..] else { panic!("{:#?}", learner.seen().saturated) };
-            assert_eq!(full.value, limit);
-            let reached = learner.seen().reached.iter().map(|reached| reached.rates.writes.ios);
-            assert!(reached.fold(0.0, f64::max) <= limit, "{:#?}", learner.seen().reached);
+            assert_eq!((full.value, full.limit), (limit, Some(limit)));
             assert_eq!(learner.seen().forgotten_unix_ns, None);
         }
         // A database that asks for less again.
         write(&mut learner, BEGIN_S + 480, 300, (500.0, 2_000.0));
         assert_eq!(learner.seen().saturated.len(), 1);
+        // The limit is lifted, and the demand stays.
+        watch(&mut learner, BEGIN_S + 780, 60, 500.0);
+        assert!(learner.seen().saturated.is_empty(), "{:#?}", learner.seen().saturated);
     }
 
     // Reads at their limit for most of a window, and writes beside them: together they are flat too.
@@ -311,18 +309,27 @@ mod tests {
         assert_eq!(names, [capability::ResourceName::ReadOperations]);
     }
 
+    // Large I/Os are divided below a limit, small ones are merged, and flushes are none.
     #[test]
-    fn what_a_limit_counts_before_large_ios_are_divided_is_not_what_the_device_gives() {
-        let mut learner = Learner::default();
-        let reads = crate::Side { ios: 4_000.0, bytes: 4e9, served_s: 0.3, waited_s: 0.0 };
-        let limit = crate::Limit { per_second: 1_000.0, counted: 1_000.0 };
-        for second in BEGIN_S + 1..BEGIN_S + 300 {
-            let ended_unix_ns = second * 1_000_000_000;
-            let limits = [Some(limit), None, None, None];
-            learner.observe(&Second { ended_unix_ns, elapsed_s: 1.0, reads, limits, ..Second::default() });
+    fn what_a_limit_counts_is_no_figure_of_a_device_that_counts_otherwise() {
+        for at_device in [4_000.0, 500.0] {
+            let mut learner = Learner::default();
+            let reads = crate::Side { ios: at_device, bytes: 4e9, served_s: 0.3, waited_s: 0.0 };
+            let limit = crate::Limit { per_second: 1_000.0, counted: 1_000.0 };
+            for second in BEGIN_S + 1..BEGIN_S + 300 {
+                let ended_unix_ns = second * 1_000_000_000;
+                let limits = [Some(limit), None, None, None];
+                learner.observe(&Second {
+                    ended_unix_ns,
+                    elapsed_s: 1.0,
+                    reads,
+                    limits,
+                    ..Second::default()
+                });
+            }
+            assert!(learner.seen().saturated.is_empty(), "{:#?}", learner.seen().saturated);
+            assert_eq!(learner.seen().forgotten_unix_ns, None);
         }
-        assert!(learner.seen().saturated.is_empty(), "{:#?}", learner.seen().saturated);
-        assert_eq!(learner.seen().forgotten_unix_ns, None);
     }
 
     #[test]

@@ -86,14 +86,21 @@ impl Seen {
     }
 
     /// How much of a resource that was seen full these flows use: the one that is used most, among those that were full with I/Os
-    /// like these. `None` where there is none.
+    /// like these. `None` where there is none. Limits of this host count otherwise, and are not among them.
     pub fn utilisation(&self, flows: &[Flow]) -> Option<(Utilisation, &Saturated)> {
         let demand = Rates::from_flows(flows);
-        let used = self.saturated.iter().filter_map(|saturated| {
-            let binding = binding(saturated.name)?;
-            Some((Utilisation { value: saturated.share(&demand)?, binding }, saturated))
-        });
+        let used =
+            self.saturated.iter().filter(|saturated| saturated.limit.is_none()).filter_map(|saturated| {
+                let binding = binding(saturated.name)?;
+                Some((Utilisation { value: saturated.share(&demand)?, binding }, saturated))
+            });
         used.max_by(|(a, _), (b, _)| a.value.total_cmp(&b.value))
+    }
+
+    /// Whether I/Os like those with which a resource was full were carried at a clearly higher rate than that.
+    pub fn exceeds(&self, full: &Saturated) -> bool {
+        let share = |reached: &Reached| full.share(&reached.rates);
+        self.reached.iter().filter_map(share).any(|share| share > CONTRADICTS)
     }
 
     /// Its figures, a few: full resources first, then what was reached of the others, then times at rest.

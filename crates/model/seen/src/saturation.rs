@@ -44,6 +44,9 @@ pub struct Saturated {
     pub windows: u32,
     /// When it was last, nanoseconds since 1970.
     pub at_unix_ns: u64,
+    /// The limit of this host that made it full, as the host counts it: it is one of the storage only while it is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<f64>,
 }
 
 /// Windows that are compared, at least: three minutes.
@@ -147,6 +150,13 @@ pub(crate) fn find(windows: &VecDeque<Window>) -> Vec<Saturated> {
     [Lane::Reads, Lane::Writes].into_iter().filter_map(|lane| full_lane(&others, lane)).collect()
 }
 
+/// The resources on which no limit was set in any of the newest windows, so many of them.
+pub(crate) fn unlimited(windows: &VecDeque<Window>, newest: usize) -> impl Iterator<Item = ResourceName> {
+    let is_unlimited =
+        move |kind: usize| windows.iter().rev().take(newest).all(|window| window.limits[kind].is_none());
+    LIMITED.into_iter().enumerate().filter(move |(kind, _)| is_unlimited(*kind)).map(|(_, (_, name))| name)
+}
+
 /// What limits that are set on this host held back in these windows.
 pub(crate) fn find_limited(windows: &VecDeque<Window>) -> Vec<Saturated> {
     LIMITED
@@ -167,9 +177,10 @@ fn full_by_limit(windows: &VecDeque<Window>, kind: usize, name: ResourceName) ->
     if full.len() < LEVEL_WINDOWS_MIN {
         return None;
     }
-    // Large I/Os are divided below it, and other programs may have I/Os that it does not limit.
-    let most = per_second * CONTRADICTS;
-    if quantile(&full, 0.5, |sample| sample.rates.figure(name)) > most {
+    // Below it large I/Os are divided, others are merged, and flushes are no I/Os; other programs may have I/Os that it does not
+    // limit. Then its figure is none of the device's.
+    let share = quantile(&full, 0.5, |sample| sample.rates.figure(name)) / per_second;
+    if !(1.0 / CONTRADICTS..=CONTRADICTS).contains(&share) {
         return None;
     }
     let rate = |sample: &Sample| sample.rates.figure(name).min(per_second);
@@ -183,6 +194,7 @@ fn full_by_limit(windows: &VecDeque<Window>, kind: usize, name: ResourceName) ->
         outstanding: quantile(&full, 0.1, |sample| sample.outstanding),
         windows: u32::try_from(full.len()).unwrap_or(u32::MAX),
         at_unix_ns: full.iter().map(|sample| sample.at_unix_ns).max()?,
+        limit: Some(per_second),
     })
 }
 
@@ -225,6 +237,7 @@ fn full_lane(windows: &[Window], lane: Lane) -> Option<Saturated> {
         outstanding: plateau.entry,
         windows: u32::try_from(full.len()).unwrap_or(u32::MAX),
         at_unix_ns: full.iter().map(|sample| sample.at_unix_ns).max()?,
+        limit: None,
     })
 }
 
@@ -343,8 +356,11 @@ impl Saturated {
         (1.0 / SIZE_ALIKE..=SIZE_ALIKE).contains(&size) && (!concerns_both || share <= SHARE_ALIKE)
     }
 
-    /// Whether both are the same resource, full with I/Os alike.
+    /// Whether both are the same resource, full by limits, or with I/Os alike.
     pub(crate) fn is_same(&self, other: &Saturated) -> bool {
+        if self.limit.is_some() || other.limit.is_some() {
+            return self.name == other.name && self.limit.is_some() && other.limit.is_some();
+        }
         let size = other.io_bytes / self.io_bytes;
         let share = (other.write_share - self.write_share).abs();
         self.name == other.name && (1.0 / SIZE_ALIKE..=SIZE_ALIKE).contains(&size) && share <= SHARE_ALIKE

@@ -32,7 +32,7 @@ pub struct Commits {
 pub struct Limit {
     /// Operations or bytes a second.
     pub per_second: f64,
-    /// How many passed.
+    /// How many were submitted to it, flushes among them, before any were merged.
     pub counted: f64,
 }
 

@@ -1,7 +1,7 @@
 //! What the rows of the table test: the figures of an observation, and what follows from several of them.
 
 use crate::figures::expected_commit_ns;
-use crate::pressure::was_measured_under;
+use crate::pressure::{CapUse, caps_used, was_measured_under};
 use crate::thresholds::{
     CAP_REACHED, COMMIT_RATIO_DEGRADED, NEIGHBOUR_SHARE, NEIGHBOUR_TAKES_MIN, OUTSTANDING_IDLE,
     RATIO_DEGRADED, UTILISATION_FULL,
@@ -41,15 +41,36 @@ pub struct Case<'a> {
     pub capability: Option<&'a Capability>,
     pub service_level: &'a ServiceLevel,
     pub figures: Figures,
-    /// Utilisation of each moment that has one, with when it ended.
+    /// Of a storage that was never measured: the cap that is reached most often.
+    pub cap_in_use: Option<CapUse>,
+    /// Utilisation of each moment that has one, with when it ended: of the storage, or of that cap.
     pub utilisations: Vec<(u64, f64)>,
     /// Outstanding I/Os of the database in each moment, or in each few where the source reports late.
     pub outstanding: Vec<f64>,
 }
 
 impl Observation {
-    /// Utilisation of each moment that has one, with when it ended.
+    /// The cap that is reached most often, and the part of it that is in use in each moment, with when that ended.
+    fn cap_in_use(&self) -> Option<(CapUse, Vec<(u64, f64)>)> {
+        let in_moments = |cap: &Cap| -> Vec<(u64, f64)> {
+            let of_moment = |moment: &Moment| {
+                let used = moment.caps.iter().find(|used| used.cap == *cap)?;
+                Some((moment.ended_unix_ns, used.share()))
+            };
+            self.moments.iter().filter_map(of_moment).collect()
+        };
+        let caps = caps_used(&self.moments).into_iter().map(|used| {
+            let shares = in_moments(&used.cap);
+            (used, shares)
+        });
+        caps.max_by_key(|(_, shares)| shares.iter().filter(|(_, used)| *used >= UTILISATION_FULL).count())
+    }
+
+    /// Utilisation of each moment that has one, with when it ended; without a capability, of the cap that is reached most often.
     fn utilisations(&self, capability: Option<&Capability>) -> Vec<(u64, f64)> {
+        if capability.is_none() {
+            return self.cap_in_use().map_or_else(Vec::new, |(_, shares)| shares);
+        }
         let known = self.moments.iter().filter_map(|moment| {
             let figures = Figures::from_moments(std::slice::from_ref(moment), capability);
             Some((moment.ended_unix_ns, figures.utilisation?.value))
@@ -79,6 +100,7 @@ impl<'a> Case<'a> {
             capability,
             service_level,
             figures,
+            cap_in_use: observation.cap_in_use().map(|(used, _)| used).filter(|_| capability.is_none()),
             utilisations: observation.utilisations(capability),
             outstanding: observation.stretches().map(|moments| figures_of(moments).outstanding).collect(),
         }

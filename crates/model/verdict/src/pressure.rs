@@ -79,17 +79,12 @@ impl CapUse {
 
     /// The resource that the limit is one of.
     pub(crate) fn binding(&self) -> Binding {
-        binding_of(self.cap.kind)
-    }
-}
-
-/// The resource that limits of this kind are of.
-pub(crate) fn binding_of(kind: CapKind) -> Binding {
-    match kind {
-        CapKind::ReadIops => Binding::ReadOperations,
-        CapKind::WriteIops => Binding::WriteOperations,
-        CapKind::ReadBytes => Binding::ReadBandwidth,
-        CapKind::WriteBytes => Binding::WriteBandwidth,
+        match self.cap.kind {
+            CapKind::ReadIops => Binding::ReadOperations,
+            CapKind::WriteIops => Binding::WriteOperations,
+            CapKind::ReadBytes => Binding::ReadBandwidth,
+            CapKind::WriteBytes => Binding::WriteBandwidth,
+        }
     }
 }
 

@@ -415,6 +415,7 @@ impl<'a> WriteTx<'a> {
             changed.extend(copies.map(|(page, copy)| Changed { page, copy, image: false }));
         }
         changed.sort_unstable_by_key(|changed| changed.page);
+        // Each round but the last drops what was encoded of a page.
         let gate = loop {
             let gate = lock(&self.inner.gate);
             if self.inner.mark_images(changed) {

@@ -6,7 +6,6 @@ use crate::case::{Case, Reference};
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
 use crate::held_back::held_back;
-use crate::pressure::binding_of;
 use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
 use capability::Utilisation;
 use seen::{LIMITED, Saturated, Seen};
@@ -25,13 +24,11 @@ pub(crate) struct SeenRoom<'a> {
 
 /// Fewer writes than this, in percent of the I/Os, do not decide how much is used.
 const WRITES_COUNT_PERCENT: u8 = 3;
-/// A cap that is this part of the rate of a full resource, or the other way round, is what made it full.
-const SAME_RATE: f64 = 0.85;
 const HOUR_NS: u64 = 3_600_000_000_000;
 /// A shorter time has not seen the nightly jobs.
 const DAY_S: f64 = 86_400.0;
 
-impl SeenRoom<'_> {
+impl<'a> SeenRoom<'a> {
     /// The demand is this part of what the storage gives at most.
     pub fn used_at_most(&self) -> Option<f64> {
         let carried = self.carried.map(|(times, _)| 1.0 / times);
@@ -85,6 +82,12 @@ impl SeenRoom<'_> {
         doubts
     }
 
+    /// The resource that this cap made full when it was seen, if the storage was never seen to give more.
+    fn seen_full_by(&self, cap: &Cap) -> Option<&'a Saturated> {
+        let full = self.seen.saturated.iter().find(|full| is_full_by(full, cap))?;
+        (!self.seen.exceeds(full)).then_some(full)
+    }
+
     pub(super) fn is_near(&self) -> bool {
         self.used_at_most().is_none_or(|used| used > UTILISATION_NEAR)
     }
@@ -105,17 +108,14 @@ impl Case<'_> {
         let flows = self.figures.flows().filter(|flows| !flows.is_empty())?;
         let carried = seen.carried(&flows).filter(|(times, _)| *times > 0.0);
         let carried = carried.map(|(times, reached)| (times, reached.at_unix_ns));
-        let used = self.held_back_as_seen(seen).or_else(|| seen.utilisation(&flows));
-        Some(SeenRoom { seen, unmeasured, carried, used })
-    }
-
-    /// The resource that a cap made full, where that cap holds the database back again.
-    fn held_back_as_seen<'a>(&self, seen: &'a Seen) -> Option<(Utilisation, &'a Saturated)> {
-        held_back(self).find_map(|(cap, rate, ..)| {
-            let full = seen.saturated.iter().find(|full| is_full_by(full, cap))?;
-            let value = (rate / cap.per_second.max(1) as f64).min(1.0);
-            Some((Utilisation { value, binding: binding_of(cap.kind) }, full))
-        })
+        let room = SeenRoom { seen, unmeasured, carried, used: None };
+        let of_caps = self.figures.caps.iter().filter_map(|used| {
+            let full = room.seen_full_by(&used.cap)?;
+            Some((Utilisation { value: used.share(), binding: used.binding() }, full))
+        });
+        let used =
+            of_caps.chain(seen.utilisation(&flows)).max_by(|(a, _), (b, _)| a.value.total_cmp(&b.value));
+        Some(SeenRoom { used, ..room })
     }
 
     /// The same, where it supports an answer: the demand was carried with much to spare, or what it needs was seen full.
@@ -131,14 +131,15 @@ impl Case<'_> {
             && self.figures.write_percent() >= WRITES_COUNT_PERCENT
     }
 
-    /// The demand is at the rate at which a resource was seen full, with as many outstanding; or the cap that made it full holds
-    /// the database back again.
+    /// The demand is at the rate at which a resource was seen full, with as many outstanding; or the cap that made it full is reached,
+    /// or holds the database back, again.
     fn fills(&self, room: &SeenRoom<'_>) -> bool {
         let device = self.figures.device.as_ref().and_then(|device| device.outstanding().known());
         let outstanding = self.figures.outstanding.max(device.unwrap_or(0.0));
         let used = room.used.as_ref();
         used.is_some_and(|(used, full)| {
-            used.value >= UTILISATION_FULL && outstanding >= full.outstanding / 2.0
+            let is_as_long = full.limit.is_some() || outstanding >= full.outstanding / 2.0;
+            used.value >= UTILISATION_FULL && is_as_long
                 || held_back(self).any(|(cap, ..)| is_full_by(full, cap))
         })
     }
@@ -159,16 +160,15 @@ impl Case<'_> {
     }
 }
 
-/// This cap held the resource back when it was seen full.
+/// This cap made the resource full when it was seen.
 fn is_full_by(full: &Saturated, cap: &Cap) -> bool {
-    let share = full.value / cap.per_second.max(1) as f64;
-    LIMITED.contains(&(cap.kind, full.name)) && (SAME_RATE..=1.0 / SAME_RATE).contains(&share)
+    let is_same = |limit: f64| limit.to_bits() == (cap.per_second as f64).to_bits();
+    full.limit.is_some_and(is_same) && LIMITED.contains(&(cap.kind, full.name))
 }
 
-/// A resource is full as it was seen before, and this cap was there then too: what it holds back is nothing new.
+/// This cap was there when the storage was seen full, and the storage was never seen to give more: it is not a new one.
 pub(crate) fn was_full_by(case: &Case, cap: &Cap) -> bool {
-    let room = case.seen_answer().filter(|room| case.fills(room));
-    room.and_then(|room| room.used).is_some_and(|(_, full)| is_full_by(full, cap))
+    case.seen_room().is_some_and(|room| room.seen_full_by(cap).is_some())
 }
 
 /// A resource is full, as it was seen before.

@@ -46,7 +46,7 @@ impl Version {
 /// A version that stays in memory while this exists.
 pub(crate) type Pinned = Guard<Option<Arc<Version>>>;
 
-/// Places for pages whose numbers are mixed alike; one cache line.
+/// Places for the pages of one hash bucket; one cache line.
 #[repr(align(64))]
 struct Set {
     /// The pages that the places hold, or `NO_PAGE`: a reader does not touch the versions of other pages. It compares the version's
@@ -56,6 +56,7 @@ struct Set {
 }
 
 const NO_PAGE: u64 = u64::MAX;
+const _: () = assert!(size_of::<Set>() == 64);
 
 impl Default for Set {
     fn default() -> Self {
@@ -69,7 +70,7 @@ impl Set {
         self.pages[way].store(page, Ordering::Release);
     }
 
-    /// The place that holds this page, or `NO_PAGE`.
+    /// The place that holds this page; of `NO_PAGE`, an empty one.
     #[inline]
     fn way_of(&self, page: u64) -> Option<usize> {
         self.pages.iter().position(|held| held.load(Ordering::Acquire) == page)
@@ -198,6 +199,29 @@ mod tests {
             (0..1000).filter_map(|page| Some((page, byte(&front, page, View::Newest)?))).collect();
         assert!((4..=16).contains(&found.len()), "{}", found.len());
         assert!(found.iter().all(|(page, byte)| u64::from(*byte) == page % 250));
+    }
+
+    // A place has its page's number and version at different times.
+    #[test]
+    fn a_page_that_displaces_another_is_never_found_for_it() {
+        let front = Front::new(1);
+        let rounds = if cfg!(miri) { 100 } else { 200_000 };
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for page in (0..64).cycle() {
+                        assert!(byte(&front, page, View::Newest).is_none_or(|byte| u64::from(byte) == page));
+                        if is_done.load(Ordering::Relaxed) {
+                            break;
+                        }
+                    }
+                });
+            }
+            let versions: Vec<_> = (0..64).map(|page| version(page, page)).collect();
+            versions.iter().cycle().take(rounds).for_each(|version| front.put(version));
+            is_done.store(true, Ordering::Relaxed);
+        });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Merging leaves: what removals have left of a leaf moves together with that of a neighbour below the same parent.
+//! Merging leaves: what removals have left of a leaf is moved into a neighbour below the same parent.
 //!
 //! ```text
 //! parent    … | a | b | …      a is sparse after a removal, b too
@@ -10,11 +10,12 @@
 
 use super::node::{Node, NodeKind, NodeMut};
 use super::{Path, Table};
-use crate::engine::tx::{Pages, WriteTx};
+use crate::engine::cache::Page;
+use crate::engine::tx::{META, Pages, WriteTx};
 use crate::error::{Error, Result};
 use crate::types::PageNo;
 
-/// How full a leaf is is measured in sixteenths.
+/// The space of a leaf is counted in sixteenths.
 const PARTS: usize = 16;
 /// A leaf of which fewer parts are in use is sparse.
 const SPARSE_PARTS: usize = 7;
@@ -40,37 +41,57 @@ impl Fill {
     }
 }
 
+/// Two leaves whose entries fit into one, in memory.
+struct Mergeable {
+    left: (PageNo, Page),
+    leaf: (PageNo, Page),
+    left_index: usize,
+}
+
 impl WriteTx<'_> {
     /// Moves the entries of a leaf's left neighbour below the same parent into the leaf, and frees the neighbour, if that leaves
     /// enough space in the leaf. `path`, which leads to the leaf, leads there afterwards too. Returns the number of entries that
-    /// were moved.
+    /// were moved. If the neighbour cannot be read, or there is no space for its change, nothing is merged: the removal that made
+    /// the leaf sparse is done already.
     pub(super) fn merge_left_into(
         &mut self,
         table: Table,
         path: &mut Path,
         leaf: PageNo,
     ) -> Result<Option<usize>> {
-        let Some((parent, index)) = path.last_mut() else { return Ok(None) };
+        let Ok(Some(Mergeable { left, leaf, left_index })) = self.mergeable(path, leaf) else {
+            return Ok(None);
+        };
+        self.finger.forget();
+        let left_node = Node::open(&left.1, left.0)?;
+        NodeMut::new(self.change(leaf.0, leaf.1)?, leaf.0).prepend(&left_node)?;
+        let moved = left_node.count();
+        drop(left.1);
+        // Without its entries, it leaves the tree as an empty leaf does: what is to its right takes its place.
+        if let Some((_, index)) = path.last_mut() {
+            *index = left_index;
+        }
+        self.remove_empty(path.clone(), left.0, table.number)?;
+        Ok(Some(moved))
+    }
+
+    fn mergeable(&mut self, path: &Path, leaf: PageNo) -> Result<Option<Mergeable>> {
+        let Some((parent, index)) = path.last().copied() else { return Ok(None) };
         let Some(left_index) = index.checked_sub(1) else { return Ok(None) };
-        let left = Node::open(&self.page_ref(*parent)?, *parent)?.child(left_index)?;
+        let left = Node::open(&self.page_ref(parent)?, parent)?.child(left_index)?;
         let (left_page, leaf_page) = (self.page(left)?, self.page(leaf)?);
         let (left_node, leaf_node) = (Node::open(&left_page, left)?, Node::open(&leaf_page, leaf)?);
-        if left_node.kind() != NodeKind::Leaf || left_node.format() != leaf_node.format() {
-            return Err(Error::CorruptTree { page: left, why: "its neighbour is of another kind" });
+        for node in [&left_node, &leaf_node] {
+            if node.kind() != NodeKind::Leaf || node.format() != leaf_node.format() {
+                return Err(Error::CorruptTree { page: left, why: "its neighbour is of another kind" });
+            }
         }
         let used = left_node.used() + leaf_node.used();
         if used * PARTS > leaf_node.space() * MERGED_PARTS_MAX {
             return Ok(None);
         }
-        self.reserve_pages(&[left, leaf, *parent])?;
-        self.finger.forget();
-        NodeMut::new(self.change(leaf, leaf_page)?, leaf).prepend(&left_node)?;
-        let moved = left_node.count();
-        drop(left_page);
-        // Without its entries, it leaves the tree as an empty leaf does: what is to its right takes its place.
-        *index = left_index;
-        self.remove_empty(path.clone(), left, table.number)?;
-        Ok(Some(moved))
+        self.reserve_pages(&[META, left, leaf, parent])?;
+        Ok(Some(Mergeable { left: (left, left_page), leaf: (leaf, leaf_page), left_index }))
     }
 
     /// Merges a leaf that has become sparse with one of its neighbours below the same parent, if they fit into one.

@@ -202,8 +202,8 @@ impl Position {
         self.page = None;
     }
 
-    /// Makes the leaf one that the transaction has changed, so that removing entries of it needs no memory or I/O
-    /// unless none is left.
+    /// Makes the leaf one that the transaction has changed, so that removing entries of it cannot fail for lack of memory or
+    /// an I/O error unless none is left.
     pub(super) fn prepare_removal(&mut self, tx: &mut WriteTx<'_>, table: Table) -> Result<()> {
         tx.load_entries(table)?;
         let before = self.take_page();

@@ -2,8 +2,9 @@
 
 use super::super::position::{Position, Target};
 use super::{all, store};
-use crate::{Durability, Layout, Options, Store, Table, Tables, WriteTx};
+use crate::{Durability, Error, Layout, Options, Store, Table, Tables, WriteTx};
 use crashlab::{Chance, SimDisk};
+use pagestore_disk::FileId;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -147,27 +148,70 @@ fn removal_by_condition_requests_as_much_log_as_its_changes_take() {
     assert!(after.log_write_bytes - before.log_write_bytes < 1 << 20);
 }
 
-// A checkpoint after the changes were encoded makes images of them necessary.
+// A checkpoint after the changes were encoded makes images of them necessary, for which the log must have space.
 #[test]
 fn a_checkpoint_between_a_removal_by_condition_and_its_commit_does_no_harm() {
-    for log_bytes in [32 << 20, 12 << 20] {
+    let layout = Layout { vlf_bytes: 128 << 10, vlfs: 4, ..Layout::default() };
+    for (log_bytes, has_space) in [(4 << 20, true), (768 << 10, false)] {
         let (disk, options) = of_log(log_bytes);
-        let layout = Layout { vlf_bytes: 1 << 20, vlfs: 10, ..Layout::default() };
         let store = Store::create_on(disk.clone(), layout, options, 1).unwrap();
-        let mut tx = store.write().unwrap();
-        let (table, _) = filled(&mut tx);
-        tx.commit(Durability::Full).unwrap();
+        let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+        let keys: Vec<_> = (0..3000_u32).map(u32::to_be_bytes).collect();
+        for part in keys.chunks(500) {
+            let fill = |tx: &mut WriteTx<'_>| part.iter().try_for_each(|key| tx.put(table, key, &[7; 150]));
+            store.transact(Durability::Full, fill).unwrap();
+            store.checkpoint().unwrap();
+        }
+        // The pages have records in the log, so that their next changes need no image.
+        for part in keys.chunks(500) {
+            let change = |tx: &mut WriteTx<'_>| part.iter().try_for_each(|key| tx.put(table, key, &[8; 150]));
+            store.transact(Durability::Full, change).unwrap();
+        }
         let mut tx = store.write().unwrap();
         assert_eq!(tx.retain(table, |key, _| key[3] % 8 > 0).unwrap(), 375);
         store.checkpoint().unwrap();
-        tx.commit(Durability::Full).unwrap();
+        let committed = tx.commit(Durability::Full);
+        assert_eq!(committed.is_ok(), has_space, "{committed:?}");
+        assert!(has_space || matches!(committed, Err(Error::LogFull { .. })), "{committed:?}");
+        // The store goes on in any case.
+        store.transact(Durability::Full, |tx| tx.put(table, b"more", b"")).unwrap();
         drop(store);
         let store = Store::open_on(Arc::new(SimDisk::holding(disk.files())), options).unwrap();
         let left: Vec<_> = all(&store.read().unwrap(), table).into_iter().map(|(key, _)| key).collect();
-        let expected: Vec<_> =
-            (0..3000_u32).map(u32::to_be_bytes).filter(|key| key[3] % 8 > 0).map(Vec::from).collect();
-        assert_eq!(left, expected);
+        let stays = |key: &&[u8; 4]| !has_space || key[3] % 8 > 0;
+        let kept = keys.iter().filter(stays).map(|key| key.to_vec());
+        assert_eq!(left, kept.chain([b"more".to_vec()]).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn entries_beside_a_leaf_that_cannot_be_read_can_be_removed() {
+    let (disk, options) = of_log(128 << 20);
+    let store = Store::create_on(disk.clone(), Layout::default(), options, 1).unwrap();
+    let mut tx = store.write().unwrap();
+    let (table, _) = filled(&mut tx);
+    let mut at = Position::find(&tx, table, Target::First).unwrap();
+    assert!(at.move_to_leaf(&tx, Target::First).unwrap());
+    let damaged = at.leaf;
+    assert!(at.move_to_leaf(&tx, Target::First).unwrap());
+    let keys: Vec<_> = (0..at.node().unwrap().count())
+        .map(|index| at.node().unwrap().key(index).unwrap().to_vec())
+        .collect();
+    assert!(keys.len() > 2);
+    drop(at);
+    tx.commit(Durability::Full).unwrap();
+    store.checkpoint().unwrap();
+    drop(store);
+    let mut files = disk.files();
+    files[FileId::Data as usize][damaged.0 as usize * 4096 + 100] ^= 1;
+    let store = Store::open_on(Arc::new(SimDisk::holding(files)), options).unwrap();
+    let mut tx = store.write().unwrap();
+    for key in &keys[1..] {
+        assert!(tx.delete(table, key).unwrap());
+    }
+    tx.commit(Durability::Full).unwrap();
+    let reader = store.read().unwrap();
+    assert!(reader.get(table, &keys[0]).unwrap().is_some() && reader.get(table, &keys[1]).unwrap().is_none());
 }
 
 // A cursor that loses its place would visit entries twice, or pass over some.
