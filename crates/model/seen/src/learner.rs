@@ -26,7 +26,9 @@ const HELD: usize = 3;
 /// Windows in which a full resource is looked for: twenty minutes.
 const RECENT: usize = 240;
 /// Windows between two such searches.
-const EVERY: usize = 12;
+const EVERY: usize = 3;
+/// A limit that was set in none of the newest windows is lifted: a minute, as databases with other limits may share the storage.
+const LIFTED_AFTER: usize = 12;
 /// I/Os of a window behind a latency.
 const IOS_MIN: f64 = 20.0;
 /// Larger I/Os and commits take longer, so that they say nothing of latency at rest.
@@ -90,7 +92,7 @@ impl Learner {
             self.waiting = 0;
             find(&self.recent).into_iter().for_each(|full| self.saturated(full));
             find_limited(&self.recent).into_iter().for_each(|full| self.keep_saturated(full));
-            for name in unlimited(&self.recent, EVERY) {
+            for name in unlimited(&self.recent, LIFTED_AFTER) {
                 self.seen.saturated.retain(|full| full.name != name || full.limit.is_none());
             }
         }
