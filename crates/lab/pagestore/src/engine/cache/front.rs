@@ -46,36 +46,7 @@ impl Version {
 /// A version that stays in memory while this exists.
 pub(crate) type Pinned = Guard<Option<Arc<Version>>>;
 
-/// Places for the pages of one hash bucket; one cache line.
-#[repr(align(64))]
-struct Set {
-    /// The pages that the places hold, or `NO_PAGE`: a reader does not touch the versions of other pages. It compares the version's
-    /// own number too, as both do not change at once.
-    pages: [AtomicU64; WAYS],
-    versions: [ArcSwapOption<Version>; WAYS],
-}
-
-const NO_PAGE: u64 = u64::MAX;
-const _: () = assert!(size_of::<Set>() == 64);
-
-impl Default for Set {
-    fn default() -> Self {
-        Self { pages: std::array::from_fn(|_| AtomicU64::new(NO_PAGE)), versions: Default::default() }
-    }
-}
-
-impl Set {
-    fn set(&self, way: usize, page: u64, version: Option<Arc<Version>>) {
-        self.versions[way].store(version);
-        self.pages[way].store(page, Ordering::Release);
-    }
-
-    /// The place that holds this page; of `NO_PAGE`, an empty one.
-    #[inline]
-    fn way_of(&self, page: u64) -> Option<usize> {
-        self.pages.iter().position(|held| held.load(Ordering::Acquire) == page)
-    }
-}
+type Set = [ArcSwapOption<Version>; WAYS];
 
 /// See the module.
 pub(crate) struct Front {
@@ -117,18 +88,24 @@ impl Front {
     pub(crate) fn find(&self, page: PageNo, view: View) -> Option<Pinned> {
         let (chunk, index) = self.place(page);
         let set = &chunk.get()?[index];
-        let found = set.versions[set.way_of(page.0)?].load();
-        let version = found.as_ref().filter(|version| version.page == page)?;
-        if let View::At(sequence) = view
-            // Read after the version: what was put here after snapshots were given up may be newer than it says.
-            && (sequence < version.since || sequence < self.given_up_before.load(Ordering::Acquire))
-        {
-            return None;
+        for place in set {
+            let found = place.load();
+            let Some(version) = &*found else { continue };
+            if version.page != page {
+                continue;
+            }
+            if let View::At(sequence) = view
+                // Read after the version: what was put here after snapshots were given up may be newer than it says.
+                && (sequence < version.since || sequence < self.given_up_before.load(Ordering::Acquire))
+            {
+                return None;
+            }
+            if !version.used.load(Ordering::Relaxed) {
+                version.used.store(true, Ordering::Relaxed);
+            }
+            return Some(found);
         }
-        if !version.used.load(Ordering::Relaxed) {
-            version.used.store(true, Ordering::Relaxed);
-        }
-        Some(found)
+        None
     }
 
     /// The newest version of a page comes into memory, or replaces the one before.
@@ -136,17 +113,24 @@ impl Front {
         let (chunk, index) = self.place(version.page);
         let sets = || (0..SETS_PER_CHUNK.min(self.sets)).map(|_| Set::default()).collect();
         let set = &chunk.get_or_init(sets)[index];
-        let page = version.page.0;
-        let way = set.way_of(page).or_else(|| set.way_of(NO_PAGE)).unwrap_or(page as usize % WAYS);
-        set.set(way, page, Some(Arc::clone(version)));
+        let holds =
+            |place: &ArcSwapOption<Version>, page| place.load().as_ref().map(|other| other.page) == page;
+        let place = set
+            .iter()
+            .find(|place| holds(place, Some(version.page)))
+            .or_else(|| set.iter().find(|place| holds(place, None)))
+            .unwrap_or(&set[version.page.0 as usize % WAYS]);
+        place.store(Some(Arc::clone(version)));
     }
 
     /// The newest version of a page is not in memory any more.
     pub(super) fn remove(&self, page: PageNo) {
         let (chunk, index) = self.place(page);
-        let Some(set) = chunk.get().map(|chunk| &chunk[index]) else { return };
-        if let Some(way) = set.way_of(page.0) {
-            set.set(way, NO_PAGE, None);
+        let Some(chunk) = chunk.get() else { return };
+        for place in &chunk[index] {
+            if place.load().as_ref().is_some_and(|version| version.page == page) {
+                place.store(None);
+            }
         }
     }
 
@@ -201,7 +185,6 @@ mod tests {
         assert!(found.iter().all(|(page, byte)| u64::from(*byte) == page % 250));
     }
 
-    // A place has its page's number and version at different times.
     #[test]
     fn a_page_that_displaces_another_is_never_found_for_it() {
         let front = Front::new(1);
