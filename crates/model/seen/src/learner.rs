@@ -27,7 +27,7 @@ const HELD: usize = 3;
 const RECENT: usize = 240;
 /// Windows between two such searches.
 const EVERY: usize = 3;
-/// A limit that was set in none of the newest windows is lifted: a minute, as databases with other limits may share the storage.
+/// A limit that is missing from so many windows was lifted: a minute, since a database without the limit may share the storage.
 const LIFTED_AFTER: usize = 12;
 /// I/Os of a window behind a latency.
 const IOS_MIN: f64 = 20.0;
@@ -99,7 +99,7 @@ impl Learner {
     }
 
     fn reached(&mut self, reached: Reached) {
-        // It gives more than when it was full. A limit may be one on some of its programs.
+        // It gives more than when it was full. A limit may hold for some programs only.
         let refuted = |full: &Saturated| {
             full.limit.is_none() && full.share(&reached.rates).is_some_and(|share| share > CONTRADICTS)
         };

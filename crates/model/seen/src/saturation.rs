@@ -44,7 +44,7 @@ pub struct Saturated {
     pub windows: u32,
     /// When it was last, nanoseconds since 1970.
     pub at_unix_ns: u64,
-    /// The limit of this host that made it full, as the host counts it: it is one of the storage only while it is set.
+    /// The limit of this host that made it full, as the host counts it. It counts only while it is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<f64>,
 }
@@ -142,7 +142,7 @@ impl Lane {
 
 /// What was full in these windows, apart from what limits of this host hold back.
 pub(crate) fn find(windows: &VecDeque<Window>) -> Vec<Saturated> {
-    // What is limited is no figure of what both directions share, nor of what is below the limit.
+    // A rate that a limit holds down says nothing of what both directions share, or of the storage below the limit.
     let others: Vec<Window> = windows.iter().filter(|window| !window.is_near_limit()).copied().collect();
     if let Some(both) = full_lane(&others, Lane::Both) {
         return vec![both];
@@ -177,8 +177,8 @@ fn full_by_limit(windows: &VecDeque<Window>, kind: usize, name: ResourceName) ->
     if full.len() < LEVEL_WINDOWS_MIN {
         return None;
     }
-    // Below it large I/Os are divided, others are merged, and flushes are no I/Os; other programs may have I/Os that it does not
-    // limit. Then its figure is none of the device's.
+    // Below a limit, large I/Os are divided, others are merged, and flushes are not counted; and it may not hold for all programs.
+    // Its count is then not the device's.
     let share = quantile(&full, 0.5, |sample| sample.rates.figure(name)) / per_second;
     if !(1.0 / CONTRADICTS..=CONTRADICTS).contains(&share) {
         return None;

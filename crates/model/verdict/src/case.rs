@@ -95,13 +95,18 @@ impl<'a> Case<'a> {
         let figures_of = |moments: &[Moment]| Figures::from_moments(moments, capability);
         let mut figures = figures_of(&observation.moments);
         observation.seen.iter().for_each(|seen| figures.compare_with_seen(seen));
+        let cap_in_use = if capability.is_none() { observation.cap_in_use() } else { None };
+        let (cap_in_use, utilisations) = match cap_in_use {
+            Some((used, shares)) => (Some(used), shares),
+            None => (None, observation.utilisations(capability)),
+        };
         Case {
             observation,
             capability,
             service_level,
             figures,
-            cap_in_use: observation.cap_in_use().map(|(used, _)| used).filter(|_| capability.is_none()),
-            utilisations: observation.utilisations(capability),
+            cap_in_use,
+            utilisations,
             outstanding: observation.stretches().map(|moments| figures_of(moments).outstanding).collect(),
         }
     }

@@ -131,8 +131,8 @@ impl Case<'_> {
             && self.figures.write_percent() >= WRITES_COUNT_PERCENT
     }
 
-    /// The demand is at the rate at which a resource was seen full, with as many outstanding; or the cap that made it full is reached,
-    /// or holds the database back, again.
+    /// The demand is at the rate at which a resource was seen full, with as many outstanding; or the cap that made it full is reached
+    /// again, or holds the database back again.
     fn fills(&self, room: &SeenRoom<'_>) -> bool {
         let device = self.figures.device.as_ref().and_then(|device| device.outstanding().known());
         let outstanding = self.figures.outstanding.max(device.unwrap_or(0.0));
