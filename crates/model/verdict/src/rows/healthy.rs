@@ -3,7 +3,7 @@
 use crate::Evidence;
 use crate::case::Case;
 use crate::evidence::Grounds;
-use crate::thresholds::UTILISATION_NEAR;
+use crate::thresholds::{RATIO_DEGRADED, UTILISATION_NEAR};
 use filestats::IoClass;
 use workload::format_ns;
 
@@ -15,7 +15,14 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
     evidence.extend(case.highest_rate());
     let summary = match used {
         Some(used) => {
-            format!("latency agrees with what this storage gives, and {:.0} % of it is in use", used * 100.0)
+            // A doubt names the latency that does not agree.
+            let is_slow = case.longest_wait().is_some_and(|wait| wait.ratio >= RATIO_DEGRADED);
+            let why = if is_slow {
+                "hardly any session waits for this storage"
+            } else {
+                "latency agrees with what this storage gives"
+            };
+            format!("{why}, and {:.0} % of it is in use", used * 100.0)
         }
         None => "the storage is hardly used: the reads are served from memory".into(),
     };

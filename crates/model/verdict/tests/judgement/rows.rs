@@ -467,3 +467,19 @@ fn a_rebuilding_array_is_the_cause_of_slow_storage_and_no_cause_of_anything_wher
     assert_eq!(fast.verdict, VerdictKind::Healthy);
     assert!(fast.evidence.iter().any(|found| found.what.contains("recover of md0") && found.value == 0.12));
 }
+
+#[test]
+fn a_healthy_verdict_does_not_say_that_latency_agrees_where_a_doubt_says_it_does_not() {
+    let rare = Load { reads: 11, read_ns: 9 * MS, writeback: 20, writeback_ns: MS, ..Load::default() };
+    for (load, is_slow) in [(rare, false), (Load { reads: 7, read_ns: 13 * MS, ..rare }, true)] {
+        let verdict = verdict(&observed(&[load; 20]));
+        assert_eq!(verdict.verdict, VerdictKind::Healthy, "{verdict:#?}");
+        assert_eq!(
+            verdict.doubts.iter().any(|doubt| doubt.contains("what the curve expects")),
+            is_slow,
+            "{verdict:#?}"
+        );
+        assert_eq!(verdict.summary.starts_with("hardly any session waits"), is_slow, "{}", verdict.summary);
+        assert_eq!(verdict.summary.starts_with("latency agrees"), !is_slow, "{}", verdict.summary);
+    }
+}
