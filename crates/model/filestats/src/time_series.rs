@@ -132,9 +132,17 @@ impl TimeSeries {
         until.saturating_sub(from)
     }
 
-    /// Its time on the source's clock; `None` where that fell.
+    /// Its time on the source's clock; `None` where that fell, or where no interval ends at that tick.
     fn clock_ns(&self, at: usize) -> Option<u64> {
-        self.ticks[at].clock_ns.checked_sub(self.ticks[at - 1].clock_ns)
+        let began = self.ticks.get(at.checked_sub(1)?)?.clock_ns;
+        self.ticks.get(at)?.clock_ns.checked_sub(began)
+    }
+
+    /// What is known of the intervals that exist. A damaged history may have changes at the first tick, before which there
+    /// is no interval, or past the last one: they say nothing.
+    fn existing<T>(&self, mut parts: Parts<T>) -> Parts<T> {
+        parts.retain(|at, _| (1..self.ticks.len()).contains(at));
+        parts
     }
 }
 
@@ -169,5 +177,72 @@ fn add<T: Copy>(parts: &mut Parts<T>, at: usize, added: Figure<T>, plus: impl Fn
         Figure::Known(added) => part.known = Some(part.known.map_or(added, |known| plus(known, added))),
         Figure::Unknown { unknown } if !part.unknown.contains(&unknown) => part.unknown.push(unknown),
         Figure::Unknown { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FileKind, WaitClass};
+    use proptest::prelude::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn three_ticks() -> TimeSeries {
+        let tick = |at: u64| Tick { taken_unix_ns: at * S, clock_ns: at * S, complete: None };
+        TimeSeries { source: "test".into(), ticks: (1..=3).map(tick).collect() }
+    }
+
+    fn waited(count: u64) -> (Figure<u64>, Figure<u64>) {
+        (Figure::Known(count), Figure::Known(count * 1_000))
+    }
+
+    proptest! {
+        /// A damaged history can have any tick anywhere.
+        #[test]
+        fn a_change_where_no_interval_ends_says_nothing(
+            (first, gone) in (0..5_usize, prop::option::of(0..5_usize)),
+            ticks in prop::collection::vec(0..5_usize, 0..4),
+            from_zero: bool,
+        ) {
+            let life = Lifetime { first, gone, born: 1, died: None, from_zero };
+            let epoch = Epoch::for_run("1");
+            let (count, wait_ns) = waited(1);
+            let (instance, event) = (String::from("server"), String::from("DataFileRead"));
+            let sample =
+                WaitSample { instance, event, class: WaitClass::DataRead, epoch: epoch.clone(), count, wait_ns };
+            let change = |(n, tick): (usize, &usize)| {
+                let (count, wait_ns) = waited(n as u64 + 2);
+                (*tick, count, wait_ns)
+            };
+            let changes = ticks.iter().enumerate().map(change).collect();
+            let waits = three_ticks().wait(vec![WaitEpoch { life, sample, changes }], Rules::default()).unwrap();
+            prop_assert!(waits.steps.iter().all(|(at, _)| (1..3).contains(at)), "{waits:?}");
+
+            let file = FileIdentity {
+                instance: "server".into(),
+                database: None,
+                database_id: None,
+                file_id: "1".into(),
+                kind: FileKind::Data,
+                path: "/data/1".into(),
+                drive: None,
+                handle: None,
+                object: None,
+            };
+            let counters = |n: u64| Counters { read: crate::Ops::timed(n, n * 8192, n * 1_000), ..Counters::ZERO };
+            let sample = Sample {
+                file: file.into(),
+                epoch,
+                meaning: Meaning::REQUESTS,
+                counters: counters(1),
+                size_bytes: Figure::Known(0),
+                latencies: None,
+            };
+            let changes = ticks.iter().enumerate().map(|(n, tick)| (*tick, counters(n as u64 + 2))).collect();
+            for series in three_ticks().file(vec![FileEpoch { life, sample, changes }], Rules::default()) {
+                prop_assert!(series.steps.iter().all(|step| (1..3).contains(&step.at)), "{series:?}");
+            }
+        }
     }
 }

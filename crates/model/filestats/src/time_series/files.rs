@@ -104,7 +104,7 @@ impl TimeSeries {
     }
 
     fn steps(&self, mut series: FileSeries, parts: Parts<Counters>, rules: Rules) -> FileSeries {
-        for (at, part) in parts {
+        for (at, part) in self.existing(parts) {
             if part.known.is_some() {
                 let elapsed_ns = self.elapsed_ns(at, rules).known().unwrap_or(0);
                 series.known_ns = series.known_ns.saturating_add(elapsed_ns);

@@ -42,7 +42,7 @@ impl TimeSeries {
             }
         }
         let WaitEpoch { sample, .. } = epochs.pop()?;
-        let steps = parts.into_iter().flat_map(|(at, part)| {
+        let steps = self.existing(parts).into_iter().flat_map(|(at, part)| {
             let known = part.known.map(Figure::Known);
             let all = known.into_iter().chain(part.unknown.into_iter().map(Figure::unknown));
             all.filter(|added| !is_idle(added)).map(move |added| (at, added)).collect::<Vec<_>>()
