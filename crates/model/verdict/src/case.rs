@@ -4,7 +4,7 @@ use crate::figures::expected_commit_ns;
 use crate::pressure::{CapUse, caps_used, was_measured_under};
 use crate::thresholds::{
     CAP_REACHED, COMMIT_RATIO_DEGRADED, NEIGHBOUR_SHARE, NEIGHBOUR_TAKES_MIN, OUTSTANDING_IDLE,
-    RATIO_DEGRADED, UTILISATION_FULL,
+    RATIO_DEGRADED, UTILISATION_FULL, WAKING_NS,
 };
 use crate::{Cause, Figures, Moment, Neighbour, Observation, VerdictKind};
 use capability::{Binding, Capability, Curve, Point};
@@ -27,7 +27,9 @@ pub struct Wait {
     pub times: f64,
     /// What is expected.
     pub reference: Reference,
-    /// The same, scaled so that reads and commits count as degraded at the same limit.
+    /// Nanoseconds over what is expected.
+    pub excess_ns: f64,
+    /// Observed over expected, scaled so that reads and commits count as degraded at the same limit.
     pub ratio: f64,
     /// The latency of the same kind of I/O at the device below over what the curve expects there.
     pub device_ratio: Option<f64>,
@@ -120,6 +122,7 @@ impl<'a> Case<'a> {
                 what: "reads from storage",
                 times,
                 reference: Reference::Curve,
+                excess_ns: place.latency_ns - place.expected_ns,
                 ratio: times,
                 device_ratio: self.figures.device_read_ratio,
                 device_ns: device_ns(Delta::read_latency_ns),
@@ -132,6 +135,7 @@ impl<'a> Case<'a> {
                 None => Reference::Curve,
                 Some(_) => Reference::SeenAtRest,
             },
+            excess_ns: self.figures.commit_ns().map_or(0.0, |ns| ns * (1.0 - 1.0 / times)),
             // Commits vary more than reads, so that their limit is higher.
             ratio: times * RATIO_DEGRADED / COMMIT_RATIO_DEGRADED,
             device_ratio: self.figures.device_write_ratio,
@@ -140,16 +144,15 @@ impl<'a> Case<'a> {
         reads.into_iter().chain(commits).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// The longest wait, if a session notices it: a tenth of a session's time, or a broken service level. An idle
-    /// database whose rare reads find a sleeping CPU is not in trouble.
+    /// The longest wait, if a session notices it: a tenth of a session's time and more than it takes to wake up, or a broken
+    /// service level. An idle database whose rare reads find a sleeping CPU is not in trouble.
     pub fn noticed_wait(&self) -> Option<Wait> {
         let figures = &self.figures;
         let storage_ns = figures.reads_place.as_ref().map(|place| place.latency_ns);
         let broken = |class, ns: Option<f64>| ns.is_some_and(|ns| !self.service_level.kept(class, ns));
-        let noticed = figures.outstanding >= OUTSTANDING_IDLE
-            || broken(IoClass::Read, storage_ns)
-            || broken(IoClass::LogWrite, figures.commit_ns());
-        self.longest_wait().filter(|_| noticed)
+        let is_broken = broken(IoClass::Read, storage_ns) || broken(IoClass::LogWrite, figures.commit_ns());
+        let is_noticed = |wait: &Wait| figures.outstanding >= OUTSTANDING_IDLE && wait.excess_ns >= WAKING_NS;
+        self.longest_wait().filter(|wait| is_broken || is_noticed(wait))
     }
 
     pub fn capped_when_measured(&self, cap: &Cap) -> bool {

@@ -6,7 +6,7 @@ use crate::case::{Case, Reference};
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
 use crate::held_back::held_back;
-use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
+use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR, WAKING_NS};
 use capability::Utilisation;
 use seen::{LIMITED, Saturated, Seen};
 use workload::{Cap, Unit};
@@ -147,7 +147,7 @@ impl Case<'_> {
     /// The device or commits take much longer than they did at rest: the load does not account for that.
     fn slower_than_at_rest(&self, room: &SeenRoom<'_>) -> bool {
         let commits = self.longest_wait().filter(|wait| wait.reference == Reference::SeenAtRest);
-        if commits.is_some_and(|wait| wait.ratio >= RATIO_DEGRADED) {
+        if commits.is_some_and(|wait| wait.ratio >= RATIO_DEGRADED && wait.excess_ns >= WAKING_NS) {
             return true;
         }
         let Some(device) = &self.figures.device else { return false };
@@ -155,7 +155,9 @@ impl Case<'_> {
         let write = (device.counters.write, room.seen.write_rest.median_ns());
         [read, write].into_iter().any(|(ops, rest_ns)| {
             let now_ns = ops.latency_ns().known().filter(|_| ops.count >= IOS_TO_COMPARE);
-            now_ns.zip(rest_ns).is_some_and(|(now, rest)| now >= RATIO_DEGRADED * rest)
+            now_ns
+                .zip(rest_ns)
+                .is_some_and(|(now, rest)| now >= RATIO_DEGRADED * rest && now - rest >= WAKING_NS)
         })
     }
 }

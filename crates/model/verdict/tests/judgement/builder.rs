@@ -17,6 +17,10 @@ pub const MEASURED: u64 = 100 * DAY;
 
 /// A disk of 16 parallel units: 4 ms a read, 2 ms a write, so 4,000 reads or 8,000 writes a second.
 pub fn disk() -> Capability {
+    disk_so_many_times_as_fast(1.0)
+}
+
+pub fn disk_so_many_times_as_fast(times: f64) -> Capability {
     let points = |service_ns: f64, bytes: u32| -> Vec<Point> {
         [1_u32, 2, 4, 8, 16, 32, 64]
             .iter()
@@ -46,16 +50,16 @@ pub fn disk() -> Capability {
             .collect()
     };
     let curve = |workload: Shape, service_ns: f64| {
-        let points = points(service_ns, workload.block_bytes);
+        let points = points(service_ns / times, workload.block_bytes);
         let knee = find_knee(&workload, &points, &StorageLimits::default());
         Curve { workload, points, knee }
     };
     let log = |bytes: u32, latency_ns: f64| {
-        let mut points = points(latency_ns, bytes);
+        let mut points = points(latency_ns / times, bytes);
         points.truncate(1);
         Curve { workload: Shape::log_write(bytes), points, knee: None }
     };
-    let maximum = |workload: Shape, iops: f64| Maximum { workload, iops, iops_half_width: 0.0 };
+    let maximum = |workload: Shape, iops: f64| Maximum { workload, iops: iops * times, iops_half_width: 0.0 };
     let maxima = [
         maximum(Shape::random_read(8192), 4_000.0),
         maximum(Shape::random_read(65536), 4_000.0),

@@ -189,6 +189,17 @@ fn a_database_that_waits_on_a_device_that_does_not_is_not_storage() {
 }
 
 #[test]
+fn the_time_until_a_session_has_a_processor_again_is_not_taken_for_slow_storage() {
+    // 20 us a read.
+    let flash = disk_so_many_times_as_fast(200.0);
+    for (read_ns, kind) in [(100 * US, VerdictKind::Healthy), (300 * US, VerdictKind::NotStorage)] {
+        let load = Load { reads: 3_000, read_ns, device_read_ns: Some(21 * US), ..Load::default() };
+        let verdict = judge(&steady(load), Some(&flash), &ServiceLevel::OLTP);
+        assert_eq!(verdict.verdict, kind, "{verdict:#?}");
+    }
+}
+
+#[test]
 fn slow_background_writes_that_no_session_waits_for_are_harmless() {
     let load = Load {
         reads: 20,
