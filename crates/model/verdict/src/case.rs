@@ -45,7 +45,7 @@ pub struct Case<'a> {
     pub figures: Figures,
     /// Of a storage that was never measured: the cap that is reached most often.
     pub cap_in_use: Option<CapUse>,
-    /// Utilisation of each moment that has one, with when it ended: of the storage, or of that cap.
+    /// Utilisation of each moment that has one, with when it ended: of the storage, of that cap, or of what was seen full.
     pub utilisations: Vec<(u64, f64)>,
     /// Outstanding I/Os of the database in each moment, or in each few where the source reports late.
     pub outstanding: Vec<f64>,
@@ -68,14 +68,19 @@ impl Observation {
         caps.max_by_key(|(_, shares)| shares.iter().filter(|(_, used)| *used >= UTILISATION_FULL).count())
     }
 
-    /// Utilisation of each moment that has one, with when it ended; without a capability, of the cap that is reached most often.
+    /// Utilisation of each moment that has one, with when it ended; without a capability, of the cap that is reached most often, else
+    /// of what the storage was seen to give when it was full.
     fn utilisations(&self, capability: Option<&Capability>) -> Vec<(u64, f64)> {
-        if capability.is_none() {
-            return self.cap_in_use().map_or_else(Vec::new, |(_, shares)| shares);
+        if capability.is_none()
+            && let Some((_, shares)) = self.cap_in_use()
+        {
+            return shares;
         }
         let known = self.moments.iter().filter_map(|moment| {
             let figures = Figures::from_moments(std::slice::from_ref(moment), capability);
-            Some((moment.ended_unix_ns, figures.utilisation?.value))
+            let of_seen = || Some(self.seen.as_ref()?.utilisation(&figures.flows()?)?.0);
+            let used = if capability.is_some() { figures.utilisation } else { of_seen() };
+            Some((moment.ended_unix_ns, used?.value))
         });
         known.collect()
     }

@@ -24,10 +24,10 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | storage degraded | latency 3 x and 0.1 ms over what the curve expects at that N and size, at the device too; U may be anything. The cause is another program on this host that does much of the I/O, else below |
 /// | not storage | the database's latency 3 x and 0.1 ms over the curve's, the device's own agrees with it |
 /// | serialized | the log is written and synced sequentially over 80 % of the time, U below the knee |
-/// | burst | U (never measured: of a cap) low on average, at the knee in some seconds |
+/// | burst | U (never measured: of a cap, or of what was seen full) low on average, at the knee in some seconds |
 /// | serialized | N about 1 second for second, U low: the time goes into waiting for one I/O at a time |
 /// | cannot say | tasks are stalled on I/O over half of the time, no layer accounts for it, and the log is not timed |
-/// | healthy | never measured, and the storage was seen to carry 1.43 x this demand, or to give that much when it was full |
+/// | healthy | never measured, and the storage was seen to carry 1.43 x this demand and all of its moments, or to give that much when it was full |
 /// | healthy | none of these |
 const TABLE: [(VerdictKind, Row); 16] = [
     (VerdictKind::StorageDegraded, failing::failing),

@@ -2,7 +2,7 @@
 
 use crate::Evidence;
 use crate::case::Case;
-use crate::evidence::{COUNTED_BY_CAP, DEVICE, Grounds};
+use crate::evidence::{COUNTED_BY_CAP, DEVICE, Grounds, SEEN};
 use crate::rows::saturated_or_degraded::give_way;
 use crate::thresholds::{BURST_SHARE_MAX, UTILISATION_FULL, UTILISATION_NEAR};
 use workload::Unit;
@@ -17,7 +17,11 @@ pub(crate) fn burst(case: &Case) -> Option<Grounds> {
             let fact = case.observed("utilisation", used.share(), Unit::Share, COUNTED_BY_CAP);
             (format!("a cap of {cap} ({})", cap.origin), fact, COUNTED_BY_CAP, COUNTED_BY_CAP)
         }
-        (None, None) => return None,
+        (None, None) => {
+            let used = case.seen_room()?.utilisation()?;
+            let fact = case.observed("utilisation of what was seen full", used.value, Unit::Share, SEEN);
+            ("what this storage was seen to give when it was full".into(), fact, SEEN, DEVICE)
+        }
     };
     let mean = mean_fact.value;
     let moments = &case.utilisations;

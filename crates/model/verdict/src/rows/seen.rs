@@ -1,14 +1,15 @@
 //! A storage that was never measured, judged by what it was seen to give. What was reached is a lower bound: it says that there
 //! is room, and never that a storage is full. Only a resource that was seen full says that.
 
-use crate::Expected;
 use crate::case::{Case, Reference};
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
 use crate::held_back::held_back;
-use crate::thresholds::{RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR, WAKING_NS};
+use crate::thresholds::{RATIO_AGREES, RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR, WAKING_NS};
+use crate::{Expected, Figures, Moment};
 use capability::Utilisation;
 use seen::{LIMITED, Saturated, Seen};
+use std::slice;
 use workload::{Cap, Unit};
 
 /// What is known of the demand from what the storage was seen to give.
@@ -121,8 +122,24 @@ impl Case<'_> {
     /// The same, where it supports an answer: the demand was carried with much to spare, or what it needs was seen full.
     pub(crate) fn seen_answer(&self) -> Option<SeenRoom<'_>> {
         let room = self.seen_room()?;
-        let is_full = self.fills(&room);
-        (is_full || !room.is_near() && !self.slower_than_at_rest(&room)).then_some(room)
+        let is_known =
+            || !room.is_near() && !self.slower_than_at_rest(&room) && self.moments_beyond(&room).is_empty();
+        (self.fills(&room) || is_known()).then_some(room)
+    }
+
+    /// The moments that asked for as much as the storage was ever seen to carry, and waited: it may have been full then. None
+    /// where it is known what it gives when it is full.
+    fn moments_beyond(&self, room: &SeenRoom<'_>) -> Vec<&Moment> {
+        if room.used.is_some() {
+            return Vec::new();
+        }
+        let is_beyond = |moment: &&Moment| {
+            let figures = Figures::from_moments(slice::from_ref(*moment), self.capability);
+            let carried = figures.flows().and_then(|flows| room.seen.carried(&flows));
+            carried.is_some_and(|(times, _)| times * UTILISATION_FULL <= 1.0)
+                && waits_at_device(&figures, room.seen)
+        };
+        self.observation.moments.iter().filter(is_beyond).collect()
     }
 
     /// Only reads were measured, and there are writes.
@@ -160,6 +177,16 @@ impl Case<'_> {
                 .is_some_and(|(now, rest)| now >= RATIO_DEGRADED * rest && now - rest >= WAKING_NS)
         })
     }
+}
+
+/// I/Os take clearly longer at the device than at rest, or it is not known how long they take at rest.
+fn waits_at_device(figures: &Figures, seen: &Seen) -> bool {
+    let Some(device) = &figures.device else { return true };
+    let both = [(device.counters.read, &seen.read_rest), (device.counters.write, &seen.write_rest)];
+    both.into_iter().any(|(ops, rest)| {
+        let now_ns = ops.latency_ns().known();
+        now_ns.is_some_and(|now| rest.median_ns().is_none_or(|rest| now >= RATIO_AGREES * rest))
+    })
 }
 
 /// This cap made the resource full when it was seen.
@@ -251,6 +278,14 @@ pub(crate) fn too_little(case: &Case) -> Option<String> {
         return Some("it takes much longer than it was seen to take at rest".into());
     }
     let (times, at) = room.carried?;
+    let beyond = case.moments_beyond(&room).len();
+    if beyond > 0 && !room.is_near() {
+        let of = case.observation.moments.len();
+        return Some(format!(
+            "{beyond} of {of} moments asked for as much as it was ever seen to carry ({} x this demand on average)",
+            factor(times)
+        ));
+    }
     Some(format!("it was seen to carry at least {} x this demand ({})", factor(times), room.when(at)))
 }
 

@@ -212,6 +212,33 @@ fn a_cap_that_is_reached_in_some_moments_is_a_burst_without_a_measurement_too() 
 }
 
 #[test]
+fn a_burst_at_what_was_seen_full_is_named_and_one_beyond_what_was_only_carried_cannot_be_judged() {
+    // 40 outstanding in one of ten seconds.
+    let mut loads = [reads(400); 10];
+    loads[4] = full();
+    let burst = unmeasured(observed(&loads), Some(wandered()));
+    assert_eq!(burst.verdict, VerdictKind::Burst, "{burst:#?}");
+    assert!(burst.summary.contains("seen to give when it was full"), "{}", burst.summary);
+
+    let carried = |most: u64| Some(learned(&[(reads(most), 60)]));
+    let beyond = unmeasured(observed(&loads), carried(4_000));
+    assert_eq!(beyond.verdict, VerdictKind::CannotSay, "{beyond:#?}");
+    assert!(beyond.summary.contains("1 of 10 moments"), "{}", beyond.summary);
+    let within = unmeasured(observed(&loads), carried(8_000));
+    assert_eq!(within.verdict, VerdictKind::Healthy, "{within:#?}");
+}
+
+#[test]
+fn a_moment_in_which_nothing_waits_was_carried_as_well() {
+    let alone = Load { reads: 100, read_ns: 4 * MS, ..Load::default() };
+    let mut loads = [reads(200); 10];
+    // As many as the most that was seen, at the latency of one at a time.
+    loads[4] = reads(2_000);
+    let verdict = unmeasured(observed(&loads), Some(learned(&[(alone, 60), (reads(2_000), 60)])));
+    assert_eq!(verdict.verdict, VerdictKind::Healthy, "{verdict:#?}");
+}
+
+#[test]
 fn a_storage_that_takes_much_longer_than_at_rest_is_not_called_healthy() {
     let rest = Load { reads: 200, read_ns: 4 * MS, ..Load::default() };
     let seen = learned(&[(rest, 120), (reads(2_000), 60)]);
