@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! run:  offset u16 | length u16 | the new bytes
+//!       offset u16 | length u16 with its highest bit set: all of them zeros, as where an entry was removed
 //! ```
 //! An image is the difference from a page of zeros, so an empty page takes no space.
 
 use crate::format::codec::{put_u16, u16_at};
+use std::ops::Range;
 
 /// The largest page.
 pub(crate) const MAX_PAGE_BYTES: usize = 16 << 10;
@@ -20,6 +22,12 @@ const STRIDE: usize = 64;
 const WORD: usize = 8;
 /// The header of a run: two runs with a smaller gap are cheaper as one.
 pub(crate) const RUN_HEADER: usize = 4;
+/// Zeros in a row from which on they are a run of their own: more than two headers save time as well.
+const ZEROS_MIN: usize = 32;
+/// Zeros are looked for in steps of this size, which are all within so many of them.
+const ZEROS_STEP: usize = 16;
+/// In the length of a run of zeros.
+const IS_ZEROS: u16 = 0x8000;
 /// An image is logged instead of changes if it is larger by at most one part in this many.
 const IMAGE_EXTRA_DIVISOR: usize = 4;
 
@@ -94,12 +102,52 @@ pub(crate) fn encode_page(base: Option<&[u8]>, new: &[u8], out: &mut Vec<u8>) ->
     is_image
 }
 
-fn put_run((start, stop): (usize, usize), new: &[u8], out: &mut Vec<u8>) {
+/// Appends a run, and within it the zeros as runs of their own.
+fn put_run((mut start, stop): (usize, usize), new: &[u8], out: &mut Vec<u8>) {
+    while let Some(zeros) = find_zeros(&new[start..stop]) {
+        if zeros.start > 0 {
+            put_bytes(start, &new[start..start + zeros.start], out);
+        }
+        put_header(start + zeros.start, zeros.len() as u16 | IS_ZEROS, out);
+        start += zeros.end;
+    }
+    if start < stop {
+        put_bytes(start, &new[start..stop], out);
+    }
+}
+
+/// The first zeros in a row that are worth a run of their own.
+fn find_zeros(bytes: &[u8]) -> Option<Range<usize>> {
+    let (steps, rest) = bytes.as_chunks::<ZEROS_STEP>();
+    let is_zeros = |step: &&[u8; ZEROS_STEP]| **step == [0; ZEROS_STEP];
+    let mut at = 0;
+    while at < steps.len() {
+        let zeros = steps[at..].iter().take_while(is_zeros).count();
+        if zeros > 0 {
+            let (before, after) =
+                (&bytes[..at * ZEROS_STEP], steps.get(at + zeros).map_or(rest, |step| step));
+            let before = before.iter().rev().take_while(|byte| **byte == 0).count();
+            let after = after.iter().take_while(|byte| **byte == 0).count();
+            let found = at * ZEROS_STEP - before..(at + zeros) * ZEROS_STEP + after;
+            if found.len() >= ZEROS_MIN {
+                return Some(found);
+            }
+        }
+        at += zeros + 1;
+    }
+    None
+}
+
+fn put_bytes(start: usize, bytes: &[u8], out: &mut Vec<u8>) {
+    put_header(start, bytes.len() as u16, out);
+    out.extend_from_slice(bytes);
+}
+
+fn put_header(start: usize, length: u16, out: &mut Vec<u8>) {
     let mut header = [0; RUN_HEADER];
     put_u16(&mut header, 0, start as u16);
-    put_u16(&mut header, 2, (stop - start) as u16);
+    put_u16(&mut header, 2, length);
     out.extend_from_slice(&header);
-    out.extend_from_slice(&new[start..stop]);
 }
 
 /// Applies the runs to `page`.
@@ -111,12 +159,18 @@ pub(crate) fn apply(mut runs: &[u8], page: &mut [u8]) -> Result<(), &'static str
         if runs.len() < RUN_HEADER {
             return Err("a run of a page record is cut");
         }
-        let (start, length) = (usize::from(u16_at(runs, 0)), usize::from(u16_at(runs, 2)));
-        let bytes = runs.get(RUN_HEADER..RUN_HEADER + length).ok_or("a run of a page record is cut")?;
+        let (start, length) = (usize::from(u16_at(runs, 0)), u16_at(runs, 2));
+        let (is_zeros, length) = (length & IS_ZEROS != 0, usize::from(length & !IS_ZEROS));
+        let logged = if is_zeros { 0 } else { length };
+        let bytes = runs.get(RUN_HEADER..RUN_HEADER + logged).ok_or("a run of a page record is cut")?;
         let target =
             page.get_mut(start..start + length).ok_or("a run of a page record is outside the page")?;
-        target.copy_from_slice(bytes);
-        runs = &runs[RUN_HEADER + length..];
+        if is_zeros {
+            target.fill(0);
+        } else {
+            target.copy_from_slice(bytes);
+        }
+        runs = &runs[RUN_HEADER + logged..];
     }
     Ok(())
 }
@@ -130,7 +184,8 @@ mod tests {
         #[test]
         fn what_was_encoded_against_a_base_turns_the_base_into_the_page(
             base in proptest::collection::vec(any::<u8>(), 4096),
-            changes in proptest::collection::vec((0..4096_usize, any::<u8>(), 1..200_usize), 0..20),
+            changes in proptest::collection::vec(
+                (0..4096_usize, prop_oneof![Just(0), any::<u8>()], 1..200_usize), 0..20),
         ) {
             let mut new = base.clone();
             for (at, value, length) in changes {
@@ -143,6 +198,7 @@ mod tests {
             apply(&runs, &mut page).unwrap();
             prop_assert_eq!(&page, &new);
             prop_assert!(base != new || runs.is_empty());
+            prop_assert!(runs.len() <= new.len() + RUN_HEADER);
         }
 
         #[test]
@@ -158,6 +214,29 @@ mod tests {
         let mut runs = Vec::new();
         encode(&[7; 4096], &new, &mut runs);
         assert_eq!(runs, [0xe9, 0x03, 1, 0, 8]);
+    }
+
+    #[test]
+    fn zeros_cost_a_header_where_there_are_many_of_them() {
+        let encoded = |zeros: Range<usize>| {
+            let mut new = [8; 4096];
+            new[zeros].fill(0);
+            let mut runs = Vec::new();
+            encode(&[7; 4096], &new, &mut runs);
+            let mut page = [7; 4096];
+            apply(&runs, &mut page).unwrap();
+            assert_eq!(page, new);
+            runs.len()
+        };
+        let whole = 4096 + RUN_HEADER;
+        assert_eq!(encoded(0..0), whole);
+        assert_eq!(encoded(1000..1031), whole, "too few");
+        for from in 1000..1016 {
+            assert_eq!(encoded(from..from + 32), whole - 32 + 2 * RUN_HEADER);
+        }
+        assert_eq!(encoded(0..4095), RUN_HEADER + RUN_HEADER + 1);
+        assert_eq!(encoded(1..4096), RUN_HEADER + 1 + RUN_HEADER);
+        assert_eq!(encoded(0..4096), RUN_HEADER);
     }
 
     #[test]
