@@ -31,6 +31,13 @@ fn waits_for_cap(case: &Case, wait: &Wait) -> bool {
     near && wait.device_ratio.is_none_or(|ratio| ratio < RATIO_DEGRADED)
 }
 
+/// Commits are slow, reads and the device are not: each of a commit's I/Os waits in the queue of a storage that is full.
+fn commits_queue(case: &Case, wait: &Wait) -> bool {
+    let reads = case.figures.reads_place.as_ref();
+    reads.is_some_and(|place| place.latency_ns < RATIO_DEGRADED * place.expected_ns)
+        && wait.device_ratio.is_some_and(|ratio| ratio < RATIO_DEGRADED)
+}
+
 pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
     let figures = &case.figures;
     let utilisation = figures.utilisation?;
@@ -40,7 +47,9 @@ pub(crate) fn demand_exceeds_capability(case: &Case) -> Option<Grounds> {
         knee.is_some_and(|knee| place.outstanding >= knee.low.max(1.0))
     });
     let slow = slow_wait(case);
-    let queues = slow.as_ref().is_some_and(|wait| waits_for_cap(case, wait));
+    let is_full = beyond_knee && utilisation.value >= UTILISATION_FULL;
+    let queues =
+        slow.as_ref().is_some_and(|wait| waits_for_cap(case, wait) || is_full && commits_queue(case, wait));
     let near = utilisation.value >= UTILISATION_NEAR && (beyond_knee || queues);
     if !(utilisation.value >= UTILISATION_FULL || near) || slow.is_some() && !queues {
         return None;

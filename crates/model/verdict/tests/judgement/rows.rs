@@ -200,6 +200,19 @@ fn the_time_until_a_session_has_a_processor_again_is_not_taken_for_slow_storage(
 }
 
 #[test]
+fn commits_that_wait_in_the_queue_of_a_full_storage_do_not_hide_that_it_is_full() {
+    let queued = |reads, read_ns| {
+        let commits =
+            Load { commits: 10, sync_ns: 40 * MS, writeback: 1_000, writeback_ns: 2 * MS, ..Load::default() };
+        verdict(&steady(Load { reads, read_ns, ..commits }))
+    };
+    let full = queued(3_500, 18 * MS);
+    assert_eq!(full.verdict, VerdictKind::DemandExceedsCapability, "{full:#?}");
+    let half = queued(1_000, 4 * MS);
+    assert_eq!(half.verdict, VerdictKind::NotStorage, "{half:#?}");
+}
+
+#[test]
 fn slow_background_writes_that_no_session_waits_for_are_harmless() {
     let load = Load {
         reads: 20,
