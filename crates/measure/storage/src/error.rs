@@ -100,6 +100,12 @@ pub enum StorageError {
         /// The first file.
         first: PathBuf,
     },
+    /// More files than can be read as one.
+    #[error("cannot measure {count} files as one: 64 are the most")]
+    TooManyFiles {
+        /// How many were named.
+        count: usize,
+    },
     /// Smaller than one aligned block.
     #[error("cannot measure {}: {} hold no block of {align_bytes} B", path.display(), format_bytes(*bytes))]
     TooSmall {
@@ -371,6 +377,7 @@ impl StorageError {
                     .into()
             }
             StorageError::OtherStorage { .. } => "measure the file systems one at a time".into(),
+            StorageError::TooManyFiles { .. } => "name the largest of them, or their directory".into(),
             StorageError::Exists { .. } => "name another path; what is there stays as it is".into(),
             StorageError::TooSmall { .. } => "name a larger file, or a directory".into(),
             StorageError::NotOurs { path, kind } => format!(

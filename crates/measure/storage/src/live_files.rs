@@ -1,7 +1,7 @@
 //! Files that a database has in use, opened to be read and never written.
 
 use crate::extents::Unwritten;
-use crate::region::{MEMBERS_MAX, Region};
+use crate::region::Region;
 use crate::{StorageError, Target};
 use rustix::fs::OFlags;
 use std::fs;
@@ -22,6 +22,10 @@ pub struct LiveFiles {
 
 /// The smallest file that is worth reading: smaller ones fit into caches.
 pub const LIVE_FILE_BYTES_MIN: u64 = 16 << 20;
+/// Files that are read as one, at most. An I/O is cut into no more parts, and a database may have thousands.
+const FILES_MAX: usize = 64;
+/// Of more files none is tried: each is read from the file system's lists of blocks.
+const TRIED_MAX: usize = 256;
 /// A directory tree is searched this deep, and no further than so many entries.
 const DEPTH_MAX: usize = 16;
 const ENTRIES_MAX: usize = 200_000;
@@ -42,15 +46,7 @@ impl LiveFiles {
             .map_err(|error| StorageError::from_io("open", directory, error))?;
         let mut files = largest_files(&directory)?;
         files.sort_by_key(|file| std::cmp::Reverse(file.bytes));
-        files.truncate(MEMBERS_MAX);
-        let mut opened = Vec::new();
-        let mut refused = None;
-        for file in &files {
-            match open(&file.path) {
-                Ok(one) => opened.push(one),
-                Err(error) => refused = refused.or(Some(error)),
-            }
-        }
+        let (opened, refused) = first_that_open(&files, open);
         if opened.is_empty() {
             return Err(refused.unwrap_or(StorageError::NoLiveFile { path: directory }));
         }
@@ -60,8 +56,11 @@ impl LiveFiles {
     /// These files, which must lie on one file system.
     ///
     /// # Errors
-    /// [`StorageError::OtherStorage`]; as [`LiveFiles::in_directory`], for each of them.
+    /// [`StorageError::TooManyFiles`] and [`StorageError::OtherStorage`]; as [`LiveFiles::in_directory`], for each of them.
     pub fn open(paths: &[PathBuf]) -> Result<LiveFiles, StorageError> {
+        if paths.len() > FILES_MAX {
+            return Err(StorageError::TooManyFiles { count: paths.len() });
+        }
         let opened = paths.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
         let first = opened.first().ok_or_else(|| StorageError::NoLiveFile { path: PathBuf::new() })?;
         let directory = first.0.path.parent().unwrap_or(Path::new("/")).to_owned();
@@ -108,6 +107,24 @@ fn largest_files(directory: &Path) -> Result<Vec<Candidate>, StorageError> {
         }
     }
     Ok(found)
+}
+
+/// As many as are read as one, and why the first of the others could not be opened.
+fn first_that_open<T>(
+    files: &[Candidate],
+    open: impl Fn(&Path) -> Result<T, StorageError>,
+) -> (Vec<T>, Option<StorageError>) {
+    let (mut opened, mut refused) = (Vec::new(), None);
+    for file in files.iter().take(TRIED_MAX) {
+        match open(&file.path) {
+            Ok(one) => opened.push(one),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+        if opened.len() == FILES_MAX {
+            break;
+        }
+    }
+    (opened, refused)
 }
 
 /// Opens a file to read it directly.
@@ -195,6 +212,28 @@ mod tests {
         let error = LiveFiles::in_directory(place.path()).unwrap_err();
         assert!(matches!(error, StorageError::NoLiveFile { .. }), "{error}");
         assert!(error.remedy().unwrap().contains("--files"));
+    }
+
+    #[test]
+    fn of_many_files_the_largest_are_read() {
+        let place = tempfile::tempdir_in(".").unwrap();
+        let paths: Vec<PathBuf> = (0..=FILES_MAX).map(|n| place.path().join(n.to_string())).collect();
+        let Err(StorageError::TooManyFiles { count }) = LiveFiles::open(&paths) else {
+            panic!("not refused")
+        };
+        assert_eq!(count, FILES_MAX + 1);
+        let files: Vec<Candidate> =
+            paths.into_iter().map(|path| Candidate { path, bytes: 16 << 20 }).collect();
+        let is_refused = |path: &Path| path.ends_with("0") || path.ends_with("7");
+        let open = |path: &Path| match path.to_owned() {
+            path if is_refused(&path) => Err(StorageError::NoLiveFile { path }),
+            path => Ok(path),
+        };
+        let (opened, refused) = first_that_open(&files, open);
+        assert_eq!((opened.len(), &opened[0]), (FILES_MAX - 1, &files[1].path));
+        assert!(matches!(refused, Some(StorageError::NoLiveFile { path }) if path == files[0].path));
+        let (opened, refused) = first_that_open(&files, |path| Ok(path.to_owned()));
+        assert_eq!((opened.len(), refused.is_none()), (FILES_MAX, true));
     }
 
     #[test]
