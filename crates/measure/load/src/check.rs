@@ -3,13 +3,12 @@ use crate::io_buffers::HugePages;
 use crate::job::{Job, RunOptions, THREADS_MAX};
 use crate::ledger::{BLOCK_BYTES, BLOCKS_MAX};
 use crate::thread_plan::{BufferPool, ThreadPlan, choose_backend, count_threads, parts_max};
+use storage::PARTS_MAX;
 use stream::used_range;
 use workload::{
     Access, Backend, Caching, Content, InvalidWorkload, Pool, Trace, TraceKind, Walk, Workload, format_bytes,
 };
 
-/// An I/O is cut into no more parts: they are submitted together.
-const PARTS_MAX: usize = 64;
 /// Most rows of a series.
 const SLICES_MAX: u128 = 1_000_000;
 

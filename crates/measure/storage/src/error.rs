@@ -101,10 +101,12 @@ pub enum StorageError {
         first: PathBuf,
     },
     /// More files than can be read as one.
-    #[error("cannot measure {count} files as one: 64 are the most")]
+    #[error("cannot measure {count} files as one: {most} are the most")]
     TooManyFiles {
         /// How many were named.
         count: usize,
+        /// How many can be.
+        most: usize,
     },
     /// Smaller than one aligned block.
     #[error("cannot measure {}: {} hold no block of {align_bytes} B", path.display(), format_bytes(*bytes))]

@@ -37,7 +37,7 @@ pub use foreign_load::foreign_load;
 pub use live_files::{LIVE_FILE_BYTES_MIN, LiveFiles};
 pub use made_file::{FoundFile, MadeFile};
 pub use overwrite_guard::Access;
-pub use region::{ExpectedAccess, MEMBERS_MAX, Region, Volume};
+pub use region::{ExpectedAccess, MEMBERS_MAX, PARTS_MAX, Region, Volume};
 pub use target::Target;
 pub use test_file::{
     BEGUN_BYTES_MIN, FillProgress, RESERVE_BYTES_MAX, RESERVE_BYTES_MIN, TestFile, reserve_bytes,

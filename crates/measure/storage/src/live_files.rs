@@ -1,7 +1,7 @@
 //! Files that a database has in use, opened to be read and never written.
 
 use crate::extents::Unwritten;
-use crate::region::Region;
+use crate::region::{PARTS_MAX, Region};
 use crate::{StorageError, Target};
 use rustix::fs::OFlags;
 use std::fs;
@@ -22,9 +22,9 @@ pub struct LiveFiles {
 
 /// The smallest file that is worth reading: smaller ones fit into caches.
 pub const LIVE_FILE_BYTES_MIN: u64 = 16 << 20;
-/// Files that are read as one, at most. An I/O is cut into no more parts, and a database may have thousands.
-const FILES_MAX: usize = 64;
-/// Of more files none is tried: each is read from the file system's lists of blocks.
+/// Files that are read as one, at most; a database may have thousands.
+const FILES_MAX: usize = PARTS_MAX;
+/// At most so many are opened: each opening reads the file's list of extents.
 const TRIED_MAX: usize = 256;
 /// A directory tree is searched this deep, and no further than so many entries.
 const DEPTH_MAX: usize = 16;
@@ -59,7 +59,7 @@ impl LiveFiles {
     /// [`StorageError::TooManyFiles`] and [`StorageError::OtherStorage`]; as [`LiveFiles::in_directory`], for each of them.
     pub fn open(paths: &[PathBuf]) -> Result<LiveFiles, StorageError> {
         if paths.len() > FILES_MAX {
-            return Err(StorageError::TooManyFiles { count: paths.len() });
+            return Err(StorageError::TooManyFiles { count: paths.len(), most: FILES_MAX });
         }
         let opened = paths.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
         let first = opened.first().ok_or_else(|| StorageError::NoLiveFile { path: PathBuf::new() })?;
@@ -109,7 +109,7 @@ fn largest_files(directory: &Path) -> Result<Vec<Candidate>, StorageError> {
     Ok(found)
 }
 
-/// As many as are read as one, and why the first of the others could not be opened.
+/// Opens files in their order until there are as many as are read as one. Also returns the first error.
 fn first_that_open<T>(
     files: &[Candidate],
     open: impl Fn(&Path) -> Result<T, StorageError>,
@@ -218,7 +218,7 @@ mod tests {
     fn of_many_files_the_largest_are_read() {
         let place = tempfile::tempdir_in(".").unwrap();
         let paths: Vec<PathBuf> = (0..=FILES_MAX).map(|n| place.path().join(n.to_string())).collect();
-        let Err(StorageError::TooManyFiles { count }) = LiveFiles::open(&paths) else {
+        let Err(StorageError::TooManyFiles { count, .. }) = LiveFiles::open(&paths) else {
             panic!("not refused")
         };
         assert_eq!(count, FILES_MAX + 1);

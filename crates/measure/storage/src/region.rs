@@ -52,6 +52,8 @@ pub enum ExpectedAccess {
 
 /// Most members of a volume.
 pub const MEMBERS_MAX: usize = 256;
+/// An I/O to such a region is cut into no more parts: they are submitted together.
+pub const PARTS_MAX: usize = 64;
 
 impl Region {
     /// Combines regions into a volume. Offsets and lengths of its I/Os must be aligned for all members.

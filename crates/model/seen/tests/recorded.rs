@@ -7,9 +7,9 @@ use seen::{Learner, Second, Seen, Side};
 /// 4 ms for each I/O and 8 at once, hence 2,000 a second; MariaDB 10.11 updates rows. It fills the storage at times, which is not
 /// found: its writes come in bursts, so that the mean outstanding I/Os say little. That is the known gap.
 const WIDE_MARIADB: &str = include_str!("recorded/wide-mariadb.csv");
-/// A loop device on memory: the processors end first. MariaDB, recorded for five minutes.
+/// A loop device on memory: the processors end first. MariaDB, the last four minutes of ten.
 const FAST_MARIADB: &str = include_str!("recorded/fast-mariadb.csv");
-/// The same, PostgreSQL: nine reads for each update.
+/// On the same device PostgreSQL, nine reads for each update, for ten minutes.
 const FAST_POSTGRES: &str = include_str!("recorded/fast-postgres-mix.csv");
 
 fn learned(recorded: &str) -> Seen {

@@ -23,18 +23,26 @@ pub enum Reference {
 /// A latency of the database beside what is expected.
 pub struct Wait {
     pub what: &'static str,
+    pub class: IoClass,
+    pub latency_ns: f64,
     /// Observed over expected.
     pub times: f64,
     /// What is expected.
     pub reference: Reference,
-    /// Nanoseconds over what is expected.
-    pub excess_ns: f64,
     /// Observed over expected, scaled so that reads and commits count as degraded at the same limit.
     pub ratio: f64,
     /// The latency of the same kind of I/O at the device below over what the curve expects there.
     pub device_ratio: Option<f64>,
     /// That latency.
     pub device_ns: Option<f64>,
+}
+
+impl Wait {
+    /// It is longer than expected by no more than the time until a session has a processor again, and the device is not slow.
+    pub fn is_waking_up(&self) -> bool {
+        let excess_ns = self.latency_ns * (1.0 - 1.0 / self.times);
+        excess_ns < WAKING_NS && self.device_ratio.is_none_or(|ratio| ratio < RATIO_DEGRADED)
+    }
 }
 
 /// Everything a row may test.
@@ -52,8 +60,8 @@ pub struct Case<'a> {
 }
 
 impl Observation {
-    /// The cap that is reached most often, and the part of it that is in use in each moment, with when that ended.
-    fn cap_in_use(&self) -> Option<(CapUse, Vec<(u64, f64)>)> {
+    /// The cap that is reached most often, if one is, and the part of it that is in use in each moment, with when that ended.
+    fn reached_cap(&self) -> Option<(CapUse, Vec<(u64, f64)>)> {
         let in_moments = |cap: &Cap| -> Vec<(u64, f64)> {
             let of_moment = |moment: &Moment| {
                 let used = moment.caps.iter().find(|used| used.cap == *cap)?;
@@ -65,14 +73,16 @@ impl Observation {
             let shares = in_moments(&used.cap);
             (used, shares)
         });
-        caps.max_by_key(|(_, shares)| shares.iter().filter(|(_, used)| *used >= UTILISATION_FULL).count())
+        let reached =
+            |shares: &[(u64, f64)]| shares.iter().filter(|(_, used)| *used >= UTILISATION_FULL).count();
+        caps.filter(|(_, shares)| reached(shares) > 0).max_by_key(|(_, shares)| reached(shares))
     }
 
     /// Utilisation of each moment that has one, with when it ended; without a capability, of the cap that is reached most often, else
     /// of what the storage was seen to give when it was full.
     fn utilisations(&self, capability: Option<&Capability>) -> Vec<(u64, f64)> {
         if capability.is_none()
-            && let Some((_, shares)) = self.cap_in_use()
+            && let Some((_, shares)) = self.reached_cap()
         {
             return shares;
         }
@@ -102,7 +112,7 @@ impl<'a> Case<'a> {
         let figures_of = |moments: &[Moment]| Figures::from_moments(moments, capability);
         let mut figures = figures_of(&observation.moments);
         observation.seen.iter().for_each(|seen| figures.compare_with_seen(seen));
-        let cap_in_use = if capability.is_none() { observation.cap_in_use() } else { None };
+        let cap_in_use = if capability.is_none() { observation.reached_cap() } else { None };
         let (cap_in_use, utilisations) = match cap_in_use {
             Some((used, shares)) => (Some(used), shares),
             None => (None, observation.utilisations(capability)),
@@ -118,46 +128,53 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What the database waits for longest, measured by the curves: reads or commits.
-    pub fn longest_wait(&self) -> Option<Wait> {
+    /// What the database waits for, beside what the curves expect: reads and commits.
+    pub fn waits(&self) -> impl Iterator<Item = Wait> {
         let device_ns = |latency: fn(&Delta) -> Figure<f64>| latency(self.figures.device.as_ref()?).known();
         let reads = self.figures.reads_place.as_ref().map(|place| {
             let times = place.latency_ns / place.expected_ns;
             Wait {
                 what: "reads from storage",
+                class: IoClass::Read,
+                latency_ns: place.latency_ns,
                 times,
                 reference: Reference::Curve,
-                excess_ns: place.latency_ns - place.expected_ns,
                 ratio: times,
                 device_ratio: self.figures.device_read_ratio,
                 device_ns: device_ns(Delta::read_latency_ns),
             }
         });
-        let commits = self.figures.commit_ratio.map(|times| Wait {
+        let known_commits = self.figures.commit_ratio.zip(self.figures.commit_ns());
+        let commits = known_commits.map(|(times, latency_ns)| Wait {
             what: "commits",
+            class: IoClass::LogWrite,
+            latency_ns,
             times,
             reference: match self.figures.commit_rest_ns {
                 None => Reference::Curve,
                 Some(_) => Reference::SeenAtRest,
             },
-            excess_ns: self.figures.commit_ns().map_or(0.0, |ns| ns * (1.0 - 1.0 / times)),
             // Commits vary more than reads, so that their limit is higher.
             ratio: times * RATIO_DEGRADED / COMMIT_RATIO_DEGRADED,
             device_ratio: self.figures.device_write_ratio,
             device_ns: device_ns(Delta::write_latency_ns),
         });
-        reads.into_iter().chain(commits).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+        reads.into_iter().chain(commits)
     }
 
-    /// The longest wait, if a session notices it: a tenth of a session's time and more than it takes to wake up, or a broken
-    /// service level. An idle database whose rare reads find a sleeping CPU is not in trouble.
+    /// What the database waits for longest.
+    pub fn longest_wait(&self) -> Option<Wait> {
+        self.waits().max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+    }
+
+    /// The longest wait that a session notices: a tenth of a session's time and more than it takes to wake up, or a broken service
+    /// level. An idle database whose rare reads find a sleeping CPU is not in trouble.
     pub fn noticed_wait(&self) -> Option<Wait> {
-        let figures = &self.figures;
-        let storage_ns = figures.reads_place.as_ref().map(|place| place.latency_ns);
-        let broken = |class, ns: Option<f64>| ns.is_some_and(|ns| !self.service_level.kept(class, ns));
-        let is_broken = broken(IoClass::Read, storage_ns) || broken(IoClass::LogWrite, figures.commit_ns());
-        let is_noticed = |wait: &Wait| figures.outstanding >= OUTSTANDING_IDLE && wait.excess_ns >= WAKING_NS;
-        self.longest_wait().filter(|wait| is_broken || is_noticed(wait))
+        let is_busy = self.figures.outstanding >= OUTSTANDING_IDLE;
+        let is_noticed = |wait: &Wait| {
+            !self.service_level.kept(wait.class, wait.latency_ns) || is_busy && !wait.is_waking_up()
+        };
+        self.waits().filter(is_noticed).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
     pub fn capped_when_measured(&self, cap: &Cap) -> bool {

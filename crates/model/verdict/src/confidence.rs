@@ -110,6 +110,9 @@ fn doubts_of_verdict(case: &Case, kind: VerdictKind) -> Vec<String> {
     {
         let (what, times) = (wait.what, wait.times);
         doubts.push(match wait.reference {
+            Reference::Curve if wait.is_waking_up() => {
+                format!("{what} take {times:.1} x what the curve expects, but less than 0.1 ms more")
+            }
             Reference::Curve => {
                 format!("{what} take {times:.1} x what the curve expects (hardly any session waits for them)")
             }

@@ -4,7 +4,8 @@
 //! run:  offset u16 | length u16 | the new bytes
 //!       offset u16 | length u16 with its highest bit set: all of them zeros, as where an entry was removed
 //! ```
-//! An image is the difference from a page of zeros, so an empty page takes no space.
+//! An image is the difference from a page of zeros, so an empty page takes no space. Programs from before runs of zeros refuse a log
+//! with one as damaged.
 
 use crate::format::codec::{put_u16, u16_at};
 use std::ops::Range;
@@ -22,12 +23,15 @@ const STRIDE: usize = 64;
 const WORD: usize = 8;
 /// The header of a run: two runs with a smaller gap are cheaper as one.
 pub(crate) const RUN_HEADER: usize = 4;
-/// Zeros in a row from which on they are a run of their own: more than two headers save time as well.
+/// At least so many zeros in a row are a run of their own, which has no bytes. Fewer save too little for the time.
 const ZEROS_MIN: usize = 32;
-/// Zeros are looked for in steps of this size, which are all within so many of them.
+/// Zeros are looked for in steps of this size: `ZEROS_MIN` of them contain a whole one.
 const ZEROS_STEP: usize = 16;
 /// In the length of a run of zeros.
 const IS_ZEROS: u16 = 0x8000;
+const _: () = assert!(
+    MAX_PAGE_BYTES < IS_ZEROS as usize && ZEROS_MIN > 2 * RUN_HEADER && ZEROS_MIN >= 2 * ZEROS_STEP - 1
+);
 /// An image is logged instead of changes if it is larger by at most one part in this many.
 const IMAGE_EXTRA_DIVISOR: usize = 4;
 
@@ -237,6 +241,11 @@ mod tests {
         assert_eq!(encoded(0..4095), RUN_HEADER + RUN_HEADER + 1);
         assert_eq!(encoded(1..4096), RUN_HEADER + 1 + RUN_HEADER);
         assert_eq!(encoded(0..4096), RUN_HEADER);
+
+        let (mut page, mut runs) = ([7; MAX_PAGE_BYTES], Vec::new());
+        encode(&page, &ZEROS, &mut runs);
+        apply(&runs, &mut page).unwrap();
+        assert_eq!((page, runs.len()), (ZEROS, RUN_HEADER));
     }
 
     #[test]

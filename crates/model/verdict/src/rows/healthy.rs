@@ -16,11 +16,11 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
     let summary = match used {
         Some(used) => {
             // A doubt names the latency that does not agree.
-            let is_slow = case.longest_wait().is_some_and(|wait| wait.ratio >= RATIO_DEGRADED);
-            let why = if is_slow {
-                "hardly any session waits for this storage"
-            } else {
-                "latency agrees with what this storage gives"
+            let slow = case.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED);
+            let why = match slow {
+                Some(wait) if wait.is_waking_up() => "what this storage takes longer is less than 0.1 ms",
+                Some(_) => "hardly any session waits for this storage",
+                None => "latency agrees with what this storage gives",
             };
             format!("{why}, and {:.0} % of it is in use", used * 100.0)
         }

@@ -4,7 +4,8 @@
 //! latency over 3 x the curve's at the same N and size?
 //!   no   U at the knee?                 yes  saturated
 //!   yes  the device is slow as well?    yes  storage degraded, whatever U is
-//!                                       no   not storage
+//!                                       no   only commits are slow, U and reads past the knee?   yes  saturated
+//!                                                                                                no   not storage
 //! ```
 //!
 //! The curve's latency at that N includes the queue: storage that is only saturated is not slower than its curve.

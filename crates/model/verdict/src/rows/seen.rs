@@ -1,11 +1,11 @@
 //! A storage that was never measured, judged by what it was seen to give. What was reached is a lower bound: it says that there
 //! is room, and never that a storage is full. Only a resource that was seen full says that.
 
-use crate::case::{Case, Reference};
+use crate::case::{Case, Reference, Wait};
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
 use crate::figures::IOS_TO_COMPARE;
 use crate::held_back::held_back;
-use crate::thresholds::{RATIO_AGREES, RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR, WAKING_NS};
+use crate::thresholds::{RATIO_AGREES, RATIO_DEGRADED, UTILISATION_FULL, UTILISATION_NEAR};
 use crate::{Expected, Figures, Moment};
 use capability::Utilisation;
 use seen::{LIMITED, Saturated, Seen};
@@ -127,17 +127,18 @@ impl Case<'_> {
         (self.fills(&room) || is_known()).then_some(room)
     }
 
-    /// The moments that asked for as much as the storage was ever seen to carry, and waited: it may have been full then. None
-    /// where it is known what it gives when it is full.
+    /// The moments that asked for as much as the storage was ever seen to carry, and waited: it may have been full then. Not
+    /// those that used much of what was seen full, or of a cap: that explains them.
     fn moments_beyond(&self, room: &SeenRoom<'_>) -> Vec<&Moment> {
-        if room.used.is_some() {
-            return Vec::new();
-        }
         let is_beyond = |moment: &&Moment| {
+            if moment.caps.iter().any(|used| used.share() >= UTILISATION_NEAR) {
+                return false;
+            }
             let figures = Figures::from_moments(slice::from_ref(*moment), self.capability);
-            let carried = figures.flows().and_then(|flows| room.seen.carried(&flows));
-            carried.is_some_and(|(times, _)| times * UTILISATION_FULL <= 1.0)
-                && waits_at_device(&figures, room.seen)
+            let Some(flows) = figures.flows() else { return false };
+            let is_most = room.seen.carried(&flows).is_some_and(|(times, _)| times * UTILISATION_FULL <= 1.0);
+            let used = room.seen.utilisation(&flows).map_or(0.0, |(used, _)| used.value);
+            is_most && used < UTILISATION_NEAR && waits_at_device(&figures, room.seen)
         };
         self.observation.moments.iter().filter(is_beyond).collect()
     }
@@ -163,8 +164,10 @@ impl Case<'_> {
 
     /// The device or commits take much longer than they did at rest: the load does not account for that.
     fn slower_than_at_rest(&self, room: &SeenRoom<'_>) -> bool {
-        let commits = self.longest_wait().filter(|wait| wait.reference == Reference::SeenAtRest);
-        if commits.is_some_and(|wait| wait.ratio >= RATIO_DEGRADED && wait.excess_ns >= WAKING_NS) {
+        let is_slow = |wait: Wait| {
+            wait.reference == Reference::SeenAtRest && wait.ratio >= RATIO_DEGRADED && !wait.is_waking_up()
+        };
+        if self.waits().any(is_slow) {
             return true;
         }
         let Some(device) = &self.figures.device else { return false };
@@ -172,9 +175,7 @@ impl Case<'_> {
         let write = (device.counters.write, room.seen.write_rest.median_ns());
         [read, write].into_iter().any(|(ops, rest_ns)| {
             let now_ns = ops.latency_ns().known().filter(|_| ops.count >= IOS_TO_COMPARE);
-            now_ns
-                .zip(rest_ns)
-                .is_some_and(|(now, rest)| now >= RATIO_DEGRADED * rest && now - rest >= WAKING_NS)
+            now_ns.zip(rest_ns).is_some_and(|(now, rest)| now >= RATIO_DEGRADED * rest)
         })
     }
 }

@@ -219,6 +219,23 @@ fn a_burst_at_what_was_seen_full_is_named_and_one_beyond_what_was_only_carried_c
     let burst = unmeasured(observed(&loads), Some(wandered()));
     assert_eq!(burst.verdict, VerdictKind::Burst, "{burst:#?}");
     assert!(burst.summary.contains("seen to give when it was full"), "{}", burst.summary);
+    let mut capped = observed(&loads);
+    for moment in &mut capped.moments {
+        let cap = cap(CapKind::ReadIops, 100_000);
+        moment.caps = vec![CapUse { cap, counted: 400, elapsed_ns: 1_000_000_000 }];
+    }
+    assert_eq!(unmeasured(capped, Some(wandered())).verdict, VerdictKind::Burst, "a cap far away");
+    // Only reads were seen full.
+    let mut loads = [reads(400); 10];
+    loads[4].writeback = 3_000;
+    loads[4].writeback_ns = 5 * MS;
+    let both = Load { writeback: 1_000, writeback_ns: MS, ..reads(2_000) };
+    let mut seen = learned(&[(both, 60)]);
+    seen.saturated = wandered().saturated;
+    let writes = unmeasured(observed(&loads), Some(seen));
+    assert_eq!(writes.verdict, VerdictKind::CannotSay, "{writes:#?}");
+    let mut loads = [reads(400); 10];
+    loads[4] = full();
 
     let carried = |most: u64| Some(learned(&[(reads(most), 60)]));
     let beyond = unmeasured(observed(&loads), carried(4_000));
