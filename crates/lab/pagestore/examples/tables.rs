@@ -1,7 +1,7 @@
 //! The operations on a table of rows with random keys of 24 bytes and values of 150, all pages in the cache.
 //!
 //! ```text
-//! tables DIR ROWS [ROUNDS]     prints each operation's rate, the median of ROUNDS (default 3)
+//! tables DIR ROWS [ROUNDS]     prints each operation's rate, the median of ROUNDS (default 3), and what removals log
 //! ```
 
 use pagestore::{Durability, Layout, Options, Result, Store, Table, Tables, WriteTx};
@@ -64,12 +64,12 @@ fn measure(store: &Store, rows: u64) -> Result<[f64; NAMES.len()]> {
             seen.is_multiple_of(2)
         }
     };
-    let removals = change(store, |tx| {
+    let removals = change(store, "removals", |tx| {
         let keys = &keys[..keys.len() / 2];
         keys.iter().try_fold(0, |all, key| Ok(all + u64::from(tx.delete(table, key)?)))
     })?;
-    let retain = change(store, |tx| tx.retain(table, every_other()))?;
-    let extract_if = change(store, |tx| {
+    let retain = change(store, "retain", |tx| tx.retain(table, every_other()))?;
+    let extract_if = change(store, "extract_if", |tx| {
         let bounds = (Bound::Included(&[0x55][..]), Bound::Excluded(&[0xaa][..]));
         let mut extracted = tx.extract_if(table, bounds, every_other())?;
         let mut removed = 0;
@@ -78,7 +78,7 @@ fn measure(store: &Store, rows: u64) -> Result<[f64; NAMES.len()]> {
         }
         Ok(removed)
     })?;
-    let pop = change(store, |tx| {
+    let pop = change(store, "pop", |tx| {
         let mut removed = 0;
         while removed < rows / 10 && tx.pop_first(table)?.is_some() && tx.pop_last(table)?.is_some() {
             removed += 2;
@@ -120,10 +120,13 @@ fn scan(store: &Store, table: Table, keys: &[Key]) -> Result<f64> {
 }
 
 /// Removals a second of one transaction, its commit included.
-fn change(store: &Store, removing: impl FnOnce(&mut WriteTx<'_>) -> Result<u64>) -> Result<f64> {
-    let begun = Instant::now();
+fn change(store: &Store, name: &str, removing: impl FnOnce(&mut WriteTx<'_>) -> Result<u64>) -> Result<f64> {
+    let (begun, before) = (Instant::now(), store.stats());
     let mut tx = store.write()?;
     let removed = removing(&mut tx)?;
     tx.commit(Durability::Full)?;
-    Ok(removed as f64 / begun.elapsed().as_secs_f64())
+    let rate = removed as f64 / begun.elapsed().as_secs_f64();
+    let logged = store.stats().log_write_bytes - before.log_write_bytes;
+    println!("{name:20} {removed:9} removed, {:.1} MiB of log", logged as f64 / f64::from(1 << 20));
+    Ok(rate)
 }

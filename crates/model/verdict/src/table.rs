@@ -19,9 +19,9 @@ type Row = fn(&Case) -> Option<Grounds>;
 /// | cannot say | no capability and too little seen, or one that no longer holds, under 100 I/Os, over half unknown, no timing |
 /// | throttled | a cap set since the measurement is reached, latency 2 x the curve's |
 /// | nobody waits | the device is over the service level, the database keeps it and waits under 10 % |
-/// | saturated | U at the knee (0.9), or N beyond it and U over 0.7; latency under 3 x the curve's |
+/// | saturated | U at the knee (0.9), or N beyond it and U over 0.7; latency under 3 x the curve's, of reads alone where both hold |
 /// | saturated | never measured, and a resource is used that was seen full, at 0.9 of that and with as many outstanding; or a cap under which it was seen full holds back |
-/// | storage degraded | latency 3 x and 0.1 ms over what the curve expects at that N and size, at the device too; U may be anything. The cause is another program on this host that does much of the I/O, else below |
+/// | storage degraded | latency 3 x what the curve expects at that N and size, at the device too; U may be anything. The cause is another program on this host that does much of the I/O, else below |
 /// | not storage | the database's latency 3 x and 0.1 ms over the curve's, the device's own agrees with it |
 /// | serialized | the log is written and synced sequentially over 80 % of the time, U below the knee |
 /// | burst | U (never measured: of a cap, or of what was seen full) low on average, at the knee in some seconds |

@@ -4,8 +4,8 @@
 //! run:  offset u16 | length u16 | the new bytes
 //!       offset u16 | length u16 with its highest bit set: all of them zeros, as where an entry was removed
 //! ```
-//! An image is the difference from a page of zeros, so an empty page takes no space. Programs from before runs of zeros refuse a log
-//! with one as damaged.
+//! An image is the difference from a page of zeros, so an empty page takes no space. A program that does not know runs of zeros
+//! takes a log with one for damaged.
 
 use crate::format::codec::{put_u16, u16_at};
 use std::ops::Range;

@@ -18,7 +18,7 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
             // A doubt names the latency that does not agree.
             let slow = case.longest_wait().filter(|wait| wait.ratio >= RATIO_DEGRADED);
             let why = match slow {
-                Some(wait) if wait.is_waking_up() => "what this storage takes longer is less than 0.1 ms",
+                Some(wait) if wait.is_waking_up() => "latency is within 0.1 ms of what this storage gives",
                 Some(_) => "hardly any session waits for this storage",
                 None => "latency agrees with what this storage gives",
             };

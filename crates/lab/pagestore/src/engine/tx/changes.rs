@@ -170,7 +170,8 @@ impl Inner {
     /// An upper bound of the log that the records of pages need, in bytes; of each page, what is encoded already.
     pub(super) fn log_bytes<'a>(&self, pages: impl Iterator<Item = Option<&'a Ahead>>) -> u64 {
         // The gap before each run but the first is larger than its header, and a run of zeros saves more than the two headers
-        // that it may add, so a page's runs are hardly larger than the page. Each record also has an index entry. A block ends at a whole sector, before a record that does not fit.
+        // that it may add, so a page's runs are hardly larger than the page. Each record also has an index entry. A block ends
+        // at a whole sector, before a record that does not fit.
         let runs_max = self.geometry.page_bytes + RUN_HEADER;
         let record = |runs: usize| {
             let record = runs + RECORD_HEADER_BYTES + 24;
