@@ -3,7 +3,7 @@
 use crate::controller::{BurstEnd, BurstPlan};
 use crate::device::Device;
 use crate::guard::{GuardWatch, Reading, Tripped};
-use crate::progress::Burst;
+use crate::progress::{Burst, OthersIos};
 use load::{Job, LiveStats, LoadError, RunControl, RunOptions, RunStage};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ pub fn run(
     let end = match (tripped, is_ended || result.interrupted) {
         (Some(_), _) => Some(BurstEnd::Stopped),
         (None, true) => None,
-        (None, false) => Some(BurstEnd::Measured(counted.burst(result))),
+        (None, false) => Some(BurstEnd::Measured(Box::new(counted.burst(result)))),
     };
     Ok(RanBurst { end, tripped, load_s, backend: result.backend })
 }
@@ -133,18 +133,18 @@ impl<'a> Counted<'a> {
         (ends, false)
     }
 
-    /// I/Os of others between two readings, in I/Os that cost as much as one of the load.
-    fn others(&self, from: &Reading, to: &Reading) -> f64 {
+    /// I/Os of others between two readings, in I/Os that cost as much as one of the load: by their bytes where it is large,
+    /// or by their number.
+    fn others(&self, from: &Reading, to: &Reading, by_operations: bool) -> f64 {
         let (Some(device), Some(before), Some(after)) = (self.device, from.device, to.device) else {
             return 0.0;
         };
         let block = self.plan.shape.block_bytes;
         let own = to.own_ios - from.own_ios;
-        if block <= SMALL_BYTES_MAX {
-            let own = own * device.requests(u64::from(block));
-            return (after.reads + after.writes)
-                .saturating_sub(before.reads + before.writes)
-                .saturating_sub(own) as f64;
+        if by_operations || block <= SMALL_BYTES_MAX {
+            let each = device.requests(u64::from(block));
+            let all = (after.reads + after.writes).saturating_sub(before.reads + before.writes);
+            return all.saturating_sub(own * each) as f64 / each as f64;
         }
         let own_bytes = own * u64::from(block);
         after.bytes.saturating_sub(before.bytes).saturating_sub(own_bytes) as f64 / f64::from(block)
@@ -159,15 +159,26 @@ impl<'a> Counted<'a> {
                 self.readings.last().copied().unwrap_or_default(),
             ),
         };
-        let rate = |pair: &[Reading]| {
-            let ios = (pair[1].own_ios - pair[0].own_ios) as f64 + self.others(&pair[0], &pair[1]);
-            ios / (pair[1].at - pair[0].at).as_secs_f64()
+        let others = |by_operations: bool| {
+            let rate = |pair: &[Reading]| {
+                let own = (pair[1].own_ios - pair[0].own_ios) as f64;
+                let ios = own + self.others(&pair[0], &pair[1], by_operations);
+                ios / (pair[1].at - pair[0].at).as_secs_f64()
+            };
+            OthersIos {
+                ios: self.others(&first, &last, by_operations),
+                rates: ends.windows(2).map(rate).collect(),
+            }
         };
+        let OthersIos { ios: others_ios, rates } = others(false);
+        let block = u64::from(self.plan.shape.block_bytes);
         Burst {
             seconds: last.at.saturating_sub(first.at).as_secs_f64(),
             own_ios: last.own_ios - first.own_ios,
-            others_ios: self.others(&first, &last),
-            rates: ends.windows(2).map(rate).collect(),
+            others_ios,
+            rates,
+            by_operations: others(true),
+            requests_each: self.device.map_or(1, |device| device.requests(block)),
             latencies: result.latency(),
             failed: result.failed(),
             client_busy: result.thread_busy_max(),

@@ -98,7 +98,7 @@ pub struct BurstPlan {
 #[derive(Clone, Debug, PartialEq)]
 pub enum BurstEnd {
     /// It was measured whole.
-    Measured(Burst),
+    Measured(Box<Burst>),
     /// The guard stopped it.
     Stopped,
 }
@@ -152,6 +152,8 @@ const BUSY_WAIT_S: f64 = 5.0;
 /// Without a guard of the user's, reads may take so many times their time at rest, between these bounds.
 const GUARD_TIMES: f64 = 10.0;
 const GUARD_NS: (f64, f64) = (20e6, 200e6);
+/// Part of the operations with which small reads end, from which on operations and not bytes end the curve of larger ones.
+const OPERATIONS_END: f64 = 0.9;
 /// Own reads at this share of the rate that is permitted are held back by it.
 const AT_RATE: f64 = 0.9;
 
@@ -244,7 +246,7 @@ impl Controller {
 
     /// Adds a burst to its step. Returns whether it made I/Os slower.
     fn add(&mut self, at: usize, burst: &Burst) -> bool {
-        let limits = self.limits;
+        let (limits, most_operations) = (self.limits, self.most_operations());
         let shape = &mut self.progress.shapes[at];
         shape.next_offset_bytes += u64::from(shape.shape.block_bytes) * burst.own_ios;
         let Some(rest_ns) = shape.rest_ns else {
@@ -261,11 +263,17 @@ impl Controller {
             step.disturbs = Some(is_disturbing);
             return is_disturbing;
         }
-        step.add(burst);
+        step.add(burst, shape.counts_operations);
         step.disturbs = Some(is_disturbing);
         if is_disturbing && is_small(&shape.shape) {
             self.iops_high = self.iops_high.max(step.iops());
         }
+        // As many operations as small reads end with: it is these that large ones wait for, not bytes.
+        let ends_with = most_operations.is_some_and(|most| burst.requests_per_s() >= OPERATIONS_END * most);
+        if is_disturbing && ends_with && !shape.counts_operations && !is_small(&shape.shape) {
+            shape.count_operations();
+        }
+        let Some(step) = shape.steps.last() else { return is_disturbing };
         let is_precise = step.half_width() <= limits.precision * step.iops();
         if step.bursts < BURSTS_MIN || step.bursts < BURSTS_MAX && !is_precise {
             return is_disturbing;
@@ -282,6 +290,13 @@ impl Controller {
             shape.steps.push(Step::new(next));
         }
         is_disturbing
+    }
+
+    /// Operations a second with which the curve of small reads ends, if it is known to its end.
+    fn most_operations(&self) -> Option<f64> {
+        let is_known = |shape: &&ShapeProgress| is_small(&shape.shape) && shape.ended == Some(CurveEnd::Flat);
+        let small = self.progress.shapes.iter().find(is_known)?;
+        small.steps.iter().map(Step::iops).reduce(f64::max)
     }
 
     /// A guard stopped a burst. Before anything is known, that says how busy others are and not what the storage gives.

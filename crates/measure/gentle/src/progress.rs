@@ -37,6 +37,9 @@ pub struct ShapeProgress {
     pub next_offset_bytes: u64,
     /// Reads complete in bursts, as a token bucket lets them.
     pub is_bursty: bool,
+    /// Of others' I/Os the number counts and not their bytes: operations are what the storage runs out of.
+    #[serde(default)]
+    pub counts_operations: bool,
 }
 
 /// Why a curve ends.
@@ -68,6 +71,9 @@ pub struct Step {
     pub others_ios: f64,
     /// I/Os a second of all, in stretches of a tenth of a second.
     pub rates: Vec<f64>,
+    /// Both, where the number of others' I/Os counts.
+    #[serde(default)]
+    pub by_operations: OthersIos,
     /// Latencies of the load's reads.
     pub latencies: LatencyHistogram,
     /// Reads that failed.
@@ -82,6 +88,15 @@ pub struct Step {
     pub stops: u32,
 }
 
+/// What others did beside reads of the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OthersIos {
+    /// In I/Os that cost as much as one of the load.
+    pub ios: f64,
+    /// I/Os a second of all, in stretches of a tenth of a second.
+    pub rates: Vec<f64>,
+}
+
 /// One burst that was measured whole.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Burst {
@@ -93,6 +108,10 @@ pub struct Burst {
     pub others_ios: f64,
     /// I/Os a second of all, in stretches of a tenth of a second.
     pub rates: Vec<f64>,
+    /// Both, where the number of others' I/Os counts.
+    pub by_operations: OthersIos,
+    /// Requests that the device counts for each read of the load.
+    pub requests_each: u64,
     /// Latencies of the load's reads.
     pub latencies: LatencyHistogram,
     /// Reads that failed.
@@ -108,7 +127,13 @@ pub struct Burst {
 impl Burst {
     /// Others' I/Os a second.
     pub fn others_per_s(&self) -> f64 {
-        self.others_ios / self.seconds.max(f64::MIN_POSITIVE)
+        self.by_operations.ios * self.requests_each.max(1) as f64 / self.seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// Requests of all a second.
+    pub fn requests_per_s(&self) -> f64 {
+        let own = self.own_ios as f64 * self.requests_each.max(1) as f64;
+        self.others_per_s() + own / self.seconds.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -127,6 +152,7 @@ impl Progress {
             ended: None,
             next_offset_bytes: 0,
             is_bursty: false,
+            counts_operations: false,
         };
         Progress { began_unix_ns, shapes: shapes.iter().map(shape).collect(), ..Progress::default() }
     }
@@ -159,6 +185,15 @@ impl ShapeProgress {
         points
     }
 
+    /// From now on the number of others' I/Os counts, in what is known too.
+    pub fn count_operations(&mut self) {
+        self.counts_operations = true;
+        for step in &mut self.steps {
+            let OthersIos { ios, rates } = std::mem::take(&mut step.by_operations);
+            (step.others_ios, step.rates) = (ios, rates);
+        }
+    }
+
     /// Whether neither of the last two doublings raised throughput.
     pub fn is_flat(&self) -> bool {
         let [.., before, middle, last] = self.steps.as_slice() else { return false };
@@ -173,14 +208,21 @@ impl Step {
         Step { outstanding, ..Step::default() }
     }
 
-    /// Adds a burst.
-    pub fn add(&mut self, burst: &Burst) {
+    /// Adds a burst; `counts_operations`: of others' I/Os the number counts.
+    pub fn add(&mut self, burst: &Burst, counts_operations: bool) {
         self.bursts += 1;
         self.stops = 0;
         self.seconds += burst.seconds;
         self.own_ios += burst.own_ios;
-        self.others_ios += burst.others_ios;
-        self.rates.extend(&burst.rates);
+        if counts_operations {
+            self.others_ios += burst.by_operations.ios;
+            self.rates.extend(&burst.by_operations.rates);
+        } else {
+            self.others_ios += burst.others_ios;
+            self.rates.extend(&burst.rates);
+            self.by_operations.ios += burst.by_operations.ios;
+            self.by_operations.rates.extend(&burst.by_operations.rates);
+        }
         self.latencies.merge(&burst.latencies);
         self.failed += burst.failed;
         self.client_busy = self.client_busy.max(burst.client_busy);

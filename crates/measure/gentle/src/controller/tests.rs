@@ -2,11 +2,16 @@ use super::*;
 use crate::progress::Progress;
 use workload::LatencyHistogram;
 
+/// Bytes of each I/O of others.
+const OTHERS_BYTES: u32 = 8192;
+
 /// A disk that serves so many I/Os at once, each in the same time, and others that use it without waiting for an answer.
 struct Disk {
     latency_s: f64,
     width: f64,
     others_iops: f64,
+    /// Bytes a second that it gives at most.
+    bytes_per_s: f64,
 }
 
 impl Disk {
@@ -16,7 +21,9 @@ impl Disk {
 
     /// Rate and latency of so many own reads outstanding.
     fn own(&self, plan: &BurstPlan) -> (f64, f64) {
-        let left = self.iops_max() - self.others_iops;
+        let bytes_left = self.bytes_per_s - self.others_iops * f64::from(OTHERS_BYTES);
+        let block = f64::from(plan.shape.block_bytes);
+        let left = (self.iops_max() - self.others_iops).min(bytes_left / block);
         let latency_s = self.latency_s.max(f64::from(plan.outstanding) / left);
         let rate = f64::from(plan.outstanding) / latency_s;
         plan.iops_max.filter(|most| *most < rate).map_or((rate, latency_s), |most| (most, self.latency_s))
@@ -28,16 +35,22 @@ impl Disk {
             return BurstEnd::Stopped;
         }
         let own_ios = (rate * plan.measured_s).round() as u64;
+        let small = f64::from(OTHERS_BYTES) / f64::from(plan.shape.block_bytes);
+        let others_per_s = self.others_iops * small.min(1.0);
         let mut latencies = LatencyHistogram::new();
         latencies.record_n((latency_s * 1e9) as u64, own_ios);
-        BurstEnd::Measured(Burst {
+        BurstEnd::Measured(Box::new(Burst {
             seconds: plan.measured_s,
             own_ios,
-            others_ios: self.others_iops * plan.measured_s,
-            rates: vec![rate + self.others_iops; 3],
+            others_ios: others_per_s * plan.measured_s,
+            rates: vec![rate + others_per_s; 3],
+            by_operations: crate::progress::OthersIos {
+                ios: self.others_iops * plan.measured_s,
+                rates: vec![rate + self.others_iops; 3],
+            },
             latencies,
             ..Burst::default()
-        })
+        }))
     }
 
     fn others(&self) -> Others {
@@ -98,7 +111,7 @@ fn start(limits: Limits) -> Controller {
 
 #[test]
 fn beside_a_database_at_half_of_the_disk_the_curve_is_right_and_the_budgets_are_kept() {
-    let disk = Disk { latency_s: 0.008, width: 8.0, others_iops: 500.0 };
+    let disk = Disk { latency_s: 0.008, width: 8.0, others_iops: 500.0, bytes_per_s: f64::INFINITY };
     let mut controller = start(limits());
     let ran = run(&disk, &mut controller, |_| false);
     let shape = &controller.progress().shapes[0];
@@ -115,7 +128,7 @@ fn beside_a_database_at_half_of_the_disk_the_curve_is_right_and_the_budgets_are_
 
 #[test]
 fn alone_on_the_disk_no_credit_is_needed() {
-    let disk = Disk { latency_s: 0.001, width: 4.0, others_iops: 0.0 };
+    let disk = Disk { latency_s: 0.001, width: 4.0, others_iops: 0.0, bytes_per_s: f64::INFINITY };
     let mut controller = start(limits());
     let ran = run(&disk, &mut controller, |_| false);
     assert!(!ran.waits.contains(&Waiting::Credit), "{ran:?}");
@@ -124,7 +137,7 @@ fn alone_on_the_disk_no_credit_is_needed() {
 
 #[test]
 fn reads_rise_step_by_step_and_end_where_throughput_does() {
-    let disk = Disk { latency_s: 0.001, width: 4.0, others_iops: 0.0 };
+    let disk = Disk { latency_s: 0.001, width: 4.0, others_iops: 0.0, bytes_per_s: f64::INFINITY };
     let ran = run(&disk, &mut start(limits()), |_| false);
     assert!(ran.bursts[0].iops_max == Some(FIRST_IOPS), "a few reads first");
     assert!(ran.bursts.windows(2).all(|two| two[1].outstanding <= 2 * two[0].outstanding));
@@ -133,7 +146,7 @@ fn reads_rise_step_by_step_and_end_where_throughput_does() {
 
 #[test]
 fn a_guard_that_is_hit_three_times_in_a_row_ends_the_curve_after_rising_pauses() {
-    let disk = Disk { latency_s: 0.008, width: 8.0, others_iops: 0.0 };
+    let disk = Disk { latency_s: 0.008, width: 8.0, others_iops: 0.0, bytes_per_s: f64::INFINITY };
     let guard = Guard { read_ns: Some(10e6), write_ns: None };
     let mut controller = start(Limits { guard, ..limits() });
     let ran = run(&disk, &mut controller, |_| false);
@@ -151,7 +164,7 @@ fn a_guard_that_is_hit_three_times_in_a_row_ends_the_curve_after_rising_pauses()
 
 #[test]
 fn no_more_reads_a_second_than_permitted() {
-    let disk = Disk { latency_s: 0.001, width: 4.0, others_iops: 100.0 };
+    let disk = Disk { latency_s: 0.001, width: 4.0, others_iops: 100.0, bytes_per_s: f64::INFINITY };
     let mut controller = start(Limits { iops_max: Some(500.0), ..limits() });
     let ran = run(&disk, &mut controller, |_| false);
     assert!(ran.bursts.iter().all(|plan| plan.iops_max.is_some_and(|most| most <= 500.0)));
@@ -160,7 +173,7 @@ fn no_more_reads_a_second_than_permitted() {
 
 #[test]
 fn nothing_is_read_while_others_are_busy() {
-    let disk = Disk { latency_s: 0.008, width: 8.0, others_iops: 500.0 };
+    let disk = Disk { latency_s: 0.008, width: 8.0, others_iops: 500.0, bytes_per_s: f64::INFINITY };
     let mut controller = start(limits());
     run(&disk, &mut controller, |ran| ran.bursts.last().is_some_and(|plan| plan.outstanding == 8));
     let now_s = controller.progress().elapsed_s + 1_000.0;
@@ -183,7 +196,7 @@ fn nothing_is_read_while_others_are_busy() {
 
 #[test]
 fn what_is_known_is_kept_and_the_next_run_goes_on() {
-    let disk = Disk { latency_s: 0.008, width: 8.0, others_iops: 500.0 };
+    let disk = Disk { latency_s: 0.008, width: 8.0, others_iops: 500.0, bytes_per_s: f64::INFINITY };
     let mut first = start(limits());
     run(&disk, &mut first, |ran| ran.bursts.len() == 6);
     let text = serde_json::to_string(first.progress()).unwrap();
@@ -200,7 +213,7 @@ fn what_is_known_is_kept_and_the_next_run_goes_on() {
 
 #[test]
 fn after_a_quiet_night_others_are_disturbed_no_more_than_before() {
-    let disk = Disk { latency_s: 0.008, width: 8.0, others_iops: 500.0 };
+    let disk = Disk { latency_s: 0.008, width: 8.0, others_iops: 500.0, bytes_per_s: f64::INFINITY };
     let mut controller = start(limits());
     run(&disk, &mut controller, |ran| ran.bursts.last().is_some_and(|plan| plan.outstanding == 8));
     let mut now_s = controller.progress().elapsed_s + 30_000.0;
@@ -218,4 +231,21 @@ fn after_a_quiet_night_others_are_disturbed_no_more_than_before() {
         }
     }
     assert!(disturbed_s <= 0.8 + 0.0025 * 400.0 + 0.4, "{disturbed_s}");
+}
+
+#[test]
+fn large_reads_beside_small_ones_of_others_end_with_operations_or_with_bytes() {
+    let shapes = [Shape::random_read(8192), Shape::sequential_read(524_288)];
+    let large_end = |bytes_per_s: f64| {
+        let disk = Disk { latency_s: 0.004, width: 8.0, others_iops: 1_000.0, bytes_per_s };
+        let mut controller = Controller::new(limits(), Progress::new(&shapes, 1));
+        run(&disk, &mut controller, |_| false);
+        assert!(controller.progress().is_complete());
+        let large = &controller.progress().shapes[1];
+        (large.counts_operations, large.steps.iter().map(Step::iops).fold(0.0, f64::max))
+    };
+    let (counts_operations, iops) = large_end(f64::INFINITY);
+    assert!(counts_operations && (iops / 2_000.0 - 1.0).abs() < 0.02, "{iops} of 2,000");
+    let (counts_operations, iops) = large_end(200.0 * 524_288.0);
+    assert!(!counts_operations && (iops / 200.0 - 1.0).abs() < 0.02, "{iops} of 200");
 }
