@@ -123,6 +123,9 @@ pub struct Options {
     ///   versions of pages that change or are evicted meanwhile, at most three quarters of this;
     /// * 4 MiB for log in flight.
     ///
+    /// Memory of pages is taken 2 to 64 MiB at a time, at most an eighth of what there is, in huge pages of the processor
+    /// where the kernel has any. It is kept until the store is closed.
+    ///
     /// `tests/memory.rs` verifies this. The overhead of the system's allocator is not included.
     pub cache_bytes: usize,
     /// The largest size of the log, in bytes.

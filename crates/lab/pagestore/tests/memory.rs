@@ -1,4 +1,4 @@
-//! The memory of a store, counted by the allocator: whatever the size of a transaction, it stays within the bound
+//! The memory of a store, counted by the allocator, and by the store that of pages: whatever the size of a transaction, it stays within the bound
 //! stated at [`Options::cache_bytes`].
 //!
 //! ```text
@@ -128,19 +128,24 @@ fn measure(place: &Path, bytes: usize, cache_bytes: usize) -> Peaks {
     let disk = open_directory(&directory).unwrap();
     let disk = Arc::new(Unsynced { disk, armed: AtomicBool::new(false), fails: AtomicBool::new(false) });
     let closed = LIVE.load(Ordering::Relaxed);
+    // Of pages, all that was ever used by this opening.
+    let with_pages = |peak: usize, store: &Store| peak + store.stats().page_memory_bytes as usize;
     let (transaction, store) = peak(closed, || {
         let store = Store::open_on(disk.clone(), options).unwrap();
         change_all(&store, pages, 1).unwrap();
         store
     });
+    let transaction = with_pages(transaction, &store);
     let (checkpoint, ()) = peak(closed, || {
         store.checkpoint().unwrap();
     });
+    let checkpoint = with_pages(checkpoint, &store);
     assert!(store.stats().cached_bytes <= cache_bytes as u64);
     disk.armed.store(true, Ordering::Relaxed);
     let reader = store.read().unwrap();
     // Its checkpoint fails, which leaves everything in the log.
     let (again, _) = peak(closed, || change_all(&store, pages, 2));
+    let again = with_pages(again, &store);
     drop(reader);
     drop(store);
     drop(disk);
@@ -151,6 +156,7 @@ fn measure(place: &Path, bytes: usize, cache_bytes: usize) -> Peaks {
     }
     let (one_by_one, store) =
         peak(closed, || Store::open(&crashed, Options { recovery: Recovery::Prefetch, ..options }).unwrap());
+    let one_by_one = with_pages(one_by_one, &store);
     assert_eq!(store.read().unwrap().page(PageNo(pages as u64 / 2)).unwrap()[100], 2);
     drop(store);
     let (recovery, store) = peak(closed, || {
@@ -159,6 +165,7 @@ fn measure(place: &Path, bytes: usize, cache_bytes: usize) -> Peaks {
         store.checkpoint().unwrap();
         store
     });
+    let recovery = with_pages(recovery, &store);
     let page = store.read().unwrap().page(PageNo(pages as u64 / 2)).unwrap();
     assert_eq!(page[100], 2, "what was committed is there");
     Peaks { transaction, checkpoint, again, recovery, one_by_one, pages }

@@ -6,7 +6,8 @@ use pagestore::{Durability, Error, Layout, Options, Store, Table, Tables, WriteT
 use pagestore_disk::{MemoryScratch, Scratch};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A disk that has no space for a page that a transaction sets aside, once.
 #[derive(Default)]
@@ -257,4 +258,65 @@ fn a_commit_followed_by_a_failed_checkpoint_succeeds_and_the_store_is_read_only(
     drop(store);
     let store = Store::open_on(Arc::new(SimDisk::holding(disk.files())), options()).unwrap();
     assert_eq!(rows(&store, "t"), 20 * done);
+}
+
+/// A disk whose log writes take a millisecond.
+struct SlowLog {
+    disk: Arc<dyn Disk>,
+    in_flight: AtomicU64,
+    most_in_flight: AtomicU64,
+}
+
+impl Disk for SlowLog {
+    pagestore_disk::forward_to_disk!(read, write, sync, len, reserve, truncate, directory, scratch);
+
+    fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if file == FileId::Log {
+            self.most_in_flight
+                .fetch_max(1 + self.in_flight.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let written = self.disk.write_through(file, offset, bytes);
+        if file == FileId::Log {
+            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        }
+        written
+    }
+}
+
+#[test]
+fn the_log_of_a_large_transaction_waits_within_its_bound_on_a_slow_disk_and_two_writes_are_in_flight() {
+    let place = tempfile::tempdir_in("/var/tmp").unwrap();
+    let directory = place.path().join("store");
+    let options = Options { publish: false, ..Options::default() };
+    Store::create(&directory, Layout::default(), options).unwrap().close().unwrap();
+    let disk = Arc::new(SlowLog {
+        disk: pagestore::disk::open_directory(&directory).unwrap(),
+        in_flight: AtomicU64::new(0),
+        most_in_flight: AtomicU64::new(0),
+    });
+    let store = Store::open_on(disk.clone(), options).unwrap();
+    let mut tx = store.write().unwrap();
+    for number in 0..4000_u32 {
+        let page = tx.allocate().unwrap();
+        tx.page_mut(page).unwrap()[32..].fill(1 + number as u8 % 250);
+    }
+    let is_committed = AtomicBool::new(false);
+    let waiting_max = std::thread::scope(|scope| {
+        let sampler = scope.spawn(|| {
+            let mut most = 0;
+            while !is_committed.load(Ordering::Relaxed) {
+                most = store.stats().log_waiting_bytes.max(most);
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            most
+        });
+        tx.commit(Durability::Full).unwrap();
+        is_committed.store(true, Ordering::Relaxed);
+        sampler.join().unwrap()
+    });
+    // Two writes of half a mebibyte, and the block that is being filled.
+    assert!((256 << 10..=1088 << 10).contains(&waiting_max), "{waiting_max} bytes");
+    assert_eq!(disk.most_in_flight.load(Ordering::Relaxed), 2);
+    assert!(store.stats().log_write_bytes > 14 << 20);
 }

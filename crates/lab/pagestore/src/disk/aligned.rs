@@ -1,6 +1,6 @@
 //! Memory that is aligned for direct I/O.
 
-use std::ptr::NonNull;
+use memmap2::{Advice, MmapMut};
 
 /// Memory addresses, offsets and lengths at multiples of this are accepted for direct I/O by every device we know.
 pub(crate) const ALIGNMENT: usize = 4096;
@@ -67,41 +67,32 @@ impl AlignedBuffer {
 }
 
 /// A huge page on common processors.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
+pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// A buffer in huge pages if the kernel has any: a large read into scattered pages of 4 KiB takes a virtual disk
 /// half as long again.
 pub(crate) struct HugePageBuffer {
-    mapping: NonNull<libc::c_void>,
-    mapped: usize,
+    mapping: MmapMut,
     start: usize,
     len: usize,
 }
-
-// SAFETY: the memory belongs to the mapping and is not tied to a thread.
-unsafe impl Send for HugePageBuffer {}
 
 impl HugePageBuffer {
     /// A buffer of `len` zeros.
     pub(crate) fn new(len: usize) -> Self {
         // The padding before and after the buffer is never touched, so it uses no memory.
         let mapped = len.next_multiple_of(HUGE_PAGE_BYTES) + HUGE_PAGE_BYTES;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice does not overlap our memory.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), mapped, protection, flags, -1, 0) };
-        assert!(at != libc::MAP_FAILED, "no memory: {}", std::io::Error::last_os_error());
-        let mapping = NonNull::new(at).expect("nothing is mapped at address 0");
-        let start = at.addr().next_multiple_of(HUGE_PAGE_BYTES) - at.addr();
+        let mapping = MmapMut::map_anon(mapped).unwrap_or_else(|error| panic!("no memory: {error}"));
+        let start = mapping.as_ptr().addr().next_multiple_of(HUGE_PAGE_BYTES) - mapping.as_ptr().addr();
         // A smaller buffer must not use a whole huge page, which some systems provide for any mapping that begins
         // at one.
-        let advice = if len >= HUGE_PAGE_BYTES { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
+        let advice = if len >= HUGE_PAGE_BYTES { Advice::HugePage } else { Advice::NoHugePage };
         // Miri knows no advice.
         if !cfg!(miri) {
-            // SAFETY: the range is within our mapping. If the kernel ignores the advice, the memory is as usable.
-            unsafe { libc::madvise(at.byte_add(start), mapped - HUGE_PAGE_BYTES, advice) };
+            // If the kernel ignores the advice, the memory is as usable.
+            let _ = mapping.advise_range(advice, start, mapped - HUGE_PAGE_BYTES);
         }
-        Self { mapping, mapped, start, len }
+        Self { mapping, start, len }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -109,26 +100,11 @@ impl HugePageBuffer {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the range is within our mapping, initialized, and borrowed for as long as `self` is.
-        unsafe {
-            let start = self.mapping.as_ptr().byte_add(self.start);
-            std::slice::from_raw_parts(start.cast(), self.len)
-        }
+        &self.mapping[self.start..self.start + self.len]
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the range is within our mapping, initialized, and exclusively borrowed for as long as `self` is.
-        unsafe {
-            let start = self.mapping.as_ptr().byte_add(self.start);
-            std::slice::from_raw_parts_mut(start.cast(), self.len)
-        }
-    }
-}
-
-impl Drop for HugePageBuffer {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing refers to it any more. Unmapping an existing mapping cannot fail.
-        unsafe { libc::munmap(self.mapping.as_ptr(), self.mapped) };
+        &mut self.mapping[self.start..self.start + self.len]
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::engine::inner::Inner;
 use crate::engine::log_size::LogNeed;
-use crate::engine::pace::{self, Pace, Width};
+use crate::engine::pace::{self, LogFirst, Pace, Width};
 use crate::engine::wake::CheckpointRequest;
 use crate::error::{Error, Result};
 use crate::log::idle_guard::IdleGuard;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// A paced checkpoint has at most this many writes in flight, so that commits get their share of the disk.
 const PACED_WIDTH_MAX: usize = 16;
-/// How long a paced checkpoint sleeps when it is ahead of its pace.
+/// How long a paced checkpoint sleeps when it is ahead of its pace, or the log goes first.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The interval for publishing requests for the state of the log, however long commits may be delayed: the thread
@@ -186,15 +186,17 @@ impl Inner {
         let pace = Pace::new(self.load().redo(self), self.options.redo_target);
         let begun = Instant::now();
         let mut width = Width::new(self.options.parallel.min(PACED_WIDTH_MAX));
-        let mut is_awaited = false;
+        let (mut is_awaited, mut log_first) = (false, LogFirst::new());
         while !is_awaited && checkpoint.write(width.writes())? {
             width.step();
             while !is_awaited {
                 let load = self.load();
-                if pace.due(load.redo(self), begun.elapsed()) >= checkpoint.share_written() {
+                let due = pace.due(load.redo(self), begun.elapsed());
+                if due < checkpoint.share_written() {
+                    width.rest();
+                } else if !(self.journal.is_written_behind() && log_first.pauses(due, PAUSE)) {
                     break;
                 }
-                width.rest();
                 is_awaited = self.checkpoint_waiters.load(Ordering::Acquire) > 0
                     || self.wake.is_ending()
                     || load.short_of_log && !self.grow_log().unwrap_or(false);

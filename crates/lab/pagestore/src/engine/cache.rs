@@ -13,19 +13,19 @@ mod cut;
 mod eviction;
 pub(crate) mod front;
 mod old_version;
+pub(crate) mod page_memory;
 mod snapshots;
 
 use crate::recovery::runs::Runs;
 use crate::types::{Lsn, PageNo};
 use eviction::Clock;
-use front::{Front, Version};
+use front::Front;
 use old_version::OldVersion;
+pub use page_memory::Page;
+use page_memory::PageMemory;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-
-/// The bytes of one version of a page, the first 32 of them zeros.
-pub type Page = Arc<[u8]>;
 
 /// After this many records a chain starts over with an image, which bounds the cost of redoing one page.
 const CHAIN_RECORDS_MAX: usize = 32;
@@ -87,7 +87,7 @@ pub(crate) struct Installed {
 
 #[derive(Default)]
 struct Entry {
-    newest: Option<Arc<Version>>,
+    newest: Option<Page>,
     newest_sequence: u64,
     /// Old versions in ascending order of sequence; each was current until the sequence of the next, or of the
     /// newest.
@@ -104,6 +104,7 @@ struct Entry {
 pub(crate) struct PageTable {
     entries: FxHashMap<PageNo, Entry>,
     front: Arc<Front>,
+    memory: Arc<PageMemory>,
     page_bytes: usize,
     limit_bytes: usize,
     /// The limit while no transaction has taken a part of it.
@@ -118,8 +119,6 @@ pub(crate) struct PageTable {
     /// Pages that are only in the data file and changed after the oldest snapshot began: sequence of the last
     /// change, page.
     stored_only: BTreeSet<(u64, PageNo)>,
-    /// Content of dropped old versions, kept so that its memory can be reused.
-    reusable: Vec<Page>,
     snapshots: BTreeMap<u64, u32>,
     /// Snapshots before this have lost pages.
     given_up_before: u64,
@@ -136,12 +135,18 @@ pub(crate) struct PageTable {
 impl PageTable {
     pub(crate) fn new(page_bytes: usize, limit_bytes: usize) -> Self {
         let front = Arc::new(Front::new(limit_bytes / page_bytes));
-        Self { front, page_bytes, limit_bytes, full_limit_bytes: limit_bytes, ..Self::default() }
+        let memory = PageMemory::new(page_bytes);
+        Self { front, memory, page_bytes, limit_bytes, full_limit_bytes: limit_bytes, ..Self::default() }
     }
 
     /// The way to cached pages without the lock of this table.
     pub(crate) fn front(&self) -> &Arc<Front> {
         &self.front
+    }
+
+    /// The memory of its pages.
+    pub(crate) fn memory(&self) -> &Arc<PageMemory> {
+        &self.memory
     }
 
     /// Pages without an entry are looked up in these runs from now on.
@@ -238,7 +243,7 @@ impl PageTable {
                 }
             }
             _ => match &entry.newest {
-                Some(version) => Lookup::Cached(Arc::clone(&version.content)),
+                Some(version) => Lookup::Cached(version.clone()),
                 None if entry.chain.is_empty() => Lookup::Stored(token),
                 None => Lookup::Logged(entry.chain.clone(), token),
             },
@@ -262,9 +267,8 @@ impl PageTable {
         }
         let entry = self.entries.entry(page).or_default();
         if entry.newest.is_none() {
-            let version = Version::new(page, entry.newest_sequence, Arc::clone(content));
-            self.front.put(&version);
-            entry.newest = Some(version);
+            self.front.put(page, entry.newest_sequence, content);
+            entry.newest = Some(content.clone());
             self.cached_bytes += self.page_bytes;
         }
         self.enter_clock(page);
@@ -311,11 +315,11 @@ impl PageTable {
             entry.old.push((entry.newest_sequence, before));
             self.retained.push_back((sequence, page));
         }
-        entry.newest = done.content.map(|content| Version::new(page, sequence, content));
+        entry.newest = done.content;
         match &entry.newest {
             Some(version) => {
                 self.cached_bytes += self.page_bytes;
-                self.front.put(version);
+                self.front.put(page, sequence, version);
             }
             None => self.front.remove(page),
         }
@@ -358,7 +362,7 @@ impl PageTable {
             if entry.chain[0] < self.captured_before {
                 // Old versions in the data file are valid until the next `invalidate_reads`.
                 entry.mark_captured(self.checkpoints + 1);
-                let content = entry.newest.as_ref().map(|version| Arc::clone(&version.content));
+                let content = entry.newest.clone();
                 let chain = entry.chain.clone();
                 into.push(Captured { page: *page, chain, content });
             }
@@ -402,7 +406,7 @@ mod tests {
     use super::*;
 
     pub(super) fn page(byte: u8) -> Page {
-        Arc::from(vec![byte; 4096])
+        Page::from(vec![byte; 4096])
     }
 
     pub(super) fn change(number: u64, byte: u8, unit: u32, image: bool) -> Installed {

@@ -292,7 +292,7 @@ impl<'a> Checkpoint<'a> {
         }
         let begun = Instant::now();
         let before = self.written.len();
-        self.written.extend(batch.write(inner, writes_max, at_once)?);
+        self.written.extend(batch.write_some(inner, writes_max, at_once)?);
         if writes_max >= at_once.min(WIDE_WRITES_MIN) {
             self.wide.0 += (self.written.len() - before) as u64;
             self.wide.1 += begun.elapsed();
@@ -308,7 +308,7 @@ impl<'a> Checkpoint<'a> {
         let begun = Instant::now();
         let before = self.written.len();
         if let Some(mut batch) = self.batch.take() {
-            self.written.extend(batch.write(inner, usize::MAX, at_once)?);
+            self.written.extend(batch.write_rest(inner, at_once)?);
         }
         let load = Load {
             pages_max: self.pages_at_a_time(),

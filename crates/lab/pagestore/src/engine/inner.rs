@@ -2,6 +2,7 @@
 
 use crate::engine::cache::PageTable;
 use crate::engine::cache::front::Front;
+use crate::engine::cache::page_memory::PageMemory;
 use crate::engine::compaction::state::CompactionState;
 use crate::engine::pace::RedoCost;
 use crate::engine::roots::MovedRoots;
@@ -60,6 +61,7 @@ pub(crate) struct Inner {
     pub pages: Mutex<PageTable>,
     /// The way to cached pages without that lock.
     pub front: Arc<Front>,
+    pub memory: Arc<PageMemory>,
     /// The writer lock: one transaction writes at a time.
     pub writing: Mutex<Writing>,
     /// The number of the thread that holds it; 0: none. Only compared by a thread with its own number, which it
@@ -108,6 +110,9 @@ impl Inner {
         let idle_guard = options.background.then(|| IdleGuard::new(options.keep_awake)).flatten();
         let journal =
             Journal::new(Arc::clone(&disk), parts.writer, parts.sequence, Arc::clone(&counters), idle_guard);
+        if options.background {
+            parts.pages.memory().use_thread();
+        }
         Self {
             last_tx: AtomicU64::new(parts.next_tx - 1),
             disk,
@@ -115,6 +120,7 @@ impl Inner {
             geometry,
             journal,
             front: Arc::clone(parts.pages.front()),
+            memory: Arc::clone(parts.pages.memory()),
             pages: Mutex::new(parts.pages),
             writing: Mutex::new(Writing {
                 next_tx: parts.next_tx,

@@ -10,6 +10,8 @@
 //! Measurements are smoothed: one slow write does not change the pace much. Recovery writes many pages at once, so
 //! only writes done that way are a measure of its page time: a checkpoint begins with a sample of them.
 //!
+//! The log of a large transaction goes first, for a while: its writes would take several times as long beside a checkpoint's.
+//!
 //! One write at a time disturbs commits least. A disk with high latency needs more in flight to keep the pace: as
 //! long as a checkpoint is behind, its number of concurrent writes grows.
 
@@ -110,6 +112,28 @@ impl Pace {
     }
 }
 
+/// How long a checkpoint lets the log of large transactions go first, in all.
+const LOG_FIRST_MAX: Duration = Duration::from_millis(500);
+
+/// The time for which a checkpoint that is behind lets a large transaction write its log first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogFirst {
+    left: Duration,
+}
+
+impl LogFirst {
+    pub(crate) fn new() -> Self {
+        Self { left: LOG_FIRST_MAX }
+    }
+
+    /// Whether to pause once more, where this share of the checkpoint is due: not when all of it is.
+    pub(crate) fn pauses(&mut self, due: f64, pause: Duration) -> bool {
+        let pauses = due < 1.0 && self.left >= pause;
+        self.left = if pauses { self.left - pause } else { self.left };
+        pauses
+    }
+}
+
 /// Writes of a checkpoint's first step per write that recovery has in flight: a sample for the page time of
 /// recovery.
 const SAMPLE_DEPTH: usize = 4;
@@ -200,6 +224,14 @@ mod tests {
         assert!(pace.due(ms(1800), ms(50)) >= 0.99);
         assert!((pace.due(ms(1000), ms(5000)) - 0.5).abs() < 0.01, "half of the ten seconds");
         assert!(Pace::new(ms(1900), TARGET).due(ms(1900), Duration::ZERO) >= 1.0, "it is late");
+    }
+
+    #[test]
+    fn the_log_of_a_large_transaction_goes_first_for_a_while_and_not_once_all_is_due() {
+        let mut first = LogFirst::new();
+        assert!(!first.pauses(1.0, LOG_FIRST_MAX));
+        assert!(first.pauses(0.9, LOG_FIRST_MAX / 2) && first.pauses(0.9, LOG_FIRST_MAX / 2));
+        assert!(!first.pauses(0.1, Duration::from_millis(1)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::sync::lock;
 use crate::types::PageNo;
 use pagestore_disk::FileId;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The bytes of a page, for as long as this exists. Unlike a [`Page`] it shares no count with other readers.
@@ -26,7 +27,7 @@ impl PageRef<'_> {
     #[inline]
     pub(crate) fn into_page(self) -> Page {
         match self.0 {
-            Source::Pinned(pinned) => pinned.as_ref().expect("a version was found").content.clone(),
+            Source::Pinned(pinned) => Page::from(Arc::clone(pinned.as_ref().expect("a version was found"))),
             Source::Owned(page) => page,
             Source::Borrowed(page) => page.clone(),
         }
@@ -51,7 +52,7 @@ impl Deref for PageRef<'_> {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Source::Pinned(pinned) => &pinned.as_ref().expect("a version was found").content,
+            Source::Pinned(pinned) => pinned.as_ref().expect("a version was found"),
             Source::Owned(page) => page,
             Source::Borrowed(page) => page,
         }
@@ -111,18 +112,19 @@ impl Inner {
     }
 
     fn read_stored(&self, page: PageNo) -> Result<Page> {
-        let mut bytes = vec![0; self.geometry.page_bytes];
+        let mut content = self.memory.page();
+        let bytes = content.make_mut();
         let missing = || Error::CorruptPage { page, why: "the data file ends before it".into() };
         let offset = self.offset_of(page).ok_or_else(missing)?;
-        self.disk.read(FileId::Data, offset, &mut bytes).map_err(|error| {
+        self.disk.read(FileId::Data, offset, bytes).map_err(|error| {
             if error.kind() == std::io::ErrorKind::UnexpectedEof {
                 missing()
             } else {
                 Error::io("read", FileId::Data, error)
             }
         })?;
-        page::unstamp(&mut bytes, self.geometry.store, page)?;
+        page::unstamp(bytes, self.geometry.store, page)?;
         self.counters.engine.page_reads.fetch_add(1, Ordering::Relaxed);
-        Ok(Page::from(bytes))
+        Ok(content)
     }
 }

@@ -254,13 +254,13 @@ impl Inner {
 
     /// Rebuilds a page from its log records, the first of which is an image.
     pub(crate) fn redo(&self, chain: &[Lsn]) -> Result<Page> {
-        let mut bytes = vec![0; self.geometry.page_bytes];
+        let mut page = self.memory.page();
         let wanted: Vec<_> = chain.iter().map(|lsn| (*lsn, 0)).collect();
         let mut window = AlignedBuffer::new(BLOCK_READ_BYTES);
         window.resize(BLOCK_READ_BYTES);
-        self.redo_into(&wanted, vec![window.bytes_mut()], std::iter::once(&mut bytes[..]))?;
+        self.redo_into(&wanted, vec![window.bytes_mut()], std::iter::once(page.make_mut()))?;
         self.counters.engine.page_redone.fetch_add(1, Ordering::Relaxed);
-        Ok(Page::from(bytes))
+        Ok(page)
     }
 }
 

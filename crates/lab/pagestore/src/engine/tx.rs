@@ -16,7 +16,6 @@ use crate::engine::read::PageRef;
 use crate::engine::tree::finger::Finger;
 use crate::error::{Error, Result};
 use crate::format::codec::{put_u64, u64_at};
-use crate::format::delta::ZEROS;
 use crate::format::page::{self, PAGE_HEADER_BYTES};
 use crate::log::journal::WriteTimes;
 use crate::log::record::Record;
@@ -222,8 +221,8 @@ impl Pages for WriteTx<'_> {
         self.check()?;
         if let Some(copy) = self.copies.get(page) {
             if self.lent == Some(page) && has_header(&copy.content) {
-                let mut content = Arc::clone(&copy.content);
-                Arc::make_mut(&mut content)[..PAGE_HEADER_BYTES].fill(0);
+                let mut content = copy.content.clone();
+                content.make_mut()[..PAGE_HEADER_BYTES].fill(0);
                 return Ok(content.into());
             }
             return Ok((&copy.content).into());
@@ -252,8 +251,8 @@ impl<'a> WriteTx<'a> {
         writing.next_tx += 1;
         inner.last_tx.store(tx, Ordering::Release);
         let kept = std::mem::take(&mut writing.buffers.copies);
-        let copies =
-            Copies::new(inner.disk.as_ref(), inner.geometry.page_bytes, kept, inner.options.background);
+        let memory = Arc::clone(&inner.memory);
+        let copies = Copies::new(inner.disk.as_ref(), memory, kept, inner.options.background);
         let mut begun = Self {
             inner,
             writing,
@@ -298,17 +297,13 @@ impl<'a> WriteTx<'a> {
 
     /// The changes of the first commit of a store.
     pub(crate) fn format_meta(&mut self) -> Result<PageNo> {
-        self.add_fresh(META, self.empty_page());
+        self.add_fresh(META, self.inner.memory.zeros());
         let meta = self.any_page_mut(META)?;
         page::set_owner(meta, page::OWNER_META);
         put_u64(meta, PAGE_COUNT_AT, 1);
         let catalog = self.allocate()?;
         put_u64(self.any_page_mut(META)?, CATALOG_AT, catalog.0);
         Ok(catalog)
-    }
-
-    fn empty_page(&self) -> Page {
-        Page::from(&ZEROS[..self.inner.geometry.page_bytes])
     }
 
     /// Bytes of a page, including its header.
@@ -408,7 +403,7 @@ impl<'a> WriteTx<'a> {
         let mut requested = if self.is_large { 64 } else { self.log_bytes() };
         self.inner.ensure_log_space(requested)?;
         let Writing { sequence: newest, buffers, .. } = &mut *self.writing;
-        let Buffers { changed, records, pages: spare, .. } = buffers;
+        let Buffers { changed, records, .. } = buffers;
         changed.clear();
         if !self.is_large {
             let copies = self.copies.in_memory.drain();
@@ -474,7 +469,6 @@ impl<'a> WriteTx<'a> {
         pages.restore_limit();
         pages.drop_old_versions_after_commit(visible, installed);
         pages.evict(visible, self.inner.journal.durable());
-        pages.take_reusable(spare);
         let dirty_pages = pages.dirty_pages();
         drop(pages);
         let slots = self.inner.journal.end_transaction(Some(sequence));

@@ -174,7 +174,7 @@ impl Journal {
             shared.writer.oldest_active = Some(shared.writer.position());
         }
         for end in ends {
-            if shared.writer.waiting_bytes() > WAITING_BYTES_MAX {
+            while shared.writer.waiting_bytes() > WAITING_BYTES_MAX {
                 let write = shared.writer.take_write();
                 drop(shared);
                 match write {

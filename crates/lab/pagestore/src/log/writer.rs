@@ -63,6 +63,8 @@ pub(crate) struct LogWriter {
     sealed: VecDeque<Run>,
     in_flight: VecDeque<InFlight>,
     in_flight_max: usize,
+    /// A large transaction appends: one more write may be in flight.
+    pub(crate) is_written_behind: bool,
     next_id: u64,
     last: Lsn,
     durable: Lsn,
@@ -124,6 +126,7 @@ impl LogWriter {
             sealed: VecDeque::new(),
             in_flight: VecDeque::new(),
             in_flight_max,
+            is_written_behind: false,
             next_id: 0,
             last,
             durable: last,
@@ -306,7 +309,8 @@ impl LogWriter {
     /// The next write, or `None` if nothing waits or the maximum is in flight. Seals the open block if no other
     /// block waits.
     pub(crate) fn take_write(&mut self) -> Option<LogWrite> {
-        if self.failed || self.in_flight.len() >= self.in_flight_max {
+        let in_flight_max = self.in_flight_max + usize::from(self.is_written_behind);
+        if self.failed || self.in_flight.len() >= in_flight_max {
             return None;
         }
         if self.sealed.is_empty() {

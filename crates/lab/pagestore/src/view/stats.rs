@@ -42,6 +42,8 @@ pub struct Stats {
     pub dirty_pages: u64,
     /// Memory of cached pages, including older versions, in bytes.
     pub cached_bytes: u64,
+    /// Memory of all pages, used and free, in bytes. It does not shrink while the store is open.
+    pub page_memory_bytes: u64,
     /// Virtual log files that can be reused.
     pub vlfs_reusable: u64,
     /// All virtual log files.
@@ -77,6 +79,7 @@ impl Store {
             checkpoints: counts.checkpoints,
             dirty_pages: dirty,
             cached_bytes: cached,
+            page_memory_bytes: inner.memory.bytes() as u64,
             vlfs_reusable: reusable,
             vlfs,
         }

@@ -1,6 +1,6 @@
 //! Eviction: a clock over the pages whose newest version may be in memory.
 
-use super::PageTable;
+use super::{Page, PageTable};
 use crate::types::{Lsn, PageNo};
 
 /// After a full sweep found no clean page, clean pages are not searched for in the next calls. The pause is long
@@ -96,7 +96,7 @@ impl PageTable {
             pages.swap_remove(*hand);
             return;
         };
-        let was_read = entry.newest.as_ref().is_some_and(|version| version.take_used());
+        let was_read = entry.newest.as_ref().is_some_and(Page::take_was_read);
         if entry.recently_used || was_read {
             entry.recently_used = false;
             *hand += 1;

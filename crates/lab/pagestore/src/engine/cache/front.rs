@@ -9,10 +9,11 @@
 //! another. A snapshot's commit, and all before it, were put here before the snapshot began, so the version here is at
 //! least as new as the snapshot; if its commit is in the snapshot, it is the snapshot's version.
 
+use super::page_memory::Content;
 use super::{Page, View};
 use crate::types::PageNo;
 use arc_swap::{ArcSwapOption, Guard};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Pages of a set.
@@ -22,31 +23,10 @@ const SETS_PER_CHUNK: usize = 1024;
 /// Places for each page of the cache, so that a set is hardly ever full.
 const PLACES_PER_PAGE: usize = 2;
 
-/// The newest version of a page, in memory.
-pub(crate) struct Version {
-    page: PageNo,
-    /// The commit that made it, or 0: it is the version of all snapshots that were not given up.
-    since: u64,
-    /// It was read since the clock's last visit.
-    used: AtomicBool,
-    pub content: Page,
-}
-
-impl Version {
-    pub(super) fn new(page: PageNo, since: u64, content: Page) -> Arc<Self> {
-        Arc::new(Self { page, since, used: AtomicBool::new(false), content })
-    }
-
-    /// Whether it was read since the last call.
-    pub(super) fn take_used(&self) -> bool {
-        self.used.swap(false, Ordering::Relaxed)
-    }
-}
-
 /// A version that stays in memory while this exists.
-pub(crate) type Pinned = Guard<Option<Arc<Version>>>;
+pub(crate) type Pinned = Guard<Option<Arc<Content>>>;
 
-type Set = [ArcSwapOption<Version>; WAYS];
+type Set = [ArcSwapOption<Content>; WAYS];
 
 /// See the module.
 pub(crate) struct Front {
@@ -91,36 +71,35 @@ impl Front {
         for place in set {
             let found = place.load();
             let Some(version) = &*found else { continue };
-            if version.page != page {
+            if version.page() != page {
                 continue;
             }
             if let View::At(sequence) = view
                 // Read after the version: what was put here after snapshots were given up may be newer than it says.
-                && (sequence < version.since || sequence < self.given_up_before.load(Ordering::Acquire))
+                && (sequence < version.since() || sequence < self.given_up_before.load(Ordering::Acquire))
             {
                 return None;
             }
-            if !version.used.load(Ordering::Relaxed) {
-                version.used.store(true, Ordering::Relaxed);
-            }
+            version.note_read();
             return Some(found);
         }
         None
     }
 
     /// The newest version of a page comes into memory, or replaces the one before.
-    pub(super) fn put(&self, version: &Arc<Version>) {
-        let (chunk, index) = self.place(version.page);
+    pub(super) fn put(&self, page: PageNo, since: u64, version: &Page) {
+        version.publish(page, since);
+        let (chunk, index) = self.place(page);
         let sets = || (0..SETS_PER_CHUNK.min(self.sets)).map(|_| Set::default()).collect();
         let set = &chunk.get_or_init(sets)[index];
         let holds =
-            |place: &ArcSwapOption<Version>, page| place.load().as_ref().map(|other| other.page) == page;
+            |place: &ArcSwapOption<Content>, page| place.load().as_ref().map(|other| other.page()) == page;
         let place = set
             .iter()
-            .find(|place| holds(place, Some(version.page)))
+            .find(|place| holds(place, Some(page)))
             .or_else(|| set.iter().find(|place| holds(place, None)))
-            .unwrap_or(&set[version.page.0 as usize % WAYS]);
-        place.store(Some(Arc::clone(version)));
+            .unwrap_or(&set[page.0 as usize % WAYS]);
+        place.store(Some(Arc::clone(version.content())));
     }
 
     /// The newest version of a page is not in memory any more.
@@ -128,7 +107,7 @@ impl Front {
         let (chunk, index) = self.place(page);
         let Some(chunk) = chunk.get() else { return };
         for place in &chunk[index] {
-            if place.load().as_ref().is_some_and(|version| version.page == page) {
+            if place.load().as_ref().is_some_and(|version| version.page() == page) {
                 place.store(None);
             }
         }
@@ -143,22 +122,23 @@ impl Front {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
 
-    fn version(page: u64, since: u64) -> Arc<Version> {
-        Version::new(PageNo(page), since, Arc::from(vec![since as u8; 64]))
+    fn put(front: &Front, page: u64, since: u64) {
+        front.put(PageNo(page), since, &Page::from(vec![since as u8; 64]));
     }
 
     fn byte(front: &Front, page: u64, view: View) -> Option<u8> {
-        front.find(PageNo(page), view).map(|found| found.as_ref().unwrap().content[0])
+        front.find(PageNo(page), view).map(|found| found.as_ref().unwrap()[0])
     }
 
     #[test]
     fn a_snapshot_finds_the_newest_version_only_if_its_commit_is_in_it() {
         let front = Front::new(64);
-        front.put(&version(5, 7));
+        put(&front, 5, 7);
         assert_eq!(byte(&front, 5, View::At(6)), None);
         assert_eq!(byte(&front, 5, View::At(7)), Some(7));
-        front.put(&version(5, 8));
+        put(&front, 5, 8);
         assert_eq!(byte(&front, 5, View::At(7)), None);
         assert_eq!(byte(&front, 5, View::Newest), Some(8));
         front.remove(PageNo(5));
@@ -168,7 +148,7 @@ mod tests {
     #[test]
     fn a_snapshot_that_was_given_up_finds_nothing() {
         let front = Front::new(64);
-        front.put(&version(5, 0));
+        put(&front, 5, 0);
         assert_eq!(byte(&front, 5, View::At(3)), Some(0));
         front.give_up_before(4);
         assert_eq!(byte(&front, 5, View::At(3)), None);
@@ -178,7 +158,7 @@ mod tests {
     #[test]
     fn more_pages_than_places_displace_others_and_never_answer_for_them() {
         let front = Front::new(8);
-        (0..1000).for_each(|page| front.put(&version(page, page % 250)));
+        (0..1000).for_each(|page| put(&front, page, page % 250));
         let found: Vec<_> =
             (0..1000).filter_map(|page| Some((page, byte(&front, page, View::Newest)?))).collect();
         assert!((4..=16).contains(&found.len()), "{}", found.len());
@@ -201,8 +181,9 @@ mod tests {
                     }
                 });
             }
-            let versions: Vec<_> = (0..64).map(|page| version(page, page)).collect();
-            versions.iter().cycle().take(rounds).for_each(|version| front.put(version));
+            let versions: Vec<_> = (0..64).map(|page| Page::from(vec![page as u8; 64])).collect();
+            let numbers = (0..64).cycle().take(rounds);
+            numbers.for_each(|page| front.put(PageNo(page), page, &versions[page as usize]));
             is_done.store(true, Ordering::Relaxed);
         });
     }
@@ -210,7 +191,7 @@ mod tests {
     #[test]
     fn readers_on_other_threads_see_a_whole_version_while_it_is_replaced() {
         let front = Front::new(8);
-        front.put(&version(5, 1));
+        put(&front, 5, 1);
         let rounds = if cfg!(miri) { 20 } else { 20_000 };
         std::thread::scope(|scope| {
             for _ in 0..2 {
@@ -219,13 +200,13 @@ mod tests {
                     for _ in 0..rounds {
                         let found = front.find(PageNo(5), View::Newest).expect("it is always there");
                         let found = found.as_ref().unwrap();
-                        assert!(found.content.iter().all(|byte| *byte == found.since as u8));
-                        assert!(found.since >= newest);
-                        newest = found.since;
+                        assert!(found.iter().all(|byte| *byte == found.since() as u8));
+                        assert!(found.since() >= newest);
+                        newest = found.since();
                     }
                 });
             }
-            (2..rounds).for_each(|since| front.put(&version(5, since)));
+            (2..rounds).for_each(|since| put(&front, 5, since));
         });
     }
 }

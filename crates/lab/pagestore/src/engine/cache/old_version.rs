@@ -12,7 +12,6 @@
 
 use super::{Entry, Lookup, Page, Token};
 use crate::types::Lsn;
-use std::sync::Arc;
 
 /// See the module.
 pub(super) enum OldVersion {
@@ -43,7 +42,7 @@ impl OldVersion {
         let token = Token { checkpoints, changes: None };
         match self {
             _ if self.is_lost(freed_before, checkpoints) => Lookup::TooOld,
-            Self::Content(content) => Lookup::Cached(Arc::clone(content)),
+            Self::Content(content) => Lookup::Cached(content.clone()),
             Self::Logged(chain) => Lookup::Logged(chain.clone(), token),
             Self::Stored { .. } => Lookup::Stored(token),
         }

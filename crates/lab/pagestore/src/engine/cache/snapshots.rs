@@ -1,13 +1,11 @@
 //! Snapshots: they read the versions that were current when they began, for as long as memory and files hold them.
 
+use super::PageTable;
 use super::old_version::OldVersion;
-use super::{Page, PageTable};
 use crate::engine::inner::Inner;
 use crate::sync::lock;
 use crate::types::PageNo;
 
-/// Buffers of dropped versions that are kept for reuse.
-const REUSABLE_MAX: usize = 8;
 /// Pages whose old versions are dropped under one hold of the lock, unless memory is short.
 const DROPPED_AT_ONCE: usize = if cfg!(test) { 1 } else { 64 };
 /// The pages of a commit that drops what it has replaced itself.
@@ -61,12 +59,9 @@ impl PageTable {
                 if successor > needed {
                     break;
                 }
-                if let (_, OldVersion::Content(content)) = entry.old.remove(0) {
+                if let (_, OldVersion::Content(_)) = entry.old.remove(0) {
                     self.cached_bytes -= self.page_bytes;
                     self.old_cached -= 1;
-                    if self.reusable.len() < REUSABLE_MAX {
-                        self.reusable.push(content);
-                    }
                 }
             }
             self.drop_if_stored_only(page, needed);
@@ -102,12 +97,6 @@ impl PageTable {
         self.front.give_up_before(self.given_up_before);
         self.snapshots = self.snapshots.split_off(&visible);
         self.drop_old_versions(visible);
-    }
-
-    /// Moves buffers of dropped versions to `spare`, until it has `REUSABLE_MAX`.
-    pub(crate) fn take_reusable(&mut self, spare: &mut Vec<Page>) {
-        let room = REUSABLE_MAX.saturating_sub(spare.len());
-        spare.extend(self.reusable.drain(..).take(room));
     }
 }
 

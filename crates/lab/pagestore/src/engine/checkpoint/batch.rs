@@ -11,8 +11,12 @@ use crate::types::Lsn;
 use pagestore_disk::{Apply, FileId, IoEvent, PageWrite};
 use std::sync::atomic::Ordering;
 
-/// The largest single write to the data file.
-const WRITE_BYTES_MAX: usize = 1 << 20;
+/// The largest single write to the data file at full speed …
+pub(super) const WRITE_BYTES_MAX: usize = 1 << 20;
+/// … and in steps, whose writes commits wait behind. A cloud disk counts no more than this as one I/O.
+const STEP_WRITE_BYTES_MAX: usize = 256 << 10;
+/// The most bytes of a step.
+const STEP_BYTES_MAX: usize = 4 << 20;
 /// Threads that read log at once.
 const READERS: usize = 4;
 
@@ -66,19 +70,25 @@ pub(super) fn gather<'a>(
 }
 
 /// How many of these pages the first `writes_max` writes cover: neighbours are written together.
-fn pages_in_writes(gathered: &[Gathered], page_bytes: usize, writes_max: usize) -> usize {
-    runs(gathered, page_bytes).take(writes_max).map(<[_]>::len).sum()
+fn pages_in_writes(gathered: &[Gathered], pages_a_write: usize, writes_max: usize) -> usize {
+    runs(gathered, pages_a_write).take(writes_max).map(<[_]>::len).sum()
 }
 
 /// Splits pages into runs of neighbours, one write each.
-fn runs(gathered: &[Gathered], page_bytes: usize) -> impl Iterator<Item = &[Gathered]> {
+fn runs(gathered: &[Gathered], pages_a_write: usize) -> impl Iterator<Item = &[Gathered]> {
     gathered
         .chunk_by(|a, b| a.entry.page.0 + 1 == b.entry.page.0)
-        .flat_map(move |run| run.chunks(WRITE_BYTES_MAX / page_bytes))
+        .flat_map(move |run| run.chunks(pages_a_write))
 }
 
-/// Writes these pages, which are contiguous in `memory`, with up to `at_once` writes in flight.
-pub(super) fn write(inner: &Inner, gathered: &[Gathered], memory: &mut [u8], at_once: usize) -> Result<()> {
+/// Writes these pages, which are contiguous in `memory`, with up to `at_once` writes in flight of up to `write_bytes_max`.
+pub(super) fn write(
+    inner: &Inner,
+    gathered: &[Gathered],
+    memory: &mut [u8],
+    at_once: usize,
+    write_bytes_max: usize,
+) -> Result<()> {
     let (page_bytes, store) = (inner.geometry.page_bytes, inner.geometry.store);
     for (Gathered { entry, last, content }, page) in gathered.iter().zip(memory.chunks_exact_mut(page_bytes))
     {
@@ -88,7 +98,7 @@ pub(super) fn write(inner: &Inner, gathered: &[Gathered], memory: &mut [u8], at_
         page::stamp(page, store, entry.page, *last);
     }
     let mut rest = &*memory;
-    let writes: Vec<_> = runs(gathered, page_bytes)
+    let writes: Vec<_> = runs(gathered, write_bytes_max / page_bytes)
         .map(|run| {
             let bytes;
             (bytes, rest) = rest.split_at(run.len() * page_bytes);
@@ -147,17 +157,39 @@ impl Batch {
 
     /// Does the next writes, up to `writes_max` in all and `at_once` in flight; returns the pages that were
     /// written.
-    pub(super) fn write(
+    pub(super) fn write_some(
         &mut self,
         inner: &Inner,
         writes_max: usize,
         at_once: usize,
     ) -> Result<impl Iterator<Item = CheckpointPage>> {
+        let page_bytes = inner.geometry.page_bytes;
+        let pages =
+            pages_in_writes(&self.gathered[self.written..], STEP_WRITE_BYTES_MAX / page_bytes, writes_max);
+        self.write(inner, pages.min(STEP_BYTES_MAX / page_bytes), at_once, STEP_WRITE_BYTES_MAX)
+    }
+
+    /// Does all its writes.
+    pub(super) fn write_rest(
+        &mut self,
+        inner: &Inner,
+        at_once: usize,
+    ) -> Result<impl Iterator<Item = CheckpointPage>> {
+        self.write(inner, self.gathered.len() - self.written, at_once, WRITE_BYTES_MAX)
+    }
+
+    fn write(
+        &mut self,
+        inner: &Inner,
+        pages: usize,
+        at_once: usize,
+        write_bytes_max: usize,
+    ) -> Result<impl Iterator<Item = CheckpointPage>> {
         let (from, page_bytes) = (self.written, inner.geometry.page_bytes);
-        let to = from + pages_in_writes(&self.gathered[from..], page_bytes, writes_max);
+        let to = from + pages;
         let memory = &mut self.memory.bytes_mut()[from * page_bytes..to * page_bytes];
         if from < to {
-            write(inner, &self.gathered[from..to], memory, at_once)?;
+            write(inner, &self.gathered[from..to], memory, at_once, write_bytes_max)?;
         }
         self.written = to;
         Ok(self.gathered[from..to].iter().map(|gathered| gathered.entry))

@@ -231,7 +231,7 @@ impl<'m> Pipeline<'_, 'm> {
         // After a failed write of another thread the store is read-only; the remaining writes are useless.
         self.inner.journal.check()?;
         let Part { gathered, memory } = part;
-        batch::write(self.inner, &gathered, memory, at_once)?;
+        batch::write(self.inner, &gathered, memory, at_once, batch::WRITE_BYTES_MAX)?;
         let mut state = lock(&self.state);
         state.done.extend(gathered.iter().map(|gathered| gathered.entry));
         state.free.push(memory);

@@ -149,7 +149,7 @@ impl WriteTx<'_> {
         }
         self.reserve_pages(&[META, page])?;
         put_u64(self.change(META, meta)?, PAGE_COUNT_AT, count + 1);
-        self.add_fresh(page, self.empty_page());
+        self.add_fresh(page, self.inner.memory.zeros());
         Ok(page)
     }
 

@@ -6,7 +6,6 @@ use super::records::Encoded;
 use crate::engine::cache::Page;
 use crate::types::PageNo;
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A hash table with more capacity than this is not kept: iterating over it takes time in proportion to its
@@ -33,7 +32,7 @@ impl PageCopy {
     /// The content, for a change. The transaction has the only reference, or makes a copy.
     pub(super) fn content_mut(&mut self) -> &mut [u8] {
         self.ahead = None;
-        Arc::make_mut(&mut self.content)
+        self.content.make_mut()
     }
 }
 
@@ -51,22 +50,9 @@ pub(crate) struct Buffers {
     pub(super) copies: FxHashMap<PageNo, PageCopy>,
     pub(super) changed: Vec<Changed>,
     pub(super) records: Encoded,
-    /// Pages for reuse, if nothing else refers to them.
-    pub(super) pages: Vec<Page>,
 }
 
 impl Buffers {
-    /// A copy of a page.
-    pub(super) fn copy_of(&mut self, page: &Page) -> Page {
-        if let Some(mut kept) = self.pages.pop()
-            && let Some(bytes) = Arc::get_mut(&mut kept)
-        {
-            bytes.copy_from_slice(page);
-            return kept;
-        }
-        Page::from(&page[..])
-    }
-
     /// Keeps a transaction's hash table for its capacity.
     pub(super) fn keep_copies(&mut self, mut copies: FxHashMap<PageNo, PageCopy>) {
         if copies.capacity() <= COPIES_MAX {

@@ -50,8 +50,7 @@ impl WriteTx<'_> {
         let copy = if self.copies.is_aside(page) {
             PageCopy::new(before, None)
         } else {
-            let content = self.writing.buffers.copy_of(&before);
-            PageCopy::new(content, (!self.is_large).then_some(before))
+            PageCopy::new(before.copy(), (!self.is_large).then_some(before))
         };
         self.copies.insert(page, copy);
         Ok(())

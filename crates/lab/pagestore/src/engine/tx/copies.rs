@@ -12,11 +12,10 @@ use super::allocation::META;
 use super::buffers::PageCopy;
 use super::write_queue::{Queued, WriteQueue, Written};
 use crate::engine::cache::Page;
+use crate::engine::cache::page_memory::PageMemory;
 use crate::engine::tree::is_inner;
 use crate::error::{Error, Result};
-use crate::format::delta::ZEROS;
 use crate::format::page::{TABLES_FROM, owner};
-use crate::sync::{Mutex, lock};
 use crate::types::PageNo;
 use pagestore_disk::Disk;
 use rustc_hash::FxHashMap;
@@ -43,7 +42,7 @@ struct Aside {
 /// See the module.
 pub(super) struct Copies<'a> {
     disk: &'a dyn Disk,
-    page_bytes: usize,
+    memory: Arc<PageMemory>,
     pub(super) in_memory: FxHashMap<PageNo, PageCopy>,
     aside: FxHashMap<PageNo, Aside>,
     /// The pages in memory, in the order in which the clock visits them, and some that are not any more.
@@ -57,21 +56,19 @@ pub(super) struct Copies<'a> {
     free: Vec<u64>,
     /// The checksum of what was written at each place.
     crcs: Vec<u32>,
-    /// Memory of pages that were written. It and what is queued are at most `queue_pages`.
-    spare: Mutex<Vec<Page>>,
 }
 
 impl<'a> Copies<'a> {
     /// None; `in_memory` is empty, and used for its capacity. With `has_thread` pages are written by a thread.
     pub(super) fn new(
         disk: &'a dyn Disk,
-        page_bytes: usize,
+        memory: Arc<PageMemory>,
         in_memory: FxHashMap<PageNo, PageCopy>,
         has_thread: bool,
     ) -> Self {
         Self {
             disk,
-            page_bytes,
+            memory,
             in_memory,
             aside: FxHashMap::default(),
             clock: Vec::new(),
@@ -81,7 +78,6 @@ impl<'a> Copies<'a> {
             queue_pages: 0,
             free: Vec::new(),
             crcs: Vec::new(),
-            spare: Mutex::default(),
         }
     }
 
@@ -116,9 +112,8 @@ impl<'a> Copies<'a> {
         if let Some(content) = queue.content(aside.number) {
             return Ok(Some(content.clone()));
         }
-        let spare = lock(&self.spare).pop().filter(|spare| Arc::strong_count(spare) == 1);
-        let mut content = spare.unwrap_or_else(|| Page::from(&ZEROS[..self.page_bytes]));
-        let bytes = Arc::get_mut(&mut content).expect("nothing else refers to it");
+        let mut content = self.memory.page();
+        let bytes = content.make_mut();
         let failed = |error| Error::io("read", "the scratch file of the transaction", error);
         queue.read(aside.place, bytes).map_err(failed)?;
         if crc32c::crc32c(bytes) != self.crcs[aside.place as usize] {
@@ -151,7 +146,7 @@ impl<'a> Copies<'a> {
         if self.queue.is_none() {
             let failed = |error| Error::io("create", "a scratch file for the transaction", error);
             let scratch = self.disk.scratch().map_err(failed)?;
-            self.queue = Some(WriteQueue::new(scratch, self.page_bytes, self.has_thread));
+            self.queue = Some(WriteQueue::new(scratch, self.memory.page_bytes(), self.has_thread));
             if self.has_thread {
                 self.queue_pages = (self.in_memory.len() / QUEUE_SHARE).min(QUEUE_PAGES_MAX);
             }
@@ -174,13 +169,10 @@ impl<'a> Copies<'a> {
 
     /// Waits until the queue has no more pages than it may.
     fn settle(&mut self) -> Result<()> {
-        let Self { queue: Some(queue), crcs, spare, .. } = self else { return Ok(()) };
-        let mut spare = lock(spare);
+        let Self { queue: Some(queue), crcs, .. } = self else { return Ok(()) };
         let settled = queue.settle(self.queue_pages, |Written { queued, crc }| {
             crcs[queued.place as usize] = crc;
-            spare.extend(queued.content);
         });
-        spare.truncate(self.queue_pages.saturating_sub(queue.len()));
         settled.map_err(|error| {
             for Queued { page, place, content } in queue.take_unwritten() {
                 if let Some(content) = content {

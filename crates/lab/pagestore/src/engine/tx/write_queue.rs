@@ -86,6 +86,7 @@ impl WriteQueue {
     }
 
     /// Pages that are not settled.
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.queued.len()
     }

@@ -1,32 +1,43 @@
-//! Writing log while a large transaction appends its records, so that the device works while pages are encoded.
+//! Writing log while a large transaction appends its records, so that the device works while pages are encoded. One more log
+//! write than otherwise is in flight: no commit could share it.
 
 use super::Journal;
 use crate::format::geometry::MAX_WRITE_BYTES;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long the writing thread pauses while less than a whole write is waiting: a part of the time that such a write
 /// takes.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Ends the writing thread, even if the appending thread panics.
-struct EndOnDrop<'a>(&'a AtomicBool);
+/// Marks that a transaction appends, until it is dropped; even if the appending thread panics.
+struct Appending<'a>(&'a Journal);
 
-impl Drop for EndOnDrop<'_> {
+impl<'a> Appending<'a> {
+    fn begin(journal: &'a Journal) -> Self {
+        journal.with_writer(|writer| writer.is_written_behind = true);
+        Self(journal)
+    }
+}
+
+impl Drop for Appending<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
+        self.0.with_writer(|writer| writer.is_written_behind = false);
     }
 }
 
 impl Journal {
+    /// Whether a large transaction appends its records now.
+    pub(crate) fn is_written_behind(&self) -> bool {
+        self.with_writer(|writer| writer.is_written_behind)
+    }
+
     /// Runs `append` while another thread writes what it appends, a whole write at a time. If the system refuses a
     /// thread, `append` writes alone, as it does when the other thread falls behind.
     pub(crate) fn write_behind<T>(&self, append: impl FnOnce() -> T) -> T {
-        let is_ended = AtomicBool::new(false);
+        let appending = Appending::begin(self);
         std::thread::scope(|scope| {
-            let end = EndOnDrop(&is_ended);
             let write_until_ended = || {
-                while !is_ended.load(Ordering::Acquire) {
+                while self.is_written_behind() {
                     let waiting = self.with_writer(|writer| {
                         if writer.waiting_bytes() > MAX_WRITE_BYTES { writer.take_write() } else { None }
                     });
@@ -43,7 +54,7 @@ impl Journal {
             };
             let _ = std::thread::Builder::new().spawn_scoped(scope, write_until_ended);
             let appended = append();
-            drop(end);
+            drop(appending);
             appended
         })
     }

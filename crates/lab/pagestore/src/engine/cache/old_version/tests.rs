@@ -12,7 +12,7 @@ const PAGES: u8 = 6;
 const PAGE_BYTES: usize = 8;
 
 fn content_of(sequence: u64) -> Page {
-    Arc::from(sequence.to_le_bytes())
+    Page::from(sequence.to_le_bytes().to_vec())
 }
 
 /// A step of the model.
@@ -296,7 +296,7 @@ impl<'a> Model<'a> {
     fn look_up(&mut self, page: PageNo, view: View) {
         let Some(expected) = self.expected(page, view) else { return };
         let (token, chain) = match self.table.lookup(page, view) {
-            Lookup::Cached(content) => return assert_eq!(content, content_of(expected)),
+            Lookup::Cached(content) => return assert_eq!(*content, *content_of(expected)),
             Lookup::TooOld => return self.assert_may_be_lost(page, view),
             Lookup::Logged(chain, token) => (token, Some(chain)),
             Lookup::Stored(token) => (token, None),

@@ -24,7 +24,7 @@ fn byte(copies: &Copies<'_>, page: u64) -> u8 {
 #[test]
 fn what_is_set_aside_is_read_back_and_its_place_is_used_again() {
     let disk = SimDisk::new();
-    let mut copies = Copies::new(&disk, 4096, FxHashMap::default(), false);
+    let mut copies = Copies::new(&disk, PageMemory::new(4096), FxHashMap::default(), false);
     (1..=64).for_each(|page| put(&mut copies, page, page as u8));
     for round in 0..20 {
         copies.set_aside(&[PageNo(1)], 1).unwrap();
@@ -40,7 +40,7 @@ fn what_is_set_aside_is_read_back_and_its_place_is_used_again() {
 #[test]
 fn pages_that_are_used_stay_longer() {
     let disk = SimDisk::new();
-    let mut copies = Copies::new(&disk, 4096, FxHashMap::default(), false);
+    let mut copies = Copies::new(&disk, PageMemory::new(4096), FxHashMap::default(), false);
     (1..=64).for_each(|page| put(&mut copies, page, page as u8));
     for _ in 0..8 {
         (1..=16).for_each(|page| assert_eq!(byte(&copies, page), page as u8));
@@ -53,7 +53,7 @@ fn pages_that_are_used_stay_longer() {
 #[test]
 fn pages_that_could_not_be_set_aside_stay_and_are_set_aside_later() {
     let disk = SimDisk::new();
-    let mut copies = Copies::new(&disk, 4096, FxHashMap::default(), false);
+    let mut copies = Copies::new(&disk, PageMemory::new(4096), FxHashMap::default(), false);
     (1..=64).for_each(|page| put(&mut copies, page, page as u8));
     disk.begin_trouble(Trouble { refused: Refused::Growth, after: 2, times: 1 });
     copies.set_aside(&[], 1).unwrap_err();
@@ -108,7 +108,7 @@ fn no_page_is_lost_when_it_is_read_changed_or_refused_while_it_is_written() {
     let (own_refused, own_queued) = (refused.clone(), queued.clone());
     check(11, 400, move || {
         let disk = SlowDisk { disk: SimDisk::new() };
-        let mut copies = Copies::new(&disk, 4096, FxHashMap::default(), true);
+        let mut copies = Copies::new(&disk, PageMemory::new(4096), FxHashMap::default(), true);
         let mut chance = shuttle::rand::thread_rng();
         let mut expected: BTreeMap<u64, u8> = (1..=48).map(|page| (page, page as u8)).collect();
         expected.iter().for_each(|(page, value)| put(&mut copies, *page, *value));
@@ -131,7 +131,6 @@ fn no_page_is_lost_when_it_is_read_changed_or_refused_while_it_is_written() {
                     }
                     let waiting = copies.queue.as_ref().unwrap().len();
                     assert!(waiting <= copies.queue_pages, "{waiting} wait");
-                    assert!(lock(&copies.spare).len() + waiting <= copies.queue_pages);
                     own_queued.fetch_add(u64::from(waiting > 0), Ordering::Relaxed);
                     assert_eq!(copies.in_memory.len() + copies.aside.len(), 48);
                 }
@@ -176,7 +175,7 @@ impl Scratch for Gate {
 
 /// Pages of which eight were set aside: as many as may wait, and none of them is written before the gate opens.
 fn with_a_full_queue<'a>(disk: &'a SimDisk, gate: &Arc<Gate>) -> Copies<'a> {
-    let mut copies = Copies::new(disk, 4096, FxHashMap::default(), true);
+    let mut copies = Copies::new(disk, PageMemory::new(4096), FxHashMap::default(), true);
     (1..=64).for_each(|page| put(&mut copies, page, page as u8));
     copies.queue = Some(WriteQueue::new(gate.clone(), 4096, true));
     copies.queue_pages = 8;
@@ -232,7 +231,7 @@ fn a_thread_that_panics_is_an_error_and_its_pages_are_in_memory() {
         }
     }
     let disk = SimDisk::new();
-    let mut copies = Copies::new(&disk, 4096, FxHashMap::default(), true);
+    let mut copies = Copies::new(&disk, PageMemory::new(4096), FxHashMap::default(), true);
     (1..=64).for_each(|page| put(&mut copies, page, page as u8));
     copies.queue = Some(WriteQueue::new(Arc::new(Panics), 4096, true));
     let error = copies.set_aside(&[], 4).unwrap_err();
