@@ -123,8 +123,9 @@ pub struct Options {
     ///   versions of pages that change or are evicted meanwhile, at most three quarters of this;
     /// * 4 MiB for log in flight.
     ///
-    /// Memory of pages is taken 2 to 64 MiB at a time, at most an eighth of what there is, in huge pages of the processor
-    /// where the kernel has any. It is kept until the store is closed.
+    /// Memory of pages comes in blocks, in huge pages of the processor where the kernel has any: free places and the next block
+    /// take at most a quarter of this more, or 4 MiB. Blocks are kept until the store is closed and the last `Page` is dropped,
+    /// so what was needed once stays.
     ///
     /// `tests/memory.rs` verifies this. The overhead of the system's allocator is not included.
     pub cache_bytes: usize,
@@ -144,7 +145,7 @@ pub struct Options {
     pub delayed_time: Duration,
     /// … or when this many bytes of log wait, beside those of a write in flight.
     pub delayed_bytes: usize,
-    /// Log writes in flight at once. With more than one, each is smaller: on a virtual disk whose writes take 130
+    /// Log writes in flight at once; one more while a commit of 512 pages or more appends its records. With more than one, each is smaller: on a virtual disk whose writes take 130
     /// us, one was fastest for 16 and 64 committing threads, two for four.
     pub log_writes_in_flight: usize,
     /// Concurrent page writes where pages are written at full speed: after a crash, and in a checkpoint that a

@@ -47,6 +47,12 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io
 #[cfg(not(test))]
 pub(crate) use self::run_on_system_threads as run_on_threads;
 
+/// Waits for this long; under a schedule, until other threads have run.
+#[cfg(not(test))]
+pub(crate) fn pause(time: std::time::Duration) {
+    thread::sleep(time);
+}
+
 /// A number for the current thread: unique among live threads, and never 0.
 pub(crate) fn thread_number() -> usize {
     thread_local! {
@@ -78,5 +84,5 @@ pub(crate) use event_count::EventCount;
 pub(crate) mod scheduled;
 #[cfg(test)]
 pub(crate) use scheduled::{
-    AtomicU64, EventCount, JoinHandle, Mutex, run_on_threads, spawn, thread, yield_in_schedule,
+    AtomicU64, EventCount, JoinHandle, Mutex, pause, run_on_threads, spawn, thread, yield_in_schedule,
 };

@@ -3,7 +3,7 @@
 use crate::controller::{BurstEnd, BurstPlan};
 use crate::device::Device;
 use crate::guard::{GuardWatch, Reading, Tripped};
-use crate::progress::{Burst, OthersIos};
+use crate::progress::{Burst, ByOperations};
 use load::{Job, LiveStats, LoadError, RunControl, RunOptions, RunStage};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -159,26 +159,25 @@ impl<'a> Counted<'a> {
                 self.readings.last().copied().unwrap_or_default(),
             ),
         };
-        let others = |by_operations: bool| {
+        let rates = |by_operations: bool| {
             let rate = |pair: &[Reading]| {
                 let own = (pair[1].own_ios - pair[0].own_ios) as f64;
                 let ios = own + self.others(&pair[0], &pair[1], by_operations);
                 ios / (pair[1].at - pair[0].at).as_secs_f64()
             };
-            OthersIos {
-                ios: self.others(&first, &last, by_operations),
-                rates: ends.windows(2).map(rate).collect(),
-            }
+            ends.windows(2).map(rate).collect()
         };
-        let OthersIos { ios: others_ios, rates } = others(false);
         let block = u64::from(self.plan.shape.block_bytes);
         Burst {
             seconds: last.at.saturating_sub(first.at).as_secs_f64(),
             own_ios: last.own_ios - first.own_ios,
-            others_ios,
-            rates,
-            by_operations: others(true),
-            requests_each: self.device.map_or(1, |device| device.requests(block)),
+            others_ios: self.others(&first, &last, false),
+            rates: rates(false),
+            by_operations: ByOperations {
+                requests_each: self.device.map_or(1, |device| device.requests(block)),
+                others_ios: self.others(&first, &last, true),
+                rates: rates(true),
+            },
             latencies: result.latency(),
             failed: result.failed(),
             client_busy: result.thread_busy_max(),

@@ -152,8 +152,6 @@ const BUSY_WAIT_S: f64 = 5.0;
 /// Without a guard of the user's, reads may take so many times their time at rest, between these bounds.
 const GUARD_TIMES: f64 = 10.0;
 const GUARD_NS: (f64, f64) = (20e6, 200e6);
-/// Part of the operations with which small reads end, from which on operations and not bytes end the curve of larger ones.
-const OPERATIONS_END: f64 = 0.9;
 /// Own reads at this share of the rate that is permitted are held back by it.
 const AT_RATE: f64 = 0.9;
 
@@ -164,7 +162,7 @@ impl Controller {
             progress.shapes.iter().filter(|shape| is_small(&shape.shape)).flat_map(|shape| &shape.steps);
         let iops_high = rates
             .filter(|step| step.disturbs == Some(true) && step.bursts > 0)
-            .map(Step::iops)
+            .map(|step| step.iops(false))
             .fold(0.0, f64::max);
         let now_s = progress.elapsed_s;
         Controller {
@@ -263,18 +261,17 @@ impl Controller {
             step.disturbs = Some(is_disturbing);
             return is_disturbing;
         }
-        step.add(burst, shape.counts_operations);
+        step.add(burst);
         step.disturbs = Some(is_disturbing);
         if is_disturbing && is_small(&shape.shape) {
-            self.iops_high = self.iops_high.max(step.iops());
+            self.iops_high = self.iops_high.max(step.iops(false));
         }
-        // As many operations as small reads end with: it is these that large ones wait for, not bytes.
-        let ends_with = most_operations.is_some_and(|most| burst.requests_per_s() >= OPERATIONS_END * most);
-        if is_disturbing && ends_with && !shape.counts_operations && !is_small(&shape.shape) {
-            shape.count_operations();
+        if let Some(most) = most_operations.filter(|_| !is_small(&shape.shape)) {
+            shape.compare_with_small_reads(most);
         }
         let Some(step) = shape.steps.last() else { return is_disturbing };
-        let is_precise = step.half_width() <= limits.precision * step.iops();
+        let by_operations = shape.counts_operations;
+        let is_precise = step.half_width(by_operations) <= limits.precision * step.iops(by_operations);
         if step.bursts < BURSTS_MIN || step.bursts < BURSTS_MAX && !is_precise {
             return is_disturbing;
         }
@@ -296,7 +293,7 @@ impl Controller {
     fn most_operations(&self) -> Option<f64> {
         let is_known = |shape: &&ShapeProgress| is_small(&shape.shape) && shape.ended == Some(CurveEnd::Flat);
         let small = self.progress.shapes.iter().find(is_known)?;
-        small.steps.iter().map(Step::iops).reduce(f64::max)
+        small.steps.iter().map(|step| step.iops(false)).reduce(f64::max)
     }
 
     /// A guard stopped a burst. Before anything is known, that says how busy others are and not what the storage gives.

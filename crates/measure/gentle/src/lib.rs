@@ -26,7 +26,7 @@ mod result;
 pub use burst::{RanBurst, run as run_burst};
 pub use controller::{BurstEnd, BurstPlan, Controller, Limits, Next, Others, Waiting};
 pub use guard::{DeviceTotals, Guard, GuardWatch, Reading, Tripped};
-pub use progress::{Burst, CurveEnd, OthersIos, Progress, ShapeProgress, Step};
+pub use progress::{Burst, ByOperations, CurveEnd, Progress, ShapeProgress, Step};
 pub use result::{Measured, capability, shapes};
 
 pub use device::Device;

@@ -37,8 +37,7 @@ pub struct ShapeProgress {
     pub next_offset_bytes: u64,
     /// Reads complete in bursts, as a token bucket lets them.
     pub is_bursty: bool,
-    /// Of others' I/Os the number counts and not their bytes: operations are what the storage runs out of.
-    #[serde(default)]
+    /// Operations are what the storage runs out of, not bytes: each I/O of others counts as one of the load.
     pub counts_operations: bool,
 }
 
@@ -71,9 +70,8 @@ pub struct Step {
     pub others_ios: f64,
     /// I/Os a second of all, in stretches of a tenth of a second.
     pub rates: Vec<f64>,
-    /// Both, where the number of others' I/Os counts.
-    #[serde(default)]
-    pub by_operations: OthersIos,
+    /// `others_ios` and `rates` where each I/O of others counts as one of the load.
+    pub by_operations: ByOperations,
     /// Latencies of the load's reads.
     pub latencies: LatencyHistogram,
     /// Reads that failed.
@@ -88,11 +86,13 @@ pub struct Step {
     pub stops: u32,
 }
 
-/// What others did beside reads of the load.
+/// Others' I/Os beside reads of the load, by the requests that the device counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OthersIos {
-    /// In I/Os that cost as much as one of the load.
-    pub ios: f64,
+pub struct ByOperations {
+    /// Requests that the device counts for each read of the load.
+    pub requests_each: u64,
+    /// I/Os of others, each `requests_each` requests.
+    pub others_ios: f64,
     /// I/Os a second of all, in stretches of a tenth of a second.
     pub rates: Vec<f64>,
 }
@@ -108,10 +108,8 @@ pub struct Burst {
     pub others_ios: f64,
     /// I/Os a second of all, in stretches of a tenth of a second.
     pub rates: Vec<f64>,
-    /// Both, where the number of others' I/Os counts.
-    pub by_operations: OthersIos,
-    /// Requests that the device counts for each read of the load.
-    pub requests_each: u64,
+    /// `others_ios` and `rates` where each I/O of others counts as one of the load.
+    pub by_operations: ByOperations,
     /// Latencies of the load's reads.
     pub latencies: LatencyHistogram,
     /// Reads that failed.
@@ -127,13 +125,8 @@ pub struct Burst {
 impl Burst {
     /// Others' I/Os a second.
     pub fn others_per_s(&self) -> f64 {
-        self.by_operations.ios * self.requests_each.max(1) as f64 / self.seconds.max(f64::MIN_POSITIVE)
-    }
-
-    /// Requests of all a second.
-    pub fn requests_per_s(&self) -> f64 {
-        let own = self.own_ios as f64 * self.requests_each.max(1) as f64;
-        self.others_per_s() + own / self.seconds.max(f64::MIN_POSITIVE)
+        let ByOperations { requests_each, others_ios, .. } = self.by_operations;
+        others_ios * requests_each as f64 / self.seconds.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -141,6 +134,8 @@ impl Burst {
 const RATES_MIN: usize = 4;
 /// Throughput that rises by less over a doubling has stopped rising.
 const GAIN_MIN: f64 = 0.04;
+/// Operations of large reads and of small ones are as many where they differ by less than this part.
+const OPERATIONS_WITHIN: f64 = 0.05;
 
 impl Progress {
     /// Nothing is known yet of these kinds of reads.
@@ -171,8 +166,12 @@ impl Progress {
 impl ShapeProgress {
     /// The steps that were measured, as points by rising outstanding I/Os of all: the load's and others'.
     pub fn points(&self) -> Vec<Point> {
-        let mut points: Vec<Point> =
-            self.steps.iter().filter(|step| step.bursts > 0).map(|step| step.point(&self.shape)).collect();
+        let mut points: Vec<Point> = self
+            .steps
+            .iter()
+            .filter(|step| step.bursts > 0)
+            .map(|step| step.point(&self.shape, self.counts_operations))
+            .collect();
         points.sort_by_key(|point| point.outstanding);
         // Of two with as many outstanding, the one with more I/Os behind it.
         points.dedup_by(|later, kept| {
@@ -185,19 +184,21 @@ impl ShapeProgress {
         points
     }
 
-    /// From now on the number of others' I/Os counts, in what is known too.
-    pub fn count_operations(&mut self) {
-        self.counts_operations = true;
-        for step in &mut self.steps {
-            let OthersIos { ios, rates } = std::mem::take(&mut step.by_operations);
-            (step.others_ios, step.rates) = (ios, rates);
-        }
+    /// Decides whether operations are what the storage runs out of, if small reads end with so many a second: all I/Os together
+    /// are as many in every step that made I/Os slower.
+    pub fn compare_with_small_reads(&mut self, most_operations: f64) {
+        let is_as_many =
+            |step: &Step| (step.requests_per_s() / most_operations - 1.0).abs() <= OPERATIONS_WITHIN;
+        let mut slower =
+            self.steps.iter().filter(|step| step.bursts > 0 && step.disturbs == Some(true)).peekable();
+        self.counts_operations = slower.peek().is_some() && slower.all(is_as_many);
     }
 
     /// Whether neither of the last two doublings raised throughput.
     pub fn is_flat(&self) -> bool {
         let [.., before, middle, last] = self.steps.as_slice() else { return false };
-        let gains = |from: &Step, to: &Step| to.iops() >= from.iops() * (1.0 + GAIN_MIN);
+        let iops = |step: &Step| step.iops(self.counts_operations);
+        let gains = |from: &Step, to: &Step| iops(to) >= iops(from) * (1.0 + GAIN_MIN);
         !gains(before, middle) && !gains(middle, last)
     }
 }
@@ -208,30 +209,33 @@ impl Step {
         Step { outstanding, ..Step::default() }
     }
 
-    /// Adds a burst; `counts_operations`: of others' I/Os the number counts.
-    pub fn add(&mut self, burst: &Burst, counts_operations: bool) {
+    /// Adds a burst.
+    pub fn add(&mut self, burst: &Burst) {
         self.bursts += 1;
         self.stops = 0;
         self.seconds += burst.seconds;
         self.own_ios += burst.own_ios;
-        if counts_operations {
-            self.others_ios += burst.by_operations.ios;
-            self.rates.extend(&burst.by_operations.rates);
-        } else {
-            self.others_ios += burst.others_ios;
-            self.rates.extend(&burst.rates);
-            self.by_operations.ios += burst.by_operations.ios;
-            self.by_operations.rates.extend(&burst.by_operations.rates);
-        }
+        self.others_ios += burst.others_ios;
+        self.rates.extend(&burst.rates);
+        let ByOperations { requests_each, others_ios, rates } = &mut self.by_operations;
+        *requests_each = burst.by_operations.requests_each;
+        *others_ios += burst.by_operations.others_ios;
+        rates.extend(&burst.by_operations.rates);
         self.latencies.merge(&burst.latencies);
         self.failed += burst.failed;
         self.client_busy = self.client_busy.max(burst.client_busy);
         self.cpu_ns_per_io = burst.cpu_ns_per_io;
     }
 
-    /// I/Os a second of all.
-    pub fn iops(&self) -> f64 {
-        (self.own_ios as f64 + self.others_ios) / self.seconds.max(f64::MIN_POSITIVE)
+    /// I/Os a second of all; `by_operations`: each I/O of others counts as one of the load.
+    pub fn iops(&self, by_operations: bool) -> f64 {
+        let others_ios = if by_operations { self.by_operations.others_ios } else { self.others_ios };
+        (self.own_ios as f64 + others_ios) / self.seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// Requests of all a second.
+    fn requests_per_s(&self) -> f64 {
+        self.iops(true) * self.by_operations.requests_each as f64
     }
 
     /// Reads a second of the load alone.
@@ -240,22 +244,24 @@ impl Step {
     }
 
     /// Half the width of the 95 % interval of [`Step::iops`]: Student's t over the stretches.
-    pub fn half_width(&self) -> f64 {
-        if self.rates.len() < RATES_MIN {
-            return poisson_half_width(self.iops(), self.own_ios);
+    pub fn half_width(&self, by_operations: bool) -> f64 {
+        let rates = if by_operations { &self.by_operations.rates } else { &self.rates };
+        if rates.len() < RATES_MIN {
+            return poisson_half_width(self.iops(by_operations), self.own_ios);
         }
-        half_width(&self.rates, statistics::mean(&self.rates))
+        half_width(rates, statistics::mean(rates))
     }
 
-    fn point(&self, shape: &Shape) -> Point {
-        let (iops, latencies) = (self.iops(), &self.latencies);
+    fn point(&self, shape: &Shape, by_operations: bool) -> Point {
+        let (iops, latencies) = (self.iops(by_operations), &self.latencies);
+        let iops_half_width = self.half_width(by_operations);
         let latency_ns = latencies.mean_ns().unwrap_or(0.0);
         // Little's law: others' I/Os wait in the same queue.
         let outstanding = iops * latency_ns / 1e9;
         Point {
             outstanding: (outstanding.round() as u32).max(1),
             iops,
-            iops_half_width: self.half_width(),
+            iops_half_width,
             mib_per_s: iops * f64::from(shape.block_bytes) / f64::from(1 << 20),
             latency_ns,
             latency_ns_p50: latencies.percentile_ns(50.0).unwrap_or(0),
@@ -265,7 +271,7 @@ impl Step {
             ios: self.own_ios,
             failed: self.failed,
             seconds: self.seconds,
-            steady: self.half_width() <= 0.1 * iops,
+            steady: iops_half_width <= 0.1 * iops,
             cpu_ns_per_io: self.cpu_ns_per_io,
             client_busy: self.client_busy,
             humps: humps(latencies),

@@ -1,9 +1,9 @@
 //! The threads of a store: one writes checkpoints and extends the log before it is full, one bounds the time of
-//! delayed commits, and one may keep a processor from idling.
+//! delayed commits, and one may keep a processor from idling. (One that makes memory of pages ends by itself.)
 
 use crate::engine::inner::Inner;
 use crate::engine::log_size::LogNeed;
-use crate::engine::pace::{self, LogFirst, Pace, Width};
+use crate::engine::pace::{self, Pace, Pauses, Width};
 use crate::engine::wake::CheckpointRequest;
 use crate::error::{Error, Result};
 use crate::log::idle_guard::IdleGuard;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// A paced checkpoint has at most this many writes in flight, so that commits get their share of the disk.
 const PACED_WIDTH_MAX: usize = 16;
-/// How long a paced checkpoint sleeps when it is ahead of its pace, or the log goes first.
+/// How long a paced checkpoint sleeps when it is ahead of its pace, or pauses for a commit.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The interval for publishing requests for the state of the log, however long commits may be delayed: the thread
@@ -186,7 +186,7 @@ impl Inner {
         let pace = Pace::new(self.load().redo(self), self.options.redo_target);
         let begun = Instant::now();
         let mut width = Width::new(self.options.parallel.min(PACED_WIDTH_MAX));
-        let (mut is_awaited, mut log_first) = (false, LogFirst::new());
+        let (mut is_awaited, mut pauses) = (false, Pauses::new());
         while !is_awaited && checkpoint.write(width.writes())? {
             width.step();
             while !is_awaited {
@@ -194,7 +194,7 @@ impl Inner {
                 let due = pace.due(load.redo(self), begun.elapsed());
                 if due < checkpoint.share_written() {
                     width.rest();
-                } else if !(self.journal.is_written_behind() && log_first.pauses(due, PAUSE)) {
+                } else if !(self.journal.is_written_behind() && pauses.pause(due, PAUSE)) {
                     break;
                 }
                 is_awaited = self.checkpoint_waiters.load(Ordering::Acquire) > 0

@@ -275,7 +275,7 @@ impl Inner {
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Does up to `writes_max` writes, many at once; returns whether more are left.
+    /// Does up to `writes_max` writes of up to 256 KiB, and 4 MiB in all, many at once; returns whether more are left.
     ///
     /// # Errors
     /// When an I/O fails; the store is read-only then.

@@ -10,7 +10,8 @@
 //! Measurements are smoothed: one slow write does not change the pace much. Recovery writes many pages at once, so
 //! only writes done that way are a measure of its page time: a checkpoint begins with a sample of them.
 //!
-//! The log of a large transaction goes first, for a while: its writes would take several times as long beside a checkpoint's.
+//! A checkpoint pauses for a while when a commit of many pages appends its records: beside it log writes would take several
+//! times as long.
 //!
 //! One write at a time disturbs commits least. A disk with high latency needs more in flight to keep the pace: as
 //! long as a checkpoint is behind, its number of concurrent writes grows.
@@ -112,22 +113,22 @@ impl Pace {
     }
 }
 
-/// How long a checkpoint lets the log of large transactions go first, in all.
-const LOG_FIRST_MAX: Duration = Duration::from_millis(500);
+/// How long a checkpoint pauses for commits of many pages, in all.
+const PAUSES_MAX: Duration = Duration::from_millis(500);
 
-/// The time for which a checkpoint that is behind lets a large transaction write its log first.
+/// The pauses of a checkpoint that is behind, for commits of many pages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogFirst {
+pub(crate) struct Pauses {
     left: Duration,
 }
 
-impl LogFirst {
+impl Pauses {
     pub(crate) fn new() -> Self {
-        Self { left: LOG_FIRST_MAX }
+        Self { left: PAUSES_MAX }
     }
 
-    /// Whether to pause once more, where this share of the checkpoint is due: not when all of it is.
-    pub(crate) fn pauses(&mut self, due: f64, pause: Duration) -> bool {
+    /// Whether to pause once more, if this share of the checkpoint is due: not if all of it is.
+    pub(crate) fn pause(&mut self, due: f64, pause: Duration) -> bool {
         let pauses = due < 1.0 && self.left >= pause;
         self.left = if pauses { self.left - pause } else { self.left };
         pauses
@@ -227,11 +228,11 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_a_large_transaction_goes_first_for_a_while_and_not_once_all_is_due() {
-        let mut first = LogFirst::new();
-        assert!(!first.pauses(1.0, LOG_FIRST_MAX));
-        assert!(first.pauses(0.9, LOG_FIRST_MAX / 2) && first.pauses(0.9, LOG_FIRST_MAX / 2));
-        assert!(!first.pauses(0.1, Duration::from_millis(1)));
+    fn a_checkpoint_pauses_for_a_while_and_not_once_all_of_it_is_due() {
+        let mut pauses = Pauses::new();
+        assert!(!pauses.pause(1.0, PAUSES_MAX));
+        assert!(pauses.pause(0.9, PAUSES_MAX / 2) && pauses.pause(0.9, PAUSES_MAX / 2));
+        assert!(!pauses.pause(0.1, Duration::from_millis(1)));
     }
 
     #[test]

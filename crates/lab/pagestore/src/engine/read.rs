@@ -112,7 +112,7 @@ impl Inner {
     }
 
     fn read_stored(&self, page: PageNo) -> Result<Page> {
-        let mut content = self.memory.page();
+        let mut content = self.memory.allocate();
         let bytes = content.make_mut();
         let missing = || Error::CorruptPage { page, why: "the data file ends before it".into() };
         let offset = self.offset_of(page).ok_or_else(missing)?;

@@ -254,7 +254,7 @@ impl Inner {
 
     /// Rebuilds a page from its log records, the first of which is an image.
     pub(crate) fn redo(&self, chain: &[Lsn]) -> Result<Page> {
-        let mut page = self.memory.page();
+        let mut page = self.memory.allocate();
         let wanted: Vec<_> = chain.iter().map(|lsn| (*lsn, 0)).collect();
         let mut window = AlignedBuffer::new(BLOCK_READ_BYTES);
         window.resize(BLOCK_READ_BYTES);

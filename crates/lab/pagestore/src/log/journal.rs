@@ -15,20 +15,22 @@ use crate::log::idle_guard::IdleGuard;
 use crate::log::record::Record;
 use crate::log::segments::SPARE_SLOTS;
 use crate::log::writer::{LogWrite, LogWriter, NoSpace};
-use crate::sync::{AtomicU64, Classes, EventCount, Mutex, lock, thread};
+use crate::sync::{AtomicU64, Classes, EventCount, Mutex, lock, pause, thread};
 use crate::types::{Lsn, Position};
 use pagestore_counters::{Publisher, monotonic_ns};
 use pagestore_disk::{Disk, FileId};
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use write_times::RecentWrites;
 
 pub(crate) use write_times::WriteTimes;
 
 /// Appended log that no write has taken yet, at most; a thread that appends beyond this writes some of it first.
 const WAITING_BYTES_MAX: usize = 2 * MAX_WRITE_BYTES;
+/// How long to pause while writes are in flight: a part of the time that a large one takes.
+const WRITE_PAUSE: Duration = Duration::from_micros(100);
 /// A group commit of at least this many commits is worth waiting for its members to commit again before the next
 /// write.
 const GROUP_COMMITS_MIN: usize = 4;
@@ -75,6 +77,7 @@ pub(crate) struct Journal {
     pub(crate) counters: Arc<Publisher>,
     /// Held by the one thread that writes the log's directory.
     directory: Mutex<()>,
+    written_behind: AtomicBool,
 }
 
 /// Virtual log files: those that can be written, and all.
@@ -120,7 +123,18 @@ impl Journal {
             poison: OnceLock::new(),
             counters,
             directory: Mutex::new(()),
+            written_behind: AtomicBool::new(false),
         }
+    }
+
+    /// Log writes beyond `Options::log_writes_in_flight`.
+    fn more_in_flight(&self) -> usize {
+        usize::from(self.is_written_behind())
+    }
+
+    /// Whether a commit of many pages appends its records now.
+    pub(crate) fn is_written_behind(&self) -> bool {
+        self.written_behind.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -175,11 +189,11 @@ impl Journal {
         }
         for end in ends {
             while shared.writer.waiting_bytes() > WAITING_BYTES_MAX {
-                let write = shared.writer.take_write();
+                let write = shared.writer.take_write(self.more_in_flight());
                 drop(shared);
                 match write {
                     Some(write) => self.write(write, false)?,
-                    None => thread::yield_now(),
+                    None => pause(WRITE_PAUSE),
                 }
                 self.check()?;
                 shared = self.lock();
@@ -270,7 +284,7 @@ impl Journal {
             if shared.writer.durable() < lsn && !shared.gathering {
                 self.check_and_wake_all()?;
                 shared = self.wait_for_group(shared);
-                if let Some(write) = shared.writer.take_write() {
+                if let Some(write) = shared.writer.take_write(self.more_in_flight()) {
                     let is_alone = shared.commits.len() <= LONE_COMMITS_MAX;
                     drop(shared);
                     self.write(write, is_alone)?;

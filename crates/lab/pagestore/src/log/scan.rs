@@ -322,7 +322,7 @@ mod tests {
         Record::Commit { sequence }.encode(1, &mut record);
         let lsn = writer.append(&record).unwrap();
         loop {
-            let write = writer.take_write().expect("there is something to write");
+            let write = writer.take_write(0).expect("there is something to write");
             let offset = GEOMETRY.slot_offset(writer.vlfs.slot_of(lsn.vlf()).unwrap());
             if write.offset >= offset && write.offset < offset + GEOMETRY.vlf_bytes {
                 return write;

@@ -63,8 +63,6 @@ pub(crate) struct LogWriter {
     sealed: VecDeque<Run>,
     in_flight: VecDeque<InFlight>,
     in_flight_max: usize,
-    /// A large transaction appends: one more write may be in flight.
-    pub(crate) is_written_behind: bool,
     next_id: u64,
     last: Lsn,
     durable: Lsn,
@@ -126,7 +124,6 @@ impl LogWriter {
             sealed: VecDeque::new(),
             in_flight: VecDeque::new(),
             in_flight_max,
-            is_written_behind: false,
             next_id: 0,
             last,
             durable: last,
@@ -306,11 +303,10 @@ impl LogWriter {
         self.vlfs.slot_of(self.vlf).expect("what is written is active")
     }
 
-    /// The next write, or `None` if nothing waits or the maximum is in flight. Seals the open block if no other
+    /// The next write, or `None` if nothing waits or the maximum is in flight, which is by `more_in_flight` higher now. Seals the open block if no other
     /// block waits.
-    pub(crate) fn take_write(&mut self) -> Option<LogWrite> {
-        let in_flight_max = self.in_flight_max + usize::from(self.is_written_behind);
-        if self.failed || self.in_flight.len() >= in_flight_max {
+    pub(crate) fn take_write(&mut self, more_in_flight: usize) -> Option<LogWrite> {
+        if self.failed || self.in_flight.len() >= self.in_flight_max + more_in_flight {
             return None;
         }
         if self.sealed.is_empty() {
@@ -419,7 +415,7 @@ mod tests {
                 Record::Commit { sequence }.encode(1, &mut record);
                 lsns.push(writer.append(&record).unwrap());
                 if chance.once_in(3)
-                    && let Some(write) = writer.take_write()
+                    && let Some(write) = writer.take_write(0)
                 {
                     let begins = GEOMETRY.is_slot_offset(write.offset);
                     prop_assert!(!begins || in_flight.is_empty(), "begun before the one before it was whole");
@@ -455,7 +451,7 @@ mod tests {
             last = writer.append(&record).unwrap();
         }
         let mut writes = 0;
-        while let Some(write) = writer.take_write() {
+        while let Some(write) = writer.take_write(0) {
             assert!(write.buffer.len() <= RUN_CAPACITY);
             writes += 1;
             writer.complete(write);

@@ -240,6 +240,10 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io
     Ok(JoinHandle::Scheduled(shuttle::thread::spawn(work)))
 }
 
+pub(crate) fn pause(time: std::time::Duration) {
+    if SCHEDULED.get() { shuttle::thread::yield_now() } else { std::thread::sleep(time) }
+}
+
 pub(crate) mod thread {
     use super::SCHEDULED;
     use std::sync::Arc;

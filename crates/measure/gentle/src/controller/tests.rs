@@ -44,8 +44,9 @@ impl Disk {
             own_ios,
             others_ios: others_per_s * plan.measured_s,
             rates: vec![rate + others_per_s; 3],
-            by_operations: crate::progress::OthersIos {
-                ios: self.others_iops * plan.measured_s,
+            by_operations: crate::progress::ByOperations {
+                requests_each: 1,
+                others_ios: self.others_iops * plan.measured_s,
                 rates: vec![rate + self.others_iops; 3],
             },
             latencies,
@@ -236,16 +237,45 @@ fn after_a_quiet_night_others_are_disturbed_no_more_than_before() {
 #[test]
 fn large_reads_beside_small_ones_of_others_end_with_operations_or_with_bytes() {
     let shapes = [Shape::random_read(8192), Shape::sequential_read(524_288)];
-    let large_end = |bytes_per_s: f64| {
-        let disk = Disk { latency_s: 0.004, width: 8.0, others_iops: 1_000.0, bytes_per_s };
+    let large_end = |others_iops: f64, bytes_per_s: f64| {
+        let disk = Disk { latency_s: 0.004, width: 8.0, others_iops, bytes_per_s };
         let mut controller = Controller::new(limits(), Progress::new(&shapes, 1));
         run(&disk, &mut controller, |_| false);
         assert!(controller.progress().is_complete());
         let large = &controller.progress().shapes[1];
-        (large.counts_operations, large.steps.iter().map(Step::iops).fold(0.0, f64::max))
+        let iops = large.points().iter().map(|point| point.iops).fold(0.0, f64::max);
+        (large.counts_operations, iops)
     };
-    let (counts_operations, iops) = large_end(f64::INFINITY);
+    let (counts_operations, iops) = large_end(1_000.0, f64::INFINITY);
     assert!(counts_operations && (iops / 2_000.0 - 1.0).abs() < 0.02, "{iops} of 2,000");
-    let (counts_operations, iops) = large_end(200.0 * 524_288.0);
-    assert!(!counts_operations && (iops / 200.0 - 1.0).abs() < 0.02, "{iops} of 200");
+    for others_iops in [0.0, 500.0, 1_400.0] {
+        let (counts_operations, iops) = large_end(others_iops, 400.0 * 524_288.0);
+        assert!(
+            !counts_operations && (iops / 400.0 - 1.0).abs() < 0.02,
+            "{iops} of 400 beside {others_iops}"
+        );
+    }
+}
+
+#[test]
+fn as_many_operations_in_one_of_several_bursts_do_not_decide() {
+    let mut shape = Progress::new(&[Shape::sequential_read(524_288)], 1).shapes.remove(0);
+    let burst = |others_iops: f64| Burst {
+        seconds: 0.3,
+        own_ios: 60,
+        others_ios: 10.0,
+        rates: vec![230.0; 3],
+        by_operations: crate::progress::ByOperations {
+            requests_each: 2,
+            others_ios: others_iops * 0.3 / 2.0,
+            rates: vec![500.0; 3],
+        },
+        ..Burst::default()
+    };
+    for (outstanding, others_iops, expected) in [(8, 1_600.0, true), (16, 700.0, false)] {
+        shape.steps.push(Step { disturbs: Some(true), ..Step::new(outstanding) });
+        shape.steps.last_mut().unwrap().add(&burst(others_iops));
+        shape.compare_with_small_reads(2_000.0);
+        assert_eq!(shape.counts_operations, expected, "{outstanding} outstanding");
+    }
 }

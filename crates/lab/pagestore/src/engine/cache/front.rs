@@ -71,7 +71,7 @@ impl Front {
         for place in set {
             let found = place.load();
             let Some(version) = &*found else { continue };
-            if version.page() != page {
+            if version.page_no() != page {
                 continue;
             }
             if let View::At(sequence) = view
@@ -93,7 +93,7 @@ impl Front {
         let sets = || (0..SETS_PER_CHUNK.min(self.sets)).map(|_| Set::default()).collect();
         let set = &chunk.get_or_init(sets)[index];
         let holds =
-            |place: &ArcSwapOption<Content>, page| place.load().as_ref().map(|other| other.page()) == page;
+            |place: &ArcSwapOption<Content>, page| place.load().as_ref().map(|other| other.page_no()) == page;
         let place = set
             .iter()
             .find(|place| holds(place, Some(page)))
@@ -107,7 +107,7 @@ impl Front {
         let (chunk, index) = self.place(page);
         let Some(chunk) = chunk.get() else { return };
         for place in &chunk[index] {
-            if place.load().as_ref().is_some_and(|version| version.page() == page) {
+            if place.load().as_ref().is_some_and(|version| version.page_no() == page) {
                 place.store(None);
             }
         }
@@ -121,6 +121,7 @@ impl Front {
 
 #[cfg(test)]
 mod tests {
+    use super::super::page_memory::PageMemory;
     use super::*;
     use std::sync::atomic::AtomicBool;
 
@@ -186,6 +187,35 @@ mod tests {
             numbers.for_each(|page| front.put(PageNo(page), page, &versions[page as usize]));
             is_done.store(true, Ordering::Relaxed);
         });
+    }
+
+    #[test]
+    fn what_a_reader_holds_stays_whole_while_its_memory_would_be_used_again() {
+        let (front, memory) = (Front::new(8), PageMemory::new(64));
+        let rounds = if cfg!(miri) { 30 } else { 50_000 };
+        let put_new = |byte: u8| {
+            let mut page = memory.allocate();
+            page.make_mut().fill(byte);
+            front.put(PageNo(5), 1 + u64::from(byte), &page);
+        };
+        put_new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..rounds {
+                        let found = front.find(PageNo(5), View::Newest).expect("it is always there");
+                        let found = found.as_ref().unwrap();
+                        let byte = found[0];
+                        std::thread::yield_now();
+                        assert!(
+                            found.iter().all(|other| *other == byte) && found.since() == 1 + u64::from(byte)
+                        );
+                    }
+                });
+            }
+            (0..rounds).for_each(|round| put_new(round as u8));
+        });
+        assert!(memory.bytes() < 10_000, "places are used again");
     }
 
     #[test]

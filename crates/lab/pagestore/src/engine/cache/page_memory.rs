@@ -1,5 +1,5 @@
-//! Memory of pages. It is in huge pages of the processor where the kernel has any: the pages of a tree are all over it, and
-//! each would need an address translation of its own.
+//! Memory of pages. It is in huge pages of the processor where the kernel has any: a tree's pages are scattered, and each
+//! would need an address translation of its own.
 //!
 //! ```text
 //! block      a mapping with places for many pages; the more there are, the larger is the next
@@ -26,9 +26,11 @@ const FIRST_PLACES: usize = 64;
 /// A block is this part of those before it, within bounds.
 const BLOCK_SHARE: usize = 8;
 const BLOCK_BYTES_MAX: usize = 64 << 20;
+/// No page has this number.
+const NO_PAGE: u64 = u64::MAX;
 
 /// The bytes of one version of a page, the first 32 of them zeros. They do not change while there is another `Page` that
-/// refers to them.
+/// refers to them. A `Page` keeps all page memory of its store, also after that is closed: to keep bytes for long, copy them.
 #[derive(Clone)]
 pub struct Page(Arc<Content>);
 
@@ -38,10 +40,10 @@ struct Place(NonNull<[u8]>);
 
 // SAFETY: the memory is not tied to a thread.
 unsafe impl Send for Place {}
-// SAFETY: bytes are changed only through a `Page` that is borrowed exclusively and is the only one with its content.
+// SAFETY: bytes are changed only through a `Page` that is borrowed exclusively and is the only reference to its content.
 unsafe impl Sync for Place {}
 
-/// Owns a place. A reader of the cache finds what it needs to know beside where the bytes are.
+/// Owns a place, and says what is there: a reader of the cache needs both, and finds them in one cache line.
 pub(crate) struct Content {
     place: Place,
     memory: Arc<PageMemory>,
@@ -78,27 +80,30 @@ impl PageMemory {
         self.page_bytes
     }
 
-    /// The bytes of all places.
+    /// The bytes of all blocks.
     pub(crate) fn bytes(&self) -> usize {
         self.lock().bytes()
     }
 
-    /// A page with any content.
-    pub(crate) fn page(self: &Arc<Self>) -> Page {
+    /// A page with any bytes.
+    pub(crate) fn allocate(self: &Arc<Self>) -> Page {
         let mut places = self.lock();
         if places.free.is_empty() {
             let block = HugePageBuffer::new(places.next_block_bytes(self.page_bytes));
             places.add(block, self.page_bytes);
         }
         let place = places.free.pop().expect("a block has places");
-        if self.has_thread.load(Ordering::Relaxed) && places.is_next_due(self.page_bytes) {
-            places.is_preparing = true;
-            let memory = Arc::clone(self);
-            // Without a thread the block is made when it is needed.
-            let _ = std::thread::Builder::new().name("page memory".into()).spawn(move || memory.prepare());
-        }
+        let prepares = self.has_thread.load(Ordering::Relaxed) && places.is_next_due(self.page_bytes);
+        places.is_preparing |= prepares;
         drop(places);
-        let (page, since, was_read) = Default::default();
+        if prepares {
+            let preparation = Preparation(Arc::clone(self));
+            let thread = std::thread::Builder::new().name("page memory".into());
+            // Without a thread the block is made when it is needed.
+            let _ = thread.spawn(move || preparation.run());
+        }
+        let (since, was_read) = Default::default();
+        let page = AtomicU64::new(NO_PAGE);
         Page(Arc::new(Content { place, memory: Arc::clone(self), page, since, was_read }))
     }
 
@@ -107,25 +112,35 @@ impl PageMemory {
         self.has_thread.store(true, Ordering::Relaxed);
     }
 
-    /// Makes the next block, whose memory the system then has cleared.
-    fn prepare(&self) {
-        let bytes = self.lock().next_block_bytes(self.page_bytes);
-        let mut block = HugePageBuffer::new(bytes);
-        block.bytes_mut().chunks_mut(ALIGNMENT).for_each(|page| page[0] = 0);
-        let mut places = self.lock();
-        places.add(block, self.page_bytes);
-        places.is_preparing = false;
-    }
-
     /// A page of zeros.
     pub(crate) fn zeros(self: &Arc<Self>) -> Page {
-        let mut page = self.page();
+        let mut page = self.allocate();
         page.make_mut().fill(0);
         page
     }
 
     fn lock(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The next block is being made, until this is dropped.
+struct Preparation(Arc<PageMemory>);
+
+impl Preparation {
+    /// Makes it, and has the system clear its memory.
+    fn run(self) {
+        let memory = &self.0;
+        let bytes = memory.lock().next_block_bytes(memory.page_bytes);
+        let mut block = HugePageBuffer::new(bytes);
+        block.bytes_mut().chunks_mut(ALIGNMENT).for_each(|page| page[0] = 0);
+        memory.lock().add(block, memory.page_bytes);
+    }
+}
+
+impl Drop for Preparation {
+    fn drop(&mut self) {
+        self.0.lock().is_preparing = false;
     }
 }
 
@@ -149,7 +164,7 @@ impl Places {
     }
 
     fn add(&mut self, mut block: HugePageBuffer, page_bytes: usize) {
-        // Of two free places the one further ahead is used first, and those of the new block last.
+        // Places with lower addresses are used first, those of a new block last.
         let places = block.bytes_mut().chunks_exact_mut(page_bytes + GAP_BYTES).rev();
         self.free.splice(..0, places.map(|place| Place((&mut place[..page_bytes]).into())));
         self.blocks.push(block);
@@ -159,7 +174,7 @@ impl Places {
 impl Content {
     /// The page that it is a version of.
     #[inline]
-    pub(super) fn page(&self) -> PageNo {
+    pub(super) fn page_no(&self) -> PageNo {
         PageNo(self.page.load(Ordering::Relaxed))
     }
 
@@ -183,8 +198,8 @@ impl Deref for Content {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the block exists as long as the content. Who changes the bytes has borrowed the only page that refers to
-        // the content exclusively, so nothing else refers to it.
+        // SAFETY: the block exists as long as the content. Bytes are changed only by the only reference to the content,
+        // borrowed exclusively. A guard of `front` is such a reference: it has a count before the set drops its own.
         unsafe { self.place.0.as_ref() }
     }
 }
@@ -214,7 +229,8 @@ impl Page {
 
     /// It comes into the cache as this version of a page: what it stays.
     pub(super) fn publish(&self, page: PageNo, since: u64) {
-        debug_assert!(self.0.page() == PageNo(0) || (self.0.page(), self.0.since()) == (page, since));
+        let known = (self.0.page_no(), self.0.since());
+        debug_assert!(known.0 == PageNo(NO_PAGE) || known == (page, since), "{page} is {known:?}");
         self.0.page.store(page.0, Ordering::Relaxed);
         self.0.since.store(since, Ordering::Relaxed);
     }
@@ -231,7 +247,7 @@ impl Page {
 
     /// A copy in other memory.
     pub(crate) fn copy(&self) -> Self {
-        let mut copy = self.0.memory.page();
+        let mut copy = self.0.memory.allocate();
         copy.make_mut().copy_from_slice(self);
         copy
     }
@@ -268,7 +284,7 @@ impl fmt::Debug for Page {
 #[cfg(test)]
 impl From<Vec<u8>> for Page {
     fn from(bytes: Vec<u8>) -> Self {
-        let mut page = PageMemory::new(bytes.len()).page();
+        let mut page = PageMemory::new(bytes.len()).allocate();
         page.make_mut().copy_from_slice(&bytes);
         page
     }
@@ -290,7 +306,7 @@ mod tests {
         assert!(pages.iter().enumerate().all(|(number, page)| page.iter().all(|byte| *byte == number as u8)));
         let blocks = memory.lock().blocks.len();
         pages.truncate(10);
-        pages.extend((10..count).map(|_| memory.page()));
+        pages.extend((10..count).map(|_| memory.allocate()));
         assert_eq!(memory.lock().blocks.len(), blocks);
     }
 
@@ -310,9 +326,9 @@ mod tests {
     #[test]
     fn the_first_pages_use_little_memory_and_neighbours_begin_in_different_cache_lines() {
         let memory = PageMemory::new(4096);
-        let mut pages = vec![memory.page()];
+        let mut pages = vec![memory.allocate()];
         assert!(memory.bytes() < 300 << 10);
-        pages.extend((0..100).map(|_| memory.page()));
+        pages.extend((0..100).map(|_| memory.allocate()));
         assert_eq!(memory.lock().blocks[1].len(), HUGE_PAGE_BYTES);
         let lines: Vec<_> = pages.iter().map(|page| page.as_ptr().addr() % 4096 / 64).collect();
         assert!(lines.windows(2).all(|two| two[0] != two[1]), "{lines:?}");
@@ -323,9 +339,9 @@ mod tests {
         let memory = PageMemory::new(4096);
         memory.use_thread();
         let blocks = || memory.lock().blocks.len();
-        let mut pages: Vec<_> = (0..FIRST_PLACES).map(|_| memory.page()).collect();
+        let mut pages: Vec<_> = (0..FIRST_PLACES).map(|_| memory.allocate()).collect();
         assert_eq!(blocks(), 1);
-        pages.extend((0..300).map(|_| memory.page()));
+        pages.extend((0..300).map(|_| memory.allocate()));
         let begun = Instant::now();
         while blocks() < 3 {
             assert!(begun.elapsed() < Duration::from_secs(60), "the thread makes none");

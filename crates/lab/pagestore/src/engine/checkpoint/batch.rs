@@ -11,9 +11,9 @@ use crate::types::Lsn;
 use pagestore_disk::{Apply, FileId, IoEvent, PageWrite};
 use std::sync::atomic::Ordering;
 
-/// The largest single write to the data file at full speed …
+/// The largest write to the data file at full speed.
 pub(super) const WRITE_BYTES_MAX: usize = 1 << 20;
-/// … and in steps, whose writes commits wait behind. A cloud disk counts no more than this as one I/O.
+/// The largest write of a step: commits wait behind it. EBS counts up to this as one I/O.
 const STEP_WRITE_BYTES_MAX: usize = 256 << 10;
 /// The most bytes of a step.
 const STEP_BYTES_MAX: usize = 4 << 20;

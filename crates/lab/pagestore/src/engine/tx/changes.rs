@@ -139,6 +139,17 @@ impl WriteTx<'_> {
         let mut pages = self.copies.all_aside();
         pages.extend(self.copies.in_memory.keys());
         pages.sort_unstable();
+        let inner = self.inner;
+        if inner.options.background {
+            inner.journal.write_behind(|| self.log_pages(&pages))
+        } else {
+            self.log_pages(&pages)
+        }?;
+        // Pages that are not in memory are read from the log after the commit.
+        inner.journal.flush()
+    }
+
+    fn log_pages(&mut self, pages: &[PageNo]) -> Result<()> {
         for part in pages.chunks(LOGGED_AT_ONCE) {
             self.inner.ensure_log_space(self.inner.log_bytes(part.iter().map(|_| None)))?;
             let encoded = &mut self.writing.buffers.records;
@@ -155,8 +166,7 @@ impl WriteTx<'_> {
             let logged = records.pause()?.iter().map(|record| (record.lsn, record.bytes));
             self.logged.extend(part.iter().copied().zip(logged));
         }
-        // Pages that are not in memory are read from the log after the commit.
-        self.inner.journal.flush()
+        Ok(())
     }
 }
 

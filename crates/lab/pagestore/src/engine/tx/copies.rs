@@ -112,7 +112,7 @@ impl<'a> Copies<'a> {
         if let Some(content) = queue.content(aside.number) {
             return Ok(Some(content.clone()));
         }
-        let mut content = self.memory.page();
+        let mut content = self.memory.allocate();
         let bytes = content.make_mut();
         let failed = |error| Error::io("read", "the scratch file of the transaction", error);
         queue.read(aside.place, bytes).map_err(failed)?;

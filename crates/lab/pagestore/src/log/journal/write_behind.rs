@@ -1,45 +1,40 @@
-//! Writing log while a large transaction appends its records, so that the device works while pages are encoded. One more log
-//! write than otherwise is in flight: no commit could share it.
+//! Writing log while a commit of many pages appends its records, so that the device works while pages are encoded. One more
+//! log write may be in flight than otherwise. That makes writes of single commits smaller, and these are full anyway.
 
-use super::Journal;
+use super::{Journal, WRITE_PAUSE};
 use crate::format::geometry::MAX_WRITE_BYTES;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long the writing thread pauses while less than a whole write is waiting: a part of the time that such a write
-/// takes.
-const PAUSE: Duration = Duration::from_micros(100);
-
-/// Marks that a transaction appends, until it is dropped; even if the appending thread panics.
-struct Appending<'a>(&'a Journal);
+/// Marks that a commit appends, until it is dropped; even if the appending thread panics.
+struct Appending<'a>(&'a AtomicBool);
 
 impl<'a> Appending<'a> {
-    fn begin(journal: &'a Journal) -> Self {
-        journal.with_writer(|writer| writer.is_written_behind = true);
-        Self(journal)
+    fn begin(mark: &'a AtomicBool) -> Self {
+        mark.store(true, Ordering::Release);
+        Self(mark)
     }
 }
 
 impl Drop for Appending<'_> {
     fn drop(&mut self) {
-        self.0.with_writer(|writer| writer.is_written_behind = false);
+        self.0.store(false, Ordering::Release);
     }
 }
 
 impl Journal {
-    /// Whether a large transaction appends its records now.
-    pub(crate) fn is_written_behind(&self) -> bool {
-        self.with_writer(|writer| writer.is_written_behind)
-    }
-
     /// Runs `append` while another thread writes what it appends, a whole write at a time. If the system refuses a
     /// thread, `append` writes alone, as it does when the other thread falls behind.
     pub(crate) fn write_behind<T>(&self, append: impl FnOnce() -> T) -> T {
-        let appending = Appending::begin(self);
+        let appending = Appending::begin(&self.written_behind);
         std::thread::scope(|scope| {
             let write_until_ended = || {
                 while self.is_written_behind() {
                     let waiting = self.with_writer(|writer| {
-                        if writer.waiting_bytes() > MAX_WRITE_BYTES { writer.take_write() } else { None }
+                        if writer.waiting_bytes() > MAX_WRITE_BYTES {
+                            writer.take_write(self.more_in_flight())
+                        } else {
+                            None
+                        }
                     });
                     match waiting {
                         // The store is read-only from then on; the next append returns the error.
@@ -48,7 +43,7 @@ impl Journal {
                                 return;
                             }
                         }
-                        None => std::thread::sleep(PAUSE),
+                        None => std::thread::sleep(WRITE_PAUSE),
                     }
                 }
             };
