@@ -16,7 +16,8 @@
 //! are durable. A page's first change since it was written to the data file is logged as a full *image*, later ones as
 //! deltas. So a torn page needs no second copy, redo reads no page, dirty pages can be evicted, and a crashed store opens
 //! before anything is redone. Only checkpoints write the data file. There is no undo: what a transaction larger than
-//! memory sets aside, in a file without a name, is gone with it. Readers find cached pages without a lock.
+//! memory sets aside, in a file without a name, is gone with it. Readers find cached pages without a lock, in huge
+//! pages of the processor where the kernel has any.
 //!
 //! Modules import downwards only; `log::writer`, `engine::cache` and `format` do no I/O:
 //!

@@ -289,7 +289,7 @@ impl Controller {
         is_disturbing
     }
 
-    /// Operations a second with which the curve of small reads ends, if it is known to its end.
+    /// The rate at which the curve of small reads is flat, if it was measured to its end.
     fn most_operations(&self) -> Option<f64> {
         let is_known = |shape: &&ShapeProgress| is_small(&shape.shape) && shape.ended == Some(CurveEnd::Flat);
         let small = self.progress.shapes.iter().find(is_known)?;

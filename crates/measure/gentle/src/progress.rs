@@ -37,7 +37,7 @@ pub struct ShapeProgress {
     pub next_offset_bytes: u64,
     /// Reads complete in bursts, as a token bucket lets them.
     pub is_bursty: bool,
-    /// Operations are what the storage runs out of, not bytes: each I/O of others counts as one of the load.
+    /// Operations limit these reads, not bytes: each I/O of others counts as one of the load.
     pub counts_operations: bool,
 }
 
@@ -134,7 +134,7 @@ impl Burst {
 const RATES_MIN: usize = 4;
 /// Throughput that rises by less over a doubling has stopped rising.
 const GAIN_MIN: f64 = 0.04;
-/// Operations of large reads and of small ones are as many where they differ by less than this part.
+/// Two rates of operations are equal if they differ by at most this part.
 const OPERATIONS_WITHIN: f64 = 0.05;
 
 impl Progress {
@@ -184,8 +184,8 @@ impl ShapeProgress {
         points
     }
 
-    /// Decides whether operations are what the storage runs out of, if small reads end with so many a second: all I/Os together
-    /// are as many in every step that made I/Os slower.
+    /// Decides whether operations limit these reads. They do if in each step that made I/Os slower all I/Os together reach the
+    /// rate at which the curve of small reads is flat.
     pub fn compare_with_small_reads(&mut self, most_operations: f64) {
         let is_as_many =
             |step: &Step| (step.requests_per_s() / most_operations - 1.0).abs() <= OPERATIONS_WITHIN;

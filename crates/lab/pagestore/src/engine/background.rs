@@ -1,5 +1,5 @@
 //! The threads of a store: one writes checkpoints and extends the log before it is full, one bounds the time of
-//! delayed commits, and one may keep a processor from idling. (One that makes memory of pages ends by itself.)
+//! delayed commits, and one may keep a processor from idling. `cache::page_memory` has a thread of its own at times.
 
 use crate::engine::inner::Inner;
 use crate::engine::log_size::LogNeed;

@@ -212,7 +212,7 @@ impl Drop for Content {
 
 impl Page {
     /// The bytes, for a change; `None` if another `Page` refers to them.
-    pub(crate) fn get_mut(&mut self) -> Option<&mut [u8]> {
+    fn get_mut(&mut self) -> Option<&mut [u8]> {
         let content = Arc::get_mut(&mut self.0)?;
         // SAFETY: the block exists as long as the content, which is the only one with this place and is borrowed
         // exclusively.
@@ -227,7 +227,7 @@ impl Page {
         self.get_mut().expect("nothing else refers to it")
     }
 
-    /// It comes into the cache as this version of a page: what it stays.
+    /// Marks it as this version of a page, for good: it comes into the cache.
     pub(super) fn publish(&self, page: PageNo, since: u64) {
         let known = (self.0.page_no(), self.0.since());
         debug_assert!(known.0 == PageNo(NO_PAGE) || known == (page, since), "{page} is {known:?}");
