@@ -114,7 +114,8 @@ pub struct Options {
     /// The store also uses
     ///
     /// * for the earlier versions of that transaction's pages, if they are evicted: at most a quarter of this;
-    /// * for the changes that `retain` and `extract_if` encode before the commit: at most a sixteenth of this, or 64 KiB;
+    /// * for the changes that `retain` and `extract_if` encode before the commit: at most a sixteenth of this, or 64 KiB, and
+    ///   320 pages that wait for it;
     /// * 300 bytes for each page that is not in the data file yet, and for each that changed after the oldest snapshot began
     ///   and was evicted;
     /// * 100 bytes for each older version in the files that a snapshot may need, beyond the number of pages that are not in

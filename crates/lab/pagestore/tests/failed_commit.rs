@@ -3,7 +3,7 @@
 use crashlab::{Chance, Files, SimDisk};
 use pagestore::disk::{Disk, FileId};
 use pagestore::internals::{BLOCK_HEADER_BYTES, BLOCK_MAGIC, Record, records, u32_at};
-use pagestore::{Durability, Error, Layout, Options, ReadTx, Store, Table, Tables, WriteTx};
+use pagestore::{Durability, Error, KeepAwake, Layout, Options, ReadTx, Store, Table, Tables, WriteTx};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -64,6 +64,10 @@ impl Disk for FailingLog {
 /// A cache of 64 pages, of which a transaction may use a quarter.
 fn small() -> Options {
     Options { background: false, publish: false, cache_bytes: 256 << 10, ..Options::default() }
+}
+
+fn with_threads() -> Options {
+    Options { background: true, keep_awake: KeepAwake::Never, ..small() }
 }
 
 /// A cache that the table fits into, and no checkpoint unless requested.
@@ -248,6 +252,44 @@ fn rows_of_which_some_are_in_the_log_and_some_in_memory_can_be_read_at_every_sna
     }
 }
 
+// Changes of 2,700 pages: a thread encodes most of them, and pages are installed while others are appended.
+#[test]
+fn rows_can_be_read_after_a_removal_from_many_pages_and_after_its_commit_has_failed() {
+    const MANY: u32 = 90_000;
+    for failing in [None, Some(Failing::First), Some(Failing::Third), Some(Failing::Last)] {
+        let disk = FailingLog::holding(SimDisk::new().files());
+        let options = Options { cache_bytes: 64 << 20, ..with_threads() };
+        let layout = Layout { vlf_bytes: 1 << 20, vlfs: 64, ..Layout::default() };
+        let store = Store::create_on(disk.clone(), layout, options, 1).unwrap();
+        let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+        let mut model = Model::new();
+        put(&store, &mut model, 0..MANY, 1).unwrap();
+        // The pages are then logged as images.
+        store.checkpoint().unwrap();
+        let held = [(store.read().unwrap(), model.clone())];
+        let mut tx = store.write().unwrap();
+        // What is left of three leaves moves into one.
+        let is_kept = |row: u32| row.is_multiple_of(3);
+        let key_is_kept = |key: &[u8], _: &[u8]| is_kept(u32::from_be_bytes(key.try_into().unwrap()));
+        assert_eq!(tx.retain(table, key_is_kept).unwrap(), u64::from(MANY / 3 * 2));
+        match failing {
+            None => model.retain(|row, _| is_kept(*row)),
+            Some(Failing::First) => disk.fail_after(0),
+            Some(Failing::Third) => disk.fail_after(2),
+            Some(Failing::Last) => disk.refuses_commits.store(true, Ordering::SeqCst),
+        }
+        let before = store.stats().log_write_bytes;
+        assert_eq!(tx.commit(Durability::Full).is_ok(), failing.is_none(), "{failing:?}");
+        let written = store.stats().log_write_bytes - before;
+        assert!(failing.is_some() || written > 1 << 20, "three writes: {written} bytes");
+        assert_readable(&store, &held, &model, "after the commit");
+        drop(held);
+        drop(store);
+        let store = Store::open_on(Arc::new(SimDisk::holding(disk.disk.files())), with_threads()).unwrap();
+        assert_eq!(read_rows(&store.read().unwrap()).unwrap(), model, "{failing:?}, opened again");
+    }
+}
+
 /// Puts 25 pages of rows: more than a transaction keeps in memory, and too few to make a checkpoint due.
 fn commit_large(store: &Store, model: &mut Model, change: u32) {
     put(store, model, (0..700).chain([ROWS - 1]), change).unwrap();
@@ -315,8 +357,7 @@ fn readers_see_whole_states_while_large_transactions_commit_and_one_fails() {
     let mut failed_at_the_end = 0;
     for seed in 0..8 {
         let disk = FailingLog::holding(files.clone());
-        let options = Options { background: true, keep_awake: pagestore::KeepAwake::Never, ..small() };
-        let store = Store::open_on(disk.clone(), options).unwrap();
+        let store = Store::open_on(disk.clone(), with_threads()).unwrap();
         let done = AtomicBool::new(false);
         let mut last = 0;
         std::thread::scope(|scope| {

@@ -342,8 +342,7 @@ fn the_log_of_a_commit_of_many_pages_waits_within_its_bound_on_a_slow_disk_and_t
 }
 
 // Before anything is measured, a page is taken for 0.1 ms of recovery, and a mebibyte of log for 4 ms: 0.93 s after the first
-// commit, and 0.1 s more while the second one appends, of 0.24 s until all of the checkpoint is due. Opening reads too little
-// log, one virtual log file, to measure it.
+// commit, and 0.1 s more while the second one appends. Opening reads too little log, one virtual log file, to measure it.
 #[test]
 fn a_checkpoint_that_is_behind_pauses_while_a_commit_of_many_pages_appends() {
     let place = tempfile::tempdir_in("/var/tmp").unwrap();

@@ -194,7 +194,7 @@ impl Inner {
                 let due = pace.due(load.redo(self), begun.elapsed());
                 if due < checkpoint.share_written() {
                     width.rest();
-                } else if !(self.journal.is_written_behind() && pauses.pause(due, PAUSE)) {
+                } else if !(self.journal.is_written_behind() && pauses.pause(PAUSE)) {
                     break;
                 }
                 is_awaited = self.checkpoint_waiters.load(Ordering::Acquire) > 0

@@ -10,7 +10,7 @@ mod write_queue;
 mod writer_lock;
 
 use crate::engine::background::Load;
-use crate::engine::cache::{Installed, Page, View};
+use crate::engine::cache::{Installed, Page, PageTable, View};
 use crate::engine::inner::{CutPages, Inner, Writing};
 use crate::engine::read::PageRef;
 use crate::engine::tree::finger::Finger;
@@ -32,7 +32,7 @@ use allocation::{CATALOG_AT, PAGE_COUNT_AT, has_header};
 use buffers::{Buffers, Changed};
 use copies::Copies;
 use encoded_ahead::EncodedAhead;
-use records::Records;
+use records::{Logged, Records};
 
 /// The log of a commit of at least this many pages is written while later pages are encoded. For fewer it is less than
 /// a whole write, and not worth a thread.
@@ -265,7 +265,7 @@ impl<'a> WriteTx<'a> {
             entries: FxHashMap::default(),
             logged: FxHashMap::default(),
             fresh_from: 0,
-            ahead: EncodedAhead::default(),
+            ahead: EncodedAhead::new(inner.options.cache_bytes, inner.options.background),
             queued_ns,
             turn_since: monotonic_ns(),
             changes: 0,
@@ -400,6 +400,7 @@ impl<'a> WriteTx<'a> {
         if self.copies.is_empty() {
             return Ok(None);
         }
+        self.ahead.finish();
         let mut requested = if self.is_large { 64 } else { self.log_bytes() };
         self.inner.ensure_log_space(requested)?;
         let Writing { sequence: newest, buffers, .. } = &mut *self.writing;
@@ -407,17 +408,18 @@ impl<'a> WriteTx<'a> {
         changed.clear();
         if !self.is_large {
             let copies = self.copies.in_memory.drain();
-            changed.extend(copies.map(|(page, copy)| Changed { page, copy, image: false }));
+            changed.extend(copies.map(|(page, copy)| Changed { page, copy: Some(copy), image: false }));
         }
         changed.sort_unstable_by_key(|changed| changed.page);
         // Each round but the last drops what was encoded of a page.
         let gate = loop {
             let gate = lock(&self.inner.gate);
-            if self.inner.mark_images(changed) {
+            if self.inner.mark_images(&self.ahead, changed) {
                 break gate;
             }
             // A checkpoint has begun to write pages whose changes were encoded.
-            let needed = self.inner.log_bytes(changed.iter().map(|changed| changed.copy.ahead.as_ref()));
+            let needed =
+                self.inner.log_bytes(&self.ahead, changed.iter().filter_map(|changed| changed.copy.as_ref()));
             if needed <= requested {
                 break gate;
             }
@@ -427,15 +429,28 @@ impl<'a> WriteTx<'a> {
         };
         let sequence = *newest + 1;
         let journal = &self.inner.journal;
-        let mut records = Records::begin(journal, self.tx, records);
-        let ahead = &self.ahead;
-        let mut append = || {
-            changed.iter().try_for_each(|Changed { page, copy, image }| match &copy.ahead {
-                Some(encoded) => records.encoded_page(*page, encoded.image, ahead.runs(encoded)),
-                None => records.page(*page, copy.base.as_deref().filter(|_| !*image), &copy.content),
-            })
+        let install = |pages: &mut PageTable, changed: &mut [Changed], logged: &[Logged]| {
+            let visible = journal.visible();
+            for (changed, logged) in changed.iter_mut().zip(logged) {
+                pages.install(sequence, visible, changed.take(logged, self.fresh_from));
+            }
         };
+        let mut records = Records::begin(journal, self.tx, records);
         let is_overlapped = self.inner.options.background && changed.len() >= WRITTEN_BEHIND_MIN;
+        let mut installed = 0;
+        let mut append = || {
+            for index in 0..changed.len() {
+                changed[index].log(&mut records, &self.ahead)?;
+                let appended = records.appended();
+                // The log is written meanwhile. No transaction reads these pages before the commit is visible.
+                if is_overlapped && appended.len() > installed {
+                    let now = installed..appended.len();
+                    install(&mut lock(&self.inner.pages), &mut changed[now.clone()], &appended[now]);
+                    installed = appended.len();
+                }
+            }
+            Ok(())
+        };
         if is_overlapped { journal.write_behind(append) } else { append() }?;
         let (logged, commit) = records.commit(sequence)?;
         let appended = monotonic_ns();
@@ -446,7 +461,7 @@ impl<'a> WriteTx<'a> {
         self.inner.journal.counters.log.commits.fetch_add(1, Ordering::Relaxed);
 
         let visible = self.inner.journal.visible();
-        let installed = changed.len() + self.logged.len();
+        let pages_of_commit = changed.len() + self.logged.len();
         let mut pages = lock(&self.inner.pages);
         for (page, (lsn, record_bytes)) in self.logged.drain() {
             let fresh = page.0 >= self.fresh_from;
@@ -454,20 +469,10 @@ impl<'a> WriteTx<'a> {
             let done = Installed { page, content, base: None, lsn, image: true, record_bytes, fresh };
             pages.install(sequence, visible, done);
         }
-        for (Changed { page, copy, .. }, logged) in changed.drain(..).zip(logged) {
-            let done = Installed {
-                page,
-                content: Some(copy.content),
-                base: copy.base,
-                lsn: logged.lsn,
-                image: logged.image,
-                record_bytes: logged.bytes,
-                fresh: page.0 >= self.fresh_from,
-            };
-            pages.install(sequence, visible, done);
-        }
+        install(&mut pages, &mut changed[installed..], &logged[installed..]);
+        changed.clear();
         pages.restore_limit();
-        pages.drop_old_versions_after_commit(visible, installed);
+        pages.drop_old_versions_after_commit(visible, pages_of_commit);
         pages.evict(visible, self.inner.journal.durable());
         let dirty_pages = pages.dirty_pages();
         drop(pages);
@@ -475,7 +480,7 @@ impl<'a> WriteTx<'a> {
         drop(gate);
         let load = self.inner.load_of(commit, slots, dirty_pages);
         let committed = Committed { sequence, lsn: commit };
-        Ok(Some(InstalledCommit { committed, appended, pages: installed, load }))
+        Ok(Some(InstalledCommit { committed, appended, pages: pages_of_commit, load }))
     }
 }
 

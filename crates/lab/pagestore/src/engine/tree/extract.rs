@@ -4,12 +4,13 @@
 //! ```text
 //! entry ── condition holds ──▶ chosen, returned ── end of the leaf, or dropped ──▶ the leaf without the chosen ones
 //! ```
-//! The change of the leaf is encoded for the log at once.
+//! The change of a leaf is encoded for the log once the next leaf was changed: the two may have been merged.
 
 use super::Table;
 use super::position::{Position, Target};
 use crate::engine::tx::WriteTx;
 use crate::error::Result;
+use crate::types::PageNo;
 use std::ops::Bound;
 
 /// Removes the entries of a range for which a condition holds, one by one as they are requested. What is not requested
@@ -28,6 +29,8 @@ pub struct ExtractIf<'t, 'a, F> {
     end: usize,
     /// Those that were returned and are not removed yet, in order.
     chosen: Vec<usize>,
+    /// The leaf that it was in after the last change.
+    changed: Option<PageNo>,
     is_done: bool,
 }
 
@@ -40,8 +43,8 @@ impl<'t, 'a, F: for<'e> FnMut(&'e [u8], &'e [u8]) -> bool> ExtractIf<'t, 'a, F> 
     ) -> Result<Self> {
         let at = Position::before(tx, table, from)?;
         let to = to.map(<[u8]>::to_vec);
-        let (chosen, is_done) = (Vec::new(), false);
-        let mut new = Self { tx, table, to, condition, at, next: 0, end: 0, chosen, is_done };
+        let (chosen, changed, is_done) = (Vec::new(), None, false);
+        let mut new = Self { tx, table, to, condition, at, next: 0, end: 0, chosen, changed, is_done };
         new.enter_leaf()?;
         Ok(new)
     }
@@ -108,12 +111,16 @@ impl<F> ExtractIf<'_, '_, F> {
         if self.chosen.is_empty() {
             return Ok(());
         }
+        let leaf = self.at.leaf;
         let removed = self.at.remove(self.tx, self.table, &self.chosen);
         self.chosen.clear();
         removed.inspect_err(|error| self.tx.break_off(error))?;
-        // What is sparse will probably move into the next leaf.
-        if !self.at.fill()?.is_sparse() {
-            self.tx.encode_ahead(self.at.leaf);
+        // The leaf that it is in now may be merged with the next. The others will hardly change again.
+        let now = self.at.leaf;
+        for changed in [self.changed.replace(now), Some(leaf)].into_iter().flatten() {
+            if changed != now {
+                self.tx.encode_ahead(changed);
+            }
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! parent    … | a | b | …      a is sparse after a removal, b too
 //!               ▼   ▼
-//! parent    … |   b   | …      b holds the entries of both, a is freed
+//! parent    … |   b   | …      b holds the entries of both, a is freed; or the other way: the fuller one stays
 //! ```
 //! Both fill at most three quarters of a page then, so that the next insertions do not split it. A leaf is compared with its
 //! neighbours only when another sixteenth of it becomes empty, so that a sparse one among full ones costs little.
@@ -31,7 +31,7 @@ impl Fill {
         Self(leaf.used() * PARTS / leaf.space())
     }
 
-    pub(super) fn is_sparse(self) -> bool {
+    fn is_sparse(self) -> bool {
         self.0 < SPARSE_PARTS
     }
 
@@ -44,35 +44,52 @@ impl Fill {
 /// Two leaves whose entries fit into one, in memory.
 struct Mergeable {
     left: (PageNo, Page),
-    leaf: (PageNo, Page),
+    right: (PageNo, Page),
+    parent: PageNo,
     left_index: usize,
 }
 
+/// A leaf with the entries of two.
+pub(super) struct Merged {
+    pub(super) leaf: PageNo,
+    /// So many of its entries were in the left one.
+    pub(super) left_entries: usize,
+}
+
 impl WriteTx<'_> {
-    /// Moves the entries of a leaf's left neighbour below the same parent into the leaf, and frees the neighbour, if that leaves
-    /// enough space in the leaf. `path`, which leads to the leaf, leads there afterwards too. Returns the number of entries that
-    /// were moved. If the neighbour cannot be read, or there is no space for its change, nothing is merged: the removal that made
-    /// the leaf sparse is done already.
-    pub(super) fn merge_left_into(
+    /// Merges a leaf with its left neighbour below the same parent, if both fit into one with enough space left. `path`, which
+    /// leads to the leaf, leads to the merged one afterwards. If the neighbour cannot be read, or there is no space for its
+    /// change, nothing is merged: the removal that made the leaf sparse is done already.
+    pub(super) fn merge_with_left(
         &mut self,
         table: Table,
         path: &mut Path,
         leaf: PageNo,
-    ) -> Result<Option<usize>> {
-        let Ok(Some(Mergeable { left, leaf, left_index })) = self.mergeable(path, leaf) else {
+    ) -> Result<Option<Merged>> {
+        let Ok(Some(Mergeable { left, right, parent, left_index })) = self.mergeable(path, leaf) else {
             return Ok(None);
         };
         self.finger.forget();
-        let left_node = Node::open(&left.1, left.0)?;
-        NodeMut::new(self.change(leaf.0, leaf.1)?, leaf.0).prepend(&left_node)?;
-        let moved = left_node.count();
-        drop(left.1);
-        // Without its entries, it leaves the tree as an empty leaf does: what is to its right takes its place.
+        let (left_node, right_node) = (Node::open(&left.1, left.0)?, Node::open(&right.1, right.0)?);
+        let left_entries = left_node.count();
+        // The fuller one stays: fewer entries move, and are logged.
+        let (merged, (emptied, content)) = if left_node.used() < right_node.used() {
+            NodeMut::new(self.change(leaf, right.1)?, leaf).prepend(&left_node)?;
+            (leaf, left)
+        } else {
+            NodeMut::new(self.change(left.0, left.1)?, left.0).append(&right_node)?;
+            (left.0, right)
+        };
+        drop(content);
+        // The left one leaves the tree as an empty leaf does: what is to its right takes its place.
         if let Some((_, index)) = path.last_mut() {
             *index = left_index;
         }
-        self.remove_empty(path.clone(), left.0, table.number)?;
-        Ok(Some(moved))
+        self.remove_empty(path.clone(), emptied, table.number)?;
+        if merged != leaf {
+            NodeMut::new(self.any_page_mut(parent)?, parent).set_child(left_index, merged)?;
+        }
+        Ok(Some(Merged { leaf: merged, left_entries }))
     }
 
     fn mergeable(&mut self, path: &Path, leaf: PageNo) -> Result<Option<Mergeable>> {
@@ -91,20 +108,20 @@ impl WriteTx<'_> {
             return Ok(None);
         }
         self.reserve_pages(&[META, left, leaf, parent])?;
-        Ok(Some(Mergeable { left: (left, left_page), leaf: (leaf, leaf_page), left_index }))
+        Ok(Some(Mergeable { left: (left, left_page), right: (leaf, leaf_page), parent, left_index }))
     }
 
     /// Merges a leaf that has become sparse with one of its neighbours below the same parent, if they fit into one.
     pub(super) fn merge_sparse(&mut self, table: Table, mut path: Path, leaf: PageNo) -> Result<()> {
-        if self.merge_left_into(table, &mut path, leaf)?.is_some() {
+        if self.merge_with_left(table, &mut path, leaf)?.is_some() {
             return Ok(());
         }
-        self.merge_into_right(table, &mut path).map(drop)
+        self.merge_with_right(table, &mut path).map(drop)
     }
 
-    /// Moves the entries of the leaf at the end of `path` into its right neighbour below the same parent, and frees the leaf, if
-    /// that leaves enough space in the neighbour. Returns the neighbour; `path` leads there then.
-    pub(super) fn merge_into_right(&mut self, table: Table, path: &mut Path) -> Result<Option<PageNo>> {
+    /// Merges the leaf at the end of `path` with its right neighbour below the same parent, if both fit into one with enough space
+    /// left. `path` leads to the merged one then.
+    pub(super) fn merge_with_right(&mut self, table: Table, path: &mut Path) -> Result<Option<Merged>> {
         let Some((parent, index)) = path.last().copied() else { return Ok(None) };
         let page = self.page_ref(parent)?;
         let node = Node::open(&page, parent)?;
@@ -115,11 +132,11 @@ impl WriteTx<'_> {
         drop(page);
         let mut to_right = path.clone();
         to_right.last_mut().expect("it has a parent").1 += 1;
-        let merged = self.merge_left_into(table, &mut to_right, right)?;
-        Ok(merged.map(|_| {
+        let merged = self.merge_with_left(table, &mut to_right, right)?;
+        if merged.is_some() {
             *path = to_right;
-            right
-        }))
+        }
+        Ok(merged)
     }
 }
 

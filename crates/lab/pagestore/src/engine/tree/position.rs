@@ -213,7 +213,7 @@ impl Position {
     }
 
     /// Removes the entries of the leaf with these indices, which ascend. It is then in the same leaf, at the place of
-    /// the first of them; or where that leaf was, if none is left. The leaf may have taken the entries of its left neighbour.
+    /// the first of them; or where that leaf was, if none is left. The leaf may be merged with its left neighbour.
     pub(super) fn remove(&mut self, tx: &mut WriteTx<'_>, table: Table, indices: &[usize]) -> Result<()> {
         let Some(first) = indices.first() else { return Ok(()) };
         let node = self.node()?;
@@ -231,9 +231,11 @@ impl Position {
                 let mut node = NodeMut::new(tx.change(self.leaf, before)?, self.leaf);
                 node.remove_all(indices)?;
                 let became_sparse = fill.became_sparse(Fill::of_leaf(&node.read()?));
-                let merged =
-                    if became_sparse { tx.merge_left_into(table, &mut self.path, self.leaf)? } else { None };
-                (self.index, self.is_on) = (*first + merged.unwrap_or(0), false);
+                (self.index, self.is_on) = (*first, false);
+                if became_sparse && let Some(merged) = tx.merge_with_left(table, &mut self.path, self.leaf)? {
+                    self.leaf = merged.leaf;
+                    self.index += merged.left_entries;
+                }
                 self.page = Some(tx.page(self.leaf)?);
             }
         }
@@ -247,7 +249,8 @@ impl Position {
         self.remove(tx, table, &[self.index])?;
         if before.became_sparse(self.fill()?) {
             self.release_page();
-            self.leaf = tx.merge_into_right(table, &mut self.path)?.unwrap_or(self.leaf);
+            let merged = tx.merge_with_right(table, &mut self.path)?;
+            self.leaf = merged.map_or(self.leaf, |merged| merged.leaf);
             self.page = Some(tx.page(self.leaf)?);
         }
         Ok(())

@@ -1,9 +1,11 @@
 //! Buffers that a transaction leaves to the next. After a log write the processor's caches are cold, and memory
 //! that is not allocated afresh saves the cache misses of the allocator.
 
-use super::encoded_ahead::Ahead;
-use super::records::Encoded;
-use crate::engine::cache::Page;
+use super::encoded_ahead::{Ahead, EncodedAhead};
+use super::records::{Encoded, Logged, Records};
+use crate::engine::cache::{Installed, Page};
+use crate::error::Result;
+use crate::format::page;
 use crate::types::PageNo;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicBool;
@@ -29,6 +31,12 @@ impl PageCopy {
         Self { content, base, used: AtomicBool::new(true), ahead: None }
     }
 
+    /// The version that the logged change is based on; `None` if an image is to be logged. That of a free page, which is
+    /// nearly empty, is shorter than its change.
+    pub(super) fn base_of_change(&self) -> Option<&Page> {
+        self.base.as_ref().filter(|_| page::owner(&self.content) != page::OWNER_FREE)
+    }
+
     /// The content, for a change. The transaction has the only reference, or makes a copy.
     pub(super) fn content_mut(&mut self) -> &mut [u8] {
         self.ahead = None;
@@ -39,8 +47,37 @@ impl PageCopy {
 /// A changed page that is being logged.
 pub(super) struct Changed {
     pub page: PageNo,
-    pub copy: PageCopy,
+    /// `None`: it is installed.
+    pub copy: Option<PageCopy>,
     pub image: bool,
+}
+
+impl Changed {
+    /// Logs it, by what was encoded of it before if that is there.
+    pub(super) fn log(&self, records: &mut Records<'_>, ahead: &EncodedAhead) -> Result<()> {
+        let copy = self.copy.as_ref().expect("it is logged before it is installed");
+        match copy.ahead.and_then(|encoded| ahead.runs(encoded)) {
+            Some(runs) => records.encoded_page(self.page, runs.image, runs.bytes),
+            None => {
+                let base = copy.base_of_change().filter(|_| !self.image);
+                records.page(self.page, base.map(|base| &base[..]), &copy.content)
+            }
+        }
+    }
+
+    /// The page for its installation, once it is logged. Pages from `fresh_from` on did not exist before.
+    pub(super) fn take(&mut self, logged: &Logged, fresh_from: u64) -> Installed {
+        let copy = self.copy.take().expect("it is installed once");
+        Installed {
+            page: self.page,
+            content: Some(copy.content),
+            base: copy.base,
+            lsn: logged.lsn,
+            image: logged.image,
+            record_bytes: logged.bytes,
+            fresh: self.page.0 >= fresh_from,
+        }
+    }
 }
 
 /// See the module.

@@ -8,7 +8,7 @@
 
 use super::WriteTx;
 use super::buffers::{Changed, PageCopy};
-use super::encoded_ahead::Ahead;
+use super::encoded_ahead::{Ahead, EncodedAhead};
 use super::records::Records;
 use crate::engine::cache::Page;
 use crate::engine::inner::Inner;
@@ -59,11 +59,18 @@ impl WriteTx<'_> {
     /// Encodes the change of a page that the transaction will hardly change again.
     pub(crate) fn encode_ahead(&mut self, page: PageNo) {
         if let Some(copy) = self.copies.in_memory.get_mut(&page)
-            && let Some(base) = &copy.base
+            && copy.base.is_some()
         {
-            let needs_image = lock(&self.inner.pages).needs_image(page);
-            let base = (!needs_image).then_some(&base[..]);
-            copy.ahead = self.ahead.encode(base, &copy.content, self.inner.options.cache_bytes);
+            let base = copy.base_of_change().cloned();
+            copy.ahead = Some(self.ahead.add(page, base, copy.content.clone()));
+            if let Some(batch) = self.ahead.full_batch() {
+                let pages = lock(&self.inner.pages);
+                batch.iter_mut().for_each(|job| {
+                    job.base.take_if(|_| pages.needs_image(job.page));
+                });
+                drop(pages);
+                self.ahead.encode_batch();
+            }
         }
     }
 
@@ -128,7 +135,7 @@ impl WriteTx<'_> {
 
     /// An upper bound of the log that the changed pages need, in bytes.
     pub(super) fn log_bytes(&self) -> u64 {
-        self.inner.log_bytes(self.copies.in_memory.values().map(|copy| copy.ahead.as_ref()))
+        self.inner.log_bytes(&self.ahead, self.copies.in_memory.values())
     }
 
     /// Logs all pages of a large transaction, before its commit is logged.
@@ -151,7 +158,7 @@ impl WriteTx<'_> {
 
     fn log_pages(&mut self, pages: &[PageNo]) -> Result<()> {
         for part in pages.chunks(LOGGED_AT_ONCE) {
-            self.inner.ensure_log_space(self.inner.log_bytes(part.iter().map(|_| None)))?;
+            self.inner.ensure_log_space(self.inner.log_bytes_of(part.iter().map(|_| None)))?;
             let encoded = &mut self.writing.buffers.records;
             let mut records = Records::begin(&self.inner.journal, self.tx, encoded);
             for page in part {
@@ -176,8 +183,17 @@ impl Inner {
         self.options.cache_bytes / self.geometry.page_bytes
     }
 
-    /// An upper bound of the log that the records of pages need, in bytes; of each page, what is encoded already.
-    pub(super) fn log_bytes<'a>(&self, pages: impl Iterator<Item = Option<&'a Ahead>>) -> u64 {
+    /// An upper bound of the log that the records of pages need, in bytes.
+    pub(super) fn log_bytes<'a>(
+        &self,
+        encoded: &EncodedAhead,
+        copies: impl Iterator<Item = &'a PageCopy>,
+    ) -> u64 {
+        self.log_bytes_of(copies.map(|copy| Some(encoded.runs(copy.ahead?)?.bytes.len())))
+    }
+
+    /// The same; of each page, the bytes of its runs if they are known.
+    fn log_bytes_of(&self, pages: impl Iterator<Item = Option<usize>>) -> u64 {
         // The gap before each run but the first is larger than its header, and a run of zeros saves more than the two headers
         // that it may add, so a page's runs are hardly larger than the page. Each record also has an index entry. A block ends
         // at a whole sector, before a record that does not fit.
@@ -186,18 +202,20 @@ impl Inner {
             let record = runs + RECORD_HEADER_BYTES + 24;
             record + record.div_ceil(PADDING_DIVISOR)
         };
-        let records = pages.map(|ahead| record(ahead.map_or(runs_max, Ahead::len)));
+        let records = pages.map(|runs| record(runs.unwrap_or(runs_max)));
         (records.sum::<usize>() + self.geometry.sector_bytes + 64) as u64
     }
 
     /// Determines which of the changed pages must be logged as images, and drops what was encoded of them as a change. Returns
     /// whether nothing was dropped.
-    pub(super) fn mark_images(&self, changed: &mut [Changed]) -> bool {
+    pub(super) fn mark_images(&self, encoded: &EncodedAhead, changed: &mut [Changed]) -> bool {
         let pages = lock(&self.pages);
+        let is_change = |ahead: &mut Ahead| encoded.runs(*ahead).is_some_and(|runs| !runs.image);
         let mut dropped = 0;
         for Changed { page, copy, image } in changed {
+            let Some(copy) = copy else { continue };
             *image = copy.base.is_none() || pages.needs_image(*page);
-            dropped += usize::from(*image && copy.ahead.take_if(|ahead| !ahead.image).is_some());
+            dropped += usize::from(*image && copy.ahead.take_if(is_change).is_some());
         }
         dropped == 0
     }

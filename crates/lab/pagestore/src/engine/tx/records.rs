@@ -63,6 +63,11 @@ impl<'a> Records<'a> {
         if bytes.len() >= PART_BYTES { self.append(None).map(|_| ()) } else { Ok(()) }
     }
 
+    /// The page records that were appended so far.
+    pub(super) fn appended(&self) -> &[Logged] {
+        &self.encoded.logged[..self.encoded.logged.len() - self.encoded.ends.len()]
+    }
+
     /// Ends the transaction with a commit; returns its page records and the LSN of the commit.
     pub(super) fn commit(mut self, sequence: u64) -> Result<(&'a [Logged], Lsn)> {
         let Encoded { bytes, ends, .. } = &mut *self.encoded;

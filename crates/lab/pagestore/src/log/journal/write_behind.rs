@@ -5,6 +5,9 @@ use super::{Journal, WRITE_PAUSE};
 use crate::format::geometry::MAX_WRITE_BYTES;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// As many as there may be writes in flight: the appending thread then need not write itself.
+const THREADS: usize = 2;
+
 /// Marks that a commit appends, until it is dropped; even if the appending thread panics.
 struct Appending<'a>(&'a AtomicBool);
 
@@ -47,7 +50,9 @@ impl Journal {
                     }
                 }
             };
-            let _ = std::thread::Builder::new().spawn_scoped(scope, write_until_ended);
+            for _ in 0..THREADS {
+                let _ = std::thread::Builder::new().spawn_scoped(scope, write_until_ended);
+            }
             let appended = append();
             drop(appending);
             appended

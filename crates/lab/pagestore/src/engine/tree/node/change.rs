@@ -187,6 +187,18 @@ impl<'a> NodeMut<'a> {
         Ok(())
     }
 
+    /// Inserts the cells of a leaf after those of this one, which has room for them.
+    pub(crate) fn append(&mut self, right: &Node<'_>) -> Result<()> {
+        let count = self.read()?.count;
+        for index in 0..right.count {
+            let cell = right.cell(index)?;
+            let at = self.place(count + index, cell.len(), right.key(index)?)?;
+            let at = at.ok_or_else(|| self.overlapping())?;
+            self.bytes[at..at + cell.len()].copy_from_slice(cell);
+        }
+        Ok(())
+    }
+
     /// Child `index` was split: `left` has the keys below `key`, `right` those from it on. Returns false if the
     /// page is full.
     pub(crate) fn insert_inner(
