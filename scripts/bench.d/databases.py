@@ -106,6 +106,15 @@ def throttle_file(kind):
     return Path("/sys/fs/cgroup/blkio") / group.strip("/") / f"blkio.throttle.{kind}_device"
 
 
+def unmount(mount):
+    """A program that was just ended may still have a file open."""
+    for _ in range(100):
+        if subprocess.run(["umount", mount], capture_output=True).returncode == 0:
+            return
+        time.sleep(0.1)
+    run("umount", mount)
+
+
 class LoopDisk:
     """A loop device on a file, with limits that can be switched off."""
 
@@ -134,7 +143,7 @@ class LoopDisk:
         if not self.mount.exists():
             return
         self.hold(False)
-        subprocess.call(["umount", self.mount])
+        unmount(self.mount)
         subprocess.call(["losetup", "--detach", self.device])
         self.mount.rmdir()
 
@@ -154,7 +163,7 @@ class Lun(LoopDisk):
     def remove(self):
         if not self.mount.exists():
             return
-        subprocess.call(["umount", self.mount])
+        unmount(self.mount)
         self.mount.rmdir()
         subprocess.call([self.binary, "luns", "remove", self.device], stdout=subprocess.DEVNULL)
 

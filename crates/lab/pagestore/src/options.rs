@@ -114,7 +114,7 @@ pub struct Options {
     /// The store also uses
     ///
     /// * for the earlier versions of that transaction's pages, if they are evicted: at most a quarter of this;
-    /// * for the changes that `retain` and `extract_if` encode before the commit: at most a sixteenth of this, or 64 KiB, and
+    /// * for the changes that `retain` and `extract_if` encode before the commit: at most a fourteenth of this, or 72 KiB, and
     ///   320 pages that wait for it;
     /// * 300 bytes for each page that is not in the data file yet, and for each that changed after the oldest snapshot began
     ///   and was evicted;
@@ -137,7 +137,7 @@ pub struct Options {
     pub log_keep_bytes: u64,
     /// The longest time that recovery may take to redo what the data file lacks. A checkpoint begins early enough
     /// for that, and is written slowly enough not to disturb commits, according to the measured cost of reading log
-    /// and writing pages. Requires background threads.
+    /// and writing pages. For commits of many pages it pauses, up to half a second in all. Requires background threads.
     pub redo_target: Duration,
     /// A checkpoint begins at the latest when the log since the last one has this length; `u64::MAX`: none begins
     /// for the sake of recovery.

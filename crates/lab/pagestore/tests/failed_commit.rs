@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 const ROWS: u32 = 3000;
 const VALUE_BYTES: usize = 100;
@@ -252,41 +253,80 @@ fn rows_of_which_some_are_in_the_log_and_some_in_memory_can_be_read_at_every_sna
     }
 }
 
-// Changes of 2,700 pages: a thread encodes most of them, and pages are installed while others are appended.
+/// What happens to a removal from 2,700 pages: a thread encodes most of them, and pages are installed while others are appended.
+#[derive(Clone, Copy, Debug)]
+struct Removal {
+    failing: Option<Failing>,
+    /// A checkpoint writes the pages that the open transaction has changed.
+    checkpoint_before_commit: bool,
+    /// With 16 MiB the transaction becomes larger than the cache allows while the thread works.
+    cache_bytes: usize,
+}
+
+fn remove_two_thirds(tx: &mut WriteTx<'_>, table: Table) -> u64 {
+    // What is left of three leaves moves into one.
+    let is_kept = |key: &[u8], _: &[u8]| u32::from_be_bytes(key.try_into().unwrap()).is_multiple_of(3);
+    tx.retain(table, is_kept).unwrap()
+}
+
+fn rows_are_as_before_or_after(removal: Removal) {
+    const MANY: u32 = 90_000;
+    let Removal { failing, checkpoint_before_commit, cache_bytes } = removal;
+    let disk = FailingLog::holding(SimDisk::new().files());
+    let options = Options { cache_bytes, ..with_threads() };
+    let layout = Layout { vlf_bytes: 1 << 20, vlfs: 64, ..Layout::default() };
+    let store = Store::create_on(disk.clone(), layout, options, 1).unwrap();
+    let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+    let mut model = Model::new();
+    put(&store, &mut model, 0..MANY, 1).unwrap();
+    // The pages are then logged as images.
+    store.checkpoint().unwrap();
+    let held = [(store.read().unwrap(), model.clone())];
+    let mut rolled_back = store.write().unwrap();
+    remove_two_thirds(&mut rolled_back, table);
+    drop(rolled_back);
+    let mut tx = store.write().unwrap();
+    assert_eq!(remove_two_thirds(&mut tx, table), u64::from(MANY / 3 * 2));
+    let mut after: Model =
+        model.iter().filter(|(row, _)| row.is_multiple_of(3)).map(|(r, c)| (*r, *c)).collect();
+    // Pages that are encoded already change again.
+    for row in (0..MANY).step_by(1000) {
+        tx.put(table, &row.to_be_bytes(), &[2; VALUE_BYTES]).unwrap();
+        after.insert(row, 2);
+    }
+    if checkpoint_before_commit {
+        store.checkpoint().unwrap();
+    }
+    match failing {
+        None => model = after,
+        Some(Failing::First) => disk.fail_after(0),
+        Some(Failing::Third) => disk.fail_after(2),
+        Some(Failing::Last) => disk.refuses_commits.store(true, Ordering::SeqCst),
+    }
+    let before = store.stats().log_write_bytes;
+    assert_eq!(tx.commit(Durability::Full).is_ok(), failing.is_none(), "{removal:?}");
+    let written = store.stats().log_write_bytes - before;
+    assert!(failing.is_some() || written > 1 << 20, "three writes: {written} bytes");
+    // Snapshots of a large transaction's pages end with a checkpoint.
+    let read = if cache_bytes < 64 << 20 { &[][..] } else { &held };
+    assert_readable(&store, read, &model, "after the commit");
+    assert_eq!(store.checkpoint().is_ok(), failing.is_none(), "{removal:?}");
+    assert_readable(&store, read, &model, "after a checkpoint");
+    drop(held);
+    drop(store);
+    let store = Store::open_on(Arc::new(SimDisk::holding(disk.disk.files())), with_threads()).unwrap();
+    assert_eq!(read_rows(&store.read().unwrap()).unwrap(), model, "{removal:?}, opened again");
+}
+
 #[test]
 fn rows_can_be_read_after_a_removal_from_many_pages_and_after_its_commit_has_failed() {
-    const MANY: u32 = 90_000;
+    let usual = Removal { failing: None, checkpoint_before_commit: false, cache_bytes: 64 << 20 };
     for failing in [None, Some(Failing::First), Some(Failing::Third), Some(Failing::Last)] {
-        let disk = FailingLog::holding(SimDisk::new().files());
-        let options = Options { cache_bytes: 64 << 20, ..with_threads() };
-        let layout = Layout { vlf_bytes: 1 << 20, vlfs: 64, ..Layout::default() };
-        let store = Store::create_on(disk.clone(), layout, options, 1).unwrap();
-        let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
-        let mut model = Model::new();
-        put(&store, &mut model, 0..MANY, 1).unwrap();
-        // The pages are then logged as images.
-        store.checkpoint().unwrap();
-        let held = [(store.read().unwrap(), model.clone())];
-        let mut tx = store.write().unwrap();
-        // What is left of three leaves moves into one.
-        let is_kept = |row: u32| row.is_multiple_of(3);
-        let key_is_kept = |key: &[u8], _: &[u8]| is_kept(u32::from_be_bytes(key.try_into().unwrap()));
-        assert_eq!(tx.retain(table, key_is_kept).unwrap(), u64::from(MANY / 3 * 2));
-        match failing {
-            None => model.retain(|row, _| is_kept(*row)),
-            Some(Failing::First) => disk.fail_after(0),
-            Some(Failing::Third) => disk.fail_after(2),
-            Some(Failing::Last) => disk.refuses_commits.store(true, Ordering::SeqCst),
-        }
-        let before = store.stats().log_write_bytes;
-        assert_eq!(tx.commit(Durability::Full).is_ok(), failing.is_none(), "{failing:?}");
-        let written = store.stats().log_write_bytes - before;
-        assert!(failing.is_some() || written > 1 << 20, "three writes: {written} bytes");
-        assert_readable(&store, &held, &model, "after the commit");
-        drop(held);
-        drop(store);
-        let store = Store::open_on(Arc::new(SimDisk::holding(disk.disk.files())), with_threads()).unwrap();
-        assert_eq!(read_rows(&store.read().unwrap()).unwrap(), model, "{failing:?}, opened again");
+        rows_are_as_before_or_after(Removal { failing, ..usual });
+    }
+    rows_are_as_before_or_after(Removal { checkpoint_before_commit: true, ..usual });
+    for failing in [None, Some(Failing::Third)] {
+        rows_are_as_before_or_after(Removal { failing, cache_bytes: 16 << 20, ..usual });
     }
 }
 
@@ -348,19 +388,47 @@ fn read_until(store: &Store, begun: &[Model], done: &AtomicBool, seed: u64) {
 #[test]
 fn readers_see_whole_states_while_large_transactions_commit_and_one_fails() {
     let (files, model) = in_the_data_file();
+    readers_see_whole_states(&files, &model, 1200, with_threads(), 8);
+}
+
+// 600 pages: they are installed while others are appended.
+#[test]
+fn readers_see_whole_states_while_commits_of_many_pages_are_installed_and_one_fails() {
+    const MANY: u32 = 20_000;
+    let (files, mut model) = in_the_data_file();
+    let disk = Arc::new(SimDisk::holding(files));
+    let options = Options { cache_bytes: 64 << 20, ..with_threads() };
+    let store = Store::open_on(disk.clone(), options).unwrap();
+    put(&store, &mut model, 0..MANY, 3).unwrap();
+    store.close().unwrap();
+    readers_see_whole_states(&disk.files(), &model, MANY, options, 4);
+}
+
+/// Ends the other threads when it is dropped, also by a panic.
+struct EndsOthers<'a>(&'a AtomicBool);
+
+impl Drop for EndsOthers<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Commits that change these rows, beside readers and checkpoints, until one fails.
+fn readers_see_whole_states(files: &Files, model: &Model, rows: u32, options: Options, seeds: u64) {
     let state = |change: u32| {
         let mut state = model.clone();
-        state.extend((0..1200).map(|row| (row, change)));
+        state.extend((0..rows).map(|row| (row, change)));
         state
     };
     let states: Vec<_> = [model.clone()].into_iter().chain((10..60).map(state)).collect();
     let mut failed_at_the_end = 0;
-    for seed in 0..8 {
+    for seed in 0..seeds {
         let disk = FailingLog::holding(files.clone());
-        let store = Store::open_on(disk.clone(), with_threads()).unwrap();
+        let store = Store::open_on(disk.clone(), options).unwrap();
         let done = AtomicBool::new(false);
-        let mut last = 0;
+        let (mut last, mut model) = (0, &states[0]);
         std::thread::scope(|scope| {
+            let ends_others = EndsOthers(&done);
             let readers: Vec<_> = (0..2)
                 .map(|thread| {
                     scope.spawn({
@@ -369,22 +437,28 @@ fn readers_see_whole_states_while_large_transactions_commit_and_one_fails() {
                     })
                 })
                 .collect();
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    // Refused after the failure.
+                    let _ = store.checkpoint();
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
             // Half of them fail anywhere, and half when all but the end of a transaction is in the log.
             let (anywhere, at) = (seed % 2 == 0, 12 + seed as u32);
             if anywhere {
-                disk.fail_after(20 + seed);
+                disk.fail_after(u64::from(rows) / 60 + seed);
             }
             let commit = |change: u32| {
                 let mut tx = store.write()?;
                 let table = tx.table("t")?;
-                (0..1200_u32)
+                (0..rows)
                     .try_for_each(|row| tx.put(table, &row.to_be_bytes(), &[change as u8; VALUE_BYTES]))?;
                 if !anywhere && change == at {
                     disk.refuses_commits.store(true, Ordering::SeqCst);
                 }
                 tx.commit(Durability::Full)
             };
-            let mut model = &states[0];
             for (change, state) in (10..60).zip(&states[1..]) {
                 if commit(change).is_err() {
                     break;
@@ -396,10 +470,13 @@ fn readers_see_whole_states_while_large_transactions_commit_and_one_fails() {
             failed_at_the_end += u64::from(stats.last_sequence > stats.durable_sequence);
             let held = [(store.read().unwrap(), model.clone())];
             assert_readable(&store, &held, model, "after a failure");
-            done.store(true, Ordering::SeqCst);
+            drop(ends_others);
             readers.into_iter().for_each(|reader| reader.join().unwrap());
         });
         assert!((10..59).contains(&last), "{last}: some commits, and then a failure");
+        drop(store);
+        let store = Store::open_on(Arc::new(SimDisk::holding(disk.disk.files())), options).unwrap();
+        assert!(read_rows(&store.read().unwrap()).unwrap() == *model, "opened again, {last} was durable");
     }
     assert!(failed_at_the_end > 0, "some commit was put there and did not become durable");
 }

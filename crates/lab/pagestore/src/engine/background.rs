@@ -1,5 +1,6 @@
 //! The threads of a store: one writes checkpoints and extends the log before it is full, one bounds the time of
-//! delayed commits, and one may keep a processor from idling. `cache::page_memory` has a thread of its own at times.
+//! delayed commits, and one may keep a processor from idling. Threads of their own, at times, have `cache::page_memory`,
+//! `tx::encoded_ahead`, `tx::write_queue` and `log::journal` (`write_behind`).
 
 use crate::engine::inner::Inner;
 use crate::engine::log_size::LogNeed;

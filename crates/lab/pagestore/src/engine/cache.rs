@@ -33,7 +33,7 @@ const CHAIN_RECORDS_MAX: usize = 32;
 /// Which version of a page to look up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
-    /// The version of the last commit.
+    /// The version of the last commit; without the lock of the writer or the gate, of one that is not complete yet.
     Newest,
     /// The version as of the commit with this sequence number.
     At(u64),

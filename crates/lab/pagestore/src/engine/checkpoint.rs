@@ -148,6 +148,8 @@ impl Inner {
         self.absorb_runs()?;
         let (position, slot, sequence, tx_max) = {
             let _gate = lock(&self.gate);
+            // A commit that failed halfway has installed some of its pages: they must not be captured.
+            self.journal.check()?;
             let (position, slot) = self.journal.redo_position();
             let sequence = self.last_sequence.load(Ordering::Acquire);
             let tx_max = self.last_tx.load(Ordering::Acquire);
@@ -157,8 +159,10 @@ impl Inner {
         let captured = self.capture_pages();
         let pages = captured.len() as u64;
         self.journal.append_note(&Record::CheckpointBegin { redo: position.lsn, pages })?;
-        // The last captured commit has completed: after the flush it is visible.
+        // The commit that ran meanwhile has completed: after the flush it is visible. Pages that it had installed early were left
+        // out: if it failed, the log of what they were before is still needed.
         drop(lock(&self.gate));
+        self.journal.check()?;
         // Write-ahead rule: log records reach the medium before the pages that they change.
         self.journal.flush()?;
 

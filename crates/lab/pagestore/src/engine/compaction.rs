@@ -276,7 +276,12 @@ impl Inner {
     fn truncate_data(&self) -> Result<u64> {
         // The pages of commits from here on are written by the next checkpoint.
         let _no_checkpoint = lock(&self.checkpointing);
-        let meta = self.page(META, crate::engine::cache::View::Newest)?;
+        let meta = {
+            // No commit has installed some of its pages only.
+            let _gate = lock(&self.gate);
+            self.journal.check()?;
+            self.page(META, crate::engine::cache::View::Newest)?
+        };
         let length = WriteTx::page_count_of(&meta) * self.geometry.page_bytes as u64;
         let before = self.disk.len(FileId::Data).map_err(Error::during("measure", FileId::Data))?;
         if before > length {

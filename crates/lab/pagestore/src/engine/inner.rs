@@ -67,7 +67,8 @@ pub(crate) struct Inner {
     /// The number of the thread that holds it; 0: none. Only compared by a thread with its own number, which it
     /// stored itself.
     pub writer_thread: AtomicUsize,
-    /// Makes appending and installing a commit atomic with respect to checkpoints.
+    /// Makes appending and installing a commit atomic with respect to the beginning of a checkpoint. The checkpoint then captures
+    /// pages without it, and waits for it once more before it trusts what it has captured.
     pub gate: Mutex<()>,
     pub control: Mutex<Control>,
     /// Held by the one checkpoint that runs: the proof of the last one.

@@ -11,7 +11,7 @@
 //! only writes done that way are a measure of its page time: a checkpoint begins with a sample of them.
 //!
 //! A checkpoint pauses for a while when a commit of many pages appends its records: beside it log writes would take several
-//! times as long. It does so even if it is late: the commit appends as much log either way.
+//! times as long. It does so even if it is late: continuing would slow the commit, and not reduce the log that it adds.
 //!
 //! One write at a time disturbs commits least. A disk with high latency needs more in flight to keep the pace: as
 //! long as a checkpoint is behind, its number of concurrent writes grows.

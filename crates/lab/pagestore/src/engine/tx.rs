@@ -10,7 +10,7 @@ mod write_queue;
 mod writer_lock;
 
 use crate::engine::background::Load;
-use crate::engine::cache::{Installed, Page, PageTable, View};
+use crate::engine::cache::{Installed, Page, View};
 use crate::engine::inner::{CutPages, Inner, Writing};
 use crate::engine::read::PageRef;
 use crate::engine::tree::finger::Finger;
@@ -29,14 +29,14 @@ use std::sync::{Arc, MutexGuard};
 
 pub(super) use allocation::META;
 use allocation::{CATALOG_AT, PAGE_COUNT_AT, has_header};
-use buffers::{Buffers, Changed};
+use buffers::{Buffers, Changed, take_logged};
 use copies::Copies;
 use encoded_ahead::EncodedAhead;
-use records::{Logged, Records};
+use records::Records;
 
-/// The log of a commit of at least this many pages is written while later pages are encoded. For fewer it is less than
-/// a whole write, and not worth a thread.
-const WRITTEN_BEHIND_MIN: usize = 512;
+/// The log of a commit of at least this many pages is written while later pages are appended and earlier ones installed. For
+/// fewer it is less than a whole write, and not worth threads.
+const MANY_PAGES: usize = 512;
 
 /// A source of pages: a snapshot, or a transaction with its own changes.
 pub trait Pages {
@@ -429,29 +429,15 @@ impl<'a> WriteTx<'a> {
         };
         let sequence = *newest + 1;
         let journal = &self.inner.journal;
-        let install = |pages: &mut PageTable, changed: &mut [Changed], logged: &[Logged]| {
-            let visible = journal.visible();
-            for (changed, logged) in changed.iter_mut().zip(logged) {
-                pages.install(sequence, visible, changed.take(logged, self.fresh_from));
-            }
-        };
         let mut records = Records::begin(journal, self.tx, records);
-        let is_overlapped = self.inner.options.background && changed.len() >= WRITTEN_BEHIND_MIN;
-        let mut installed = 0;
-        let mut append = || {
-            for index in 0..changed.len() {
-                changed[index].log(&mut records, &self.ahead)?;
-                let appended = records.appended();
-                // The log is written meanwhile. No transaction reads these pages before the commit is visible.
-                if is_overlapped && appended.len() > installed {
-                    let now = installed..appended.len();
-                    install(&mut lock(&self.inner.pages), &mut changed[now.clone()], &appended[now]);
-                    installed = appended.len();
-                }
-            }
-            Ok(())
+        let (ahead, fresh_from) = (&self.ahead, self.fresh_from);
+        let installed = if self.inner.options.background && changed.len() >= MANY_PAGES {
+            let append = || self.inner.append_and_install(sequence, changed, &mut records, ahead, fresh_from);
+            journal.write_behind(append)?
+        } else {
+            changed.iter().try_for_each(|changed| changed.log(&mut records, ahead))?;
+            0
         };
-        if is_overlapped { journal.write_behind(append) } else { append() }?;
         let (logged, commit) = records.commit(sequence)?;
         let appended = monotonic_ns();
         // Another thread's write may make it durable before its pages are installed.
@@ -469,7 +455,9 @@ impl<'a> WriteTx<'a> {
             let done = Installed { page, content, base: None, lsn, image: true, record_bytes, fresh };
             pages.install(sequence, visible, done);
         }
-        install(&mut pages, &mut changed[installed..], &logged[installed..]);
+        for page in take_logged(&mut changed[installed..], &logged[installed..], fresh_from) {
+            pages.install(sequence, visible, page);
+        }
         changed.clear();
         pages.restore_limit();
         pages.drop_old_versions_after_commit(visible, pages_of_commit);
@@ -484,8 +472,39 @@ impl<'a> WriteTx<'a> {
     }
 }
 
+impl Inner {
+    /// Appends the pages of commit `sequence`, and installs those that were appended; returns how many of them, the first ones. No
+    /// transaction reads them before the commit is visible. If a later page cannot be appended, the store is read-only, the
+    /// commit never becomes visible, and what its pages were before stays readable.
+    fn append_and_install(
+        &self,
+        sequence: u64,
+        changed: &mut [Changed],
+        records: &mut Records<'_>,
+        ahead: &EncodedAhead,
+        fresh_from: u64,
+    ) -> Result<usize> {
+        let mut installed = 0;
+        for index in 0..changed.len() {
+            changed[index].log(records, ahead)?;
+            let appended = &records.appended()[installed..];
+            if !appended.is_empty() {
+                let mut pages = lock(&self.pages);
+                let visible = self.journal.visible();
+                for page in take_logged(&mut changed[installed..], appended, fresh_from) {
+                    pages.install(sequence, visible, page);
+                }
+                installed += appended.len();
+            }
+        }
+        Ok(installed)
+    }
+}
+
 impl Drop for WriteTx<'_> {
     fn drop(&mut self) {
+        // Before the next writer begins.
+        self.ahead.discard();
         // Before the next writer stores its own number: a thread that finds its number there must be the writer.
         self.inner.writer_thread.store(0, Ordering::Relaxed);
         let copies = std::mem::take(&mut self.copies.in_memory);

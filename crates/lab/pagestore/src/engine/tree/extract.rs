@@ -4,7 +4,7 @@
 //! ```text
 //! entry ── condition holds ──▶ chosen, returned ── end of the leaf, or dropped ──▶ the leaf without the chosen ones
 //! ```
-//! The change of a leaf is encoded for the log once the next leaf was changed: the two may have been merged.
+//! A leaf's change is encoded for the log only after the next leaf was changed, because that may merge the two.
 
 use super::Table;
 use super::position::{Position, Target};
@@ -30,7 +30,7 @@ pub struct ExtractIf<'t, 'a, F> {
     /// Those that were returned and are not removed yet, in order.
     chosen: Vec<usize>,
     /// The leaf that it was in after the last change.
-    changed: Option<PageNo>,
+    last_leaf: Option<PageNo>,
     is_done: bool,
 }
 
@@ -43,8 +43,8 @@ impl<'t, 'a, F: for<'e> FnMut(&'e [u8], &'e [u8]) -> bool> ExtractIf<'t, 'a, F> 
     ) -> Result<Self> {
         let at = Position::before(tx, table, from)?;
         let to = to.map(<[u8]>::to_vec);
-        let (chosen, changed, is_done) = (Vec::new(), None, false);
-        let mut new = Self { tx, table, to, condition, at, next: 0, end: 0, chosen, changed, is_done };
+        let (chosen, last_leaf, is_done) = (Vec::new(), None, false);
+        let mut new = Self { tx, table, to, condition, at, next: 0, end: 0, chosen, last_leaf, is_done };
         new.enter_leaf()?;
         Ok(new)
     }
@@ -117,7 +117,7 @@ impl<F> ExtractIf<'_, '_, F> {
         removed.inspect_err(|error| self.tx.break_off(error))?;
         // The leaf that it is in now may be merged with the next. The others will hardly change again.
         let now = self.at.leaf;
-        for changed in [self.changed.replace(now), Some(leaf)].into_iter().flatten() {
+        for changed in [self.last_leaf.replace(now), Some(leaf)].into_iter().flatten() {
             if changed != now {
                 self.tx.encode_ahead(changed);
             }

@@ -81,7 +81,7 @@ impl WriteTx<'_> {
             (left.0, right)
         };
         drop(content);
-        // The left one leaves the tree as an empty leaf does: what is to its right takes its place.
+        // The left one's place in the parent goes, as that of an empty leaf. What was the right one's is then the merged one's.
         if let Some((_, index)) = path.last_mut() {
             *index = left_index;
         }

@@ -21,7 +21,7 @@ pub(super) struct PageCopy {
     pub(super) base: Option<Page>,
     /// It was used since the clock's last visit.
     pub(super) used: AtomicBool,
-    /// What has changed since `base`, if that is encoded already.
+    /// Its number among the pages that were handed over to be encoded, if it has not changed since.
     pub(super) ahead: Option<Ahead>,
 }
 
@@ -31,8 +31,8 @@ impl PageCopy {
         Self { content, base, used: AtomicBool::new(true), ahead: None }
     }
 
-    /// The version that the logged change is based on; `None` if an image is to be logged. That of a free page, which is
-    /// nearly empty, is shorter than its change.
+    /// The version that the logged change is based on; `None` if an image is to be logged. A free page is nearly empty, so its
+    /// image is shorter than its change.
     pub(super) fn base_of_change(&self) -> Option<&Page> {
         self.base.as_ref().filter(|_| page::owner(&self.content) != page::OWNER_FREE)
     }
@@ -53,7 +53,7 @@ pub(super) struct Changed {
 }
 
 impl Changed {
-    /// Logs it, by what was encoded of it before if that is there.
+    /// Logs it; uses the runs that were encoded ahead, if there are any.
     pub(super) fn log(&self, records: &mut Records<'_>, ahead: &EncodedAhead) -> Result<()> {
         let copy = self.copy.as_ref().expect("it is logged before it is installed");
         match copy.ahead.and_then(|encoded| ahead.runs(encoded)) {
@@ -65,8 +65,7 @@ impl Changed {
         }
     }
 
-    /// The page for its installation, once it is logged. Pages from `fresh_from` on did not exist before.
-    pub(super) fn take(&mut self, logged: &Logged, fresh_from: u64) -> Installed {
+    fn take(&mut self, logged: &Logged, fresh_from: u64) -> Installed {
         let copy = self.copy.take().expect("it is installed once");
         Installed {
             page: self.page,
@@ -78,6 +77,15 @@ impl Changed {
             fresh: self.page.0 >= fresh_from,
         }
     }
+}
+
+/// Takes pages for their installation, once they are logged. Those from `fresh_from` on did not exist before.
+pub(super) fn take_logged<'a>(
+    changed: &'a mut [Changed],
+    logged: &'a [Logged],
+    fresh_from: u64,
+) -> impl Iterator<Item = Installed> + 'a {
+    changed.iter_mut().zip(logged).map(move |(changed, logged)| changed.take(logged, fresh_from))
 }
 
 /// See the module.

@@ -56,13 +56,13 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Encodes the change of a page that the transaction will hardly change again.
+    /// Hands over a page that the transaction will hardly change again, so that its change is encoded.
     pub(crate) fn encode_ahead(&mut self, page: PageNo) {
         if let Some(copy) = self.copies.in_memory.get_mut(&page)
             && copy.base.is_some()
         {
             let base = copy.base_of_change().cloned();
-            copy.ahead = Some(self.ahead.add(page, base, copy.content.clone()));
+            copy.ahead = self.ahead.add(page, base, copy.content.clone());
             if let Some(batch) = self.ahead.full_batch() {
                 let pages = lock(&self.inner.pages);
                 batch.iter_mut().for_each(|job| {
@@ -111,7 +111,7 @@ impl WriteTx<'_> {
             for copy in self.copies.in_memory.values_mut() {
                 (copy.base, copy.ahead) = (None, None);
             }
-            self.ahead.clear();
+            self.ahead.discard();
         }
         Ok(())
     }

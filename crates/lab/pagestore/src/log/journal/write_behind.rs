@@ -5,7 +5,7 @@ use super::{Journal, WRITE_PAUSE};
 use crate::format::geometry::MAX_WRITE_BYTES;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// As many as there may be writes in flight: the appending thread then need not write itself.
+/// As many as there may be writes in flight by default: the appending thread then need not write itself.
 const THREADS: usize = 2;
 
 /// Marks that a commit appends, until it is dropped; even if the appending thread panics.
@@ -25,8 +25,8 @@ impl Drop for Appending<'_> {
 }
 
 impl Journal {
-    /// Runs `append` while another thread writes what it appends, a whole write at a time. If the system refuses a
-    /// thread, `append` writes alone, as it does when the other thread falls behind.
+    /// Runs `append` while other threads write what it appends, a whole write at a time. If the system refuses to start them,
+    /// or they fall behind, `append` writes too.
     pub(crate) fn write_behind<T>(&self, append: impl FnOnce() -> T) -> T {
         let appending = Appending::begin(&self.written_behind);
         std::thread::scope(|scope| {
