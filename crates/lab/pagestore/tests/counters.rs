@@ -239,6 +239,9 @@ fn another_process_reads_the_same_counters_as_the_store_and_a_reopened_store_sta
     assert_eq!(data.counters.sync.known().unwrap().count, stats.data_syncs + 1, "opening syncs each file");
     let counts = live.counts().unwrap();
     assert_eq!((counts.commits, counts.checkpoints), (101, 1));
+    // Each commit is one record of a page and one of the commit, in a block of 4 KiB.
+    let record_bytes = counts.log_record_bytes / counts.commits;
+    assert!((60..600).contains(&record_bytes), "{record_bytes} bytes of records a commit");
 
     let state = live.log_state(PATIENCE).unwrap();
     let holders = store.log_holders();

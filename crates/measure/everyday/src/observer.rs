@@ -50,6 +50,7 @@ struct Sample {
     processors: Option<Processors>,
     commits: Option<u64>,
     writer_ns: Option<u64>,
+    log_record_bytes: Option<u64>,
     label: Option<&'static str>,
 }
 
@@ -158,10 +159,11 @@ impl<'a> Observer<'a> {
             self.clients.remove(&std::process::id());
         }
         let (commits, writer_ns) = (self.source.commits(), self.source.writer_ns());
+        let log_record_bytes = self.source.log_record_bytes();
         let last = self.samples.last().and_then(|last| last.processors.as_ref());
         let processes = self.source.processes();
         let processors = Processors::read(processes, &self.clients, &mut self.low_priority, sharing, last);
-        let sample = Sample { files, devices, processors, commits, writer_ns, label };
+        let sample = Sample { files, devices, processors, commits, writer_ns, log_record_bytes, label };
         if let Some(last) = self.samples.last() {
             let files = intervals(&last.files, &sample.files, Rules::default());
             let files = self.log.replace(files, self.last_of_log.as_ref().zip(log.as_ref()));
@@ -331,6 +333,7 @@ fn add_moments(volumes: &mut Volumes, placed: Placed, last: &Sample, now: &Sampl
     };
     let commits = grown(|sample| sample.commits);
     let writer_ns = grown(|sample| sample.writer_ns);
+    let log_record_bytes = grown(|sample| sample.log_record_bytes);
     let Placed { files: placed, logs } = placed;
     let device = |at: usize| {
         let [last, now] = [last, now].map(|sample| sample.devices.get(at).and_then(Option::as_ref));
@@ -350,6 +353,7 @@ fn add_moments(volumes: &mut Volumes, placed: Placed, last: &Sample, now: &Sampl
             processors,
             commits,
             writer_ns,
+            log_record_bytes,
             pressure: volume.pressure,
             caps: std::mem::take(&mut volume.caps_used),
         });

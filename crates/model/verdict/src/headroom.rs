@@ -9,7 +9,7 @@
 //!                              those that the page cache still holds are added             low, plan, high
 //!                              those that the database still holds are added: a page
 //!                              that was read for each write of the log, if as many were    low, plan
-//! bytes of log records         x times as many; the rest of a block is rewritten less often
+//! bytes of log records         x times as many, where counted as such; else of log writes, whose blocks are rewritten less often
 //!                              blocks that are filled up to 4 KiB have records in their    high
 //!                              first 512 bytes only
 //! log writes                   F(x) = min(x F, 1 / L): one follows the other, and the      low: L of a storage at rest

@@ -31,6 +31,9 @@ pub struct Moment {
     /// How long transactions had the only turn to write, nanoseconds; `None` where several can write at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer_ns: Option<u64>,
+    /// Bytes of the log's records, without what fills up blocks; `None` where the bytes of its writes tell as much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_record_bytes: Option<u64>,
     /// How long tasks were stalled on I/O.
     #[serde(default)]
     pub pressure: Pressure,
@@ -262,6 +265,11 @@ impl Observation {
     /// The share of the time in which a transaction had the only turn to write, over the moments that know it.
     pub(crate) fn writer_share(&self) -> Option<f64> {
         self.per_ns(|moment| moment.writer_ns)
+    }
+
+    /// Bytes of the log's records a second, without what fills up blocks, over the moments that know them.
+    pub(crate) fn log_records_per_s(&self) -> Option<f64> {
+        Some(self.per_ns(|moment| moment.log_record_bytes)? * 1e9)
     }
 
     fn per_ns(&self, counted: fn(&Moment) -> Option<u64>) -> Option<f64> {

@@ -162,6 +162,12 @@ pub trait Source {
         None
     }
 
+    /// Bytes of the log's records since it started, without what fills up blocks; `None` where the bytes of its writes tell as much, or
+    /// that is not counted.
+    fn log_record_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Transactions that it had committed since it started, at the last snapshot. Those that only read may be among them.
     fn commits(&self) -> Option<u64> {
         None

@@ -213,6 +213,8 @@ pub struct Counts {
     pub log_write_bytes: u64,
     /// Their time, in nanoseconds.
     pub log_write_ns: u64,
+    /// Bytes of the records that were appended; 0 if an older program publishes them.
+    pub log_record_bytes: u64,
     /// Transactions that committed.
     pub commits: u64,
     /// Pages read from the data file.
@@ -242,6 +244,8 @@ pub struct LogCounts {
     pub commits: AtomicU64,
     /// Records appended.
     pub records: AtomicU64,
+    /// Their bytes: without headers of blocks, padding and indices. 0 if an older program publishes them.
+    pub record_bytes: AtomicU64,
 }
 
 /// Counts of the rest of the engine.
@@ -322,6 +326,7 @@ impl Board {
             log_writes: load(&self.log.writes),
             log_write_bytes: load(&self.log.write_bytes),
             log_write_ns: load(&self.log.write_ns),
+            log_record_bytes: load(&self.log.record_bytes),
             commits: load(&self.log.commits),
             page_reads: load(&self.engine.page_reads),
             pages_redone: load(&self.engine.page_redone),

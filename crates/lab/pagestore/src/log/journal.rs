@@ -209,6 +209,7 @@ impl Journal {
             shared.commits.push_back((last, sequence));
         }
         self.counters.log.records.fetch_add(ends.len() as u64, Ordering::Relaxed);
+        self.counters.log.record_bytes.fetch_add(start as u64, Ordering::Relaxed);
         Ok(last)
     }
 

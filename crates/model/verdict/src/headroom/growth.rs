@@ -154,10 +154,17 @@ impl Case<'_> {
             LOG_BLOCK_BYTES.. => log_bytes_each - LOG_BLOCK_BYTES + 1.0,
             bytes => bytes,
         };
-        let records_per_s = log_per_s * kept;
-        let is_filled_up = log_bytes_each >= LOG_SECTOR_BYTES && log_bytes_each % LOG_SECTOR_BYTES == 0.0;
-        let filler = if is_filled_up { LOG_SECTOR_BYTES - LOG_WRITE_BYTES_MIN } else { 0.0 };
-        let records_part_min = ((log_bytes_each - filler) / kept.max(1.0)).min(1.0);
+        let counted_per_s =
+            self.observation.log_records_per_s().map(|bytes| bytes.min(log_per_s * log_bytes_each));
+        let records_per_s = counted_per_s.unwrap_or(log_per_s * kept);
+        let is_filled_up = counted_per_s.is_none()
+            && log_bytes_each >= LOG_SECTOR_BYTES
+            && log_bytes_each % LOG_SECTOR_BYTES == 0.0;
+        let records_part_min = if is_filled_up {
+            ((log_bytes_each - LOG_SECTOR_BYTES + LOG_WRITE_BYTES_MIN) / kept.max(1.0)).min(1.0)
+        } else {
+            1.0
+        };
         let bytes_written_per_s = written.bytes as f64 / figures.elapsed_s;
         let held_back = (bytes_written_per_s.min(records_per_s) - page_bytes).max(0.0);
         let read_per_s: f64 = reads.iter().map(|flow| flow.per_second).sum();

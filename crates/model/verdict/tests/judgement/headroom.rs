@@ -59,6 +59,17 @@ fn commits_share_log_writes_as_they_become_many() {
     assert!(verdict.headroom_reason.unwrap().contains("commits share a log write"));
 }
 
+// Commits of 512 bytes of records, in blocks of 4 KiB: the bytes that are written do not say so.
+#[test]
+fn where_the_bytes_of_records_are_counted_they_say_how_many_commits_a_log_write_can_hold() {
+    let mut observation = steady(Load { commits: 200, sync_ns: 2 * MS, ..Load::default() });
+    let (_, plan, high) = range(&verdict(&observation));
+    observation.moments.iter_mut().for_each(|moment| moment.log_record_bytes = Some(200 * 512));
+    let (_, counted, counted_high) = range(&verdict(&observation));
+    assert!(counted > 2.0 * plan, "{counted} {plan}");
+    assert!((counted_high / high - 1.0).abs() < 0.1, "{counted_high} {high}");
+}
+
 #[test]
 fn page_writes_beside_the_commits_are_what_limits_them() {
     let load =

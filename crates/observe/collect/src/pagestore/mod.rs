@@ -42,6 +42,8 @@ pub struct Live {
     processes: Vec<u32>,
     /// Commits, and how long they had the turn to write; of the last snapshot.
     commits: Option<(u64, u64)>,
+    /// Bytes of the records in the log, at the last snapshot.
+    log_record_bytes: Option<u64>,
 }
 
 impl Live {
@@ -60,6 +62,7 @@ impl Live {
             reader: Some(reader),
             processes,
             commits: None,
+            log_record_bytes: None,
         })
     }
 
@@ -111,6 +114,10 @@ impl Source for Live {
         self.commits.map(|(_, turns_ns)| turns_ns)
     }
 
+    fn log_record_bytes(&self) -> Option<u64> {
+        self.log_record_bytes
+    }
+
     /// While no process has the store open, a snapshot is empty.
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         let directory = self.directory.clone();
@@ -123,11 +130,13 @@ impl Source for Live {
                 owner.opening.store, owner.opening.epoch, process.pid, process.start_ticks, process.boot_id
             ));
             let instance = format!("pagestore pid {}{command}", process.pid);
-            Some((instance, epoch, reader.file_statistics()?, reader.commit_times()?))
+            let bytes = reader.counts()?.log_record_bytes;
+            Some((instance, epoch, bytes, reader.file_statistics()?, reader.commit_times()?))
         });
         self.commits = counters.as_ref().map(|(.., times)| (times.commits(), times.turns_ns));
+        self.log_record_bytes = counters.as_ref().map(|(_, _, bytes, ..)| *bytes).filter(|bytes| *bytes > 0);
         Ok(match counters {
-            Some((instance, epoch, files, times)) => snapshot(&directory, instance, epoch, files, &times),
+            Some((instance, epoch, _, files, times)) => snapshot(&directory, instance, epoch, files, &times),
             None => empty(&directory),
         })
     }
