@@ -363,9 +363,9 @@ fn a_checkpoint_that_is_behind_pauses_while_a_commit_of_many_pages_appends() {
     disk.is_slow.store(true, Ordering::Relaxed);
     tx.commit(Durability::Full).unwrap();
     assert!(disk.most_in_flight.load(Ordering::Relaxed) == 2);
-    // A write that was in flight when the commit began.
+    // The step that was being written when the commit began: 4 MiB, mostly in writes of 256 KiB. Without pauses there are 70.
     let beside = disk.data_beside_log.load(Ordering::Relaxed);
-    assert!(beside <= 2, "{beside} writes of the checkpoint beside the log");
+    assert!(beside <= 32, "{beside} writes of the checkpoint beside the log");
     disk.is_slow.store(false, Ordering::Relaxed);
     store.checkpoint().unwrap();
     store.close().unwrap();
