@@ -117,16 +117,31 @@ fn more_since(now: &Processes, then: &Processes, of: fn(&Process) -> u64) -> u64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Child, Command};
+
+    /// A process that waits again and again, until it is dropped.
+    struct Waiting(Child);
+
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
 
     #[test]
     fn waits_are_counted_again_after_a_while_only_where_readings_are_shared() {
-        let own = [std::process::id()];
+        // Not this process: the waits of its threads that end are gone.
+        let waiting =
+            Waiting(Command::new("sh").args(["-c", "while sleep 0.001; do :; done"]).spawn().unwrap());
+        let own = [waiting.0.id()];
+        std::thread::sleep(Duration::from_millis(50));
         let read = |sharing, last: Option<&Processors>| {
             Processors::read(&own, &BTreeSet::new(), &mut LowPriority::default(), sharing, last).unwrap()
         };
         let waits = |processors: &Processors| processors.own[&own[0]].waits;
         let first = read(Sharing::Always, None);
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(200));
         assert_eq!(waits(&read(Sharing::Always, Some(&first))), waits(&first));
         assert!(waits(&read(Sharing::Never, Some(&first))) > waits(&first));
         let long_ago = Processors { waits_taken: first.waits_taken - WAITS_EVERY, ..first };
