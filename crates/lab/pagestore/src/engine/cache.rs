@@ -33,7 +33,8 @@ const CHAIN_RECORDS_MAX: usize = 32;
 /// Which version of a page to look up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
-    /// The version of the last commit; without the lock of the writer or the gate, of one that is not complete yet.
+    /// The version of the last commit. Only the writer, or who holds the gate, may ask for it: during a commit of many pages it may
+    /// be of that one.
     Newest,
     /// The version as of the commit with this sequence number.
     At(u64),

@@ -277,7 +277,7 @@ impl Inner {
         // The pages of commits from here on are written by the next checkpoint.
         let _no_checkpoint = lock(&self.checkpointing);
         let meta = {
-            // No commit has installed some of its pages only.
+            // So that no commit has installed only some of its pages.
             let _gate = lock(&self.gate);
             self.journal.check()?;
             self.page(META, crate::engine::cache::View::Newest)?

@@ -401,7 +401,7 @@ impl<'a> WriteTx<'a> {
             return Ok(None);
         }
         self.ahead.finish();
-        let mut requested = if self.is_large { 64 } else { self.log_bytes() };
+        let requested = if self.is_large { 64 } else { self.log_bytes() };
         self.inner.ensure_log_space(requested)?;
         let Writing { sequence: newest, buffers, .. } = &mut *self.writing;
         let Buffers { changed, records, .. } = buffers;
@@ -411,22 +411,7 @@ impl<'a> WriteTx<'a> {
             changed.extend(copies.map(|(page, copy)| Changed { page, copy: Some(copy), image: false }));
         }
         changed.sort_unstable_by_key(|changed| changed.page);
-        // Each round but the last drops what was encoded of a page.
-        let gate = loop {
-            let gate = lock(&self.inner.gate);
-            if self.inner.mark_images(&self.ahead, changed) {
-                break gate;
-            }
-            // A checkpoint has begun to write pages whose changes were encoded.
-            let needed =
-                self.inner.log_bytes(&self.ahead, changed.iter().filter_map(|changed| changed.copy.as_ref()));
-            if needed <= requested {
-                break gate;
-            }
-            drop(gate);
-            requested = needed;
-            self.inner.ensure_log_space(requested).inspect_err(|_| changed.clear())?;
-        };
+        let gate = self.inner.enter_gate(&self.ahead, changed, requested).inspect_err(|_| changed.clear())?;
         let sequence = *newest + 1;
         let journal = &self.inner.journal;
         let mut records = Records::begin(journal, self.tx, records);
@@ -473,9 +458,33 @@ impl<'a> WriteTx<'a> {
 }
 
 impl Inner {
-    /// Appends the pages of commit `sequence`, and installs those that were appended; returns how many of them, the first ones. No
-    /// transaction reads them before the commit is visible. If a later page cannot be appended, the store is read-only, the
-    /// commit never becomes visible, and what its pages were before stays readable.
+    /// Takes the gate, with enough space in the log for a commit of these pages; so many bytes were requested already.
+    fn enter_gate(
+        &self,
+        ahead: &EncodedAhead,
+        changed: &mut [Changed],
+        mut requested: u64,
+    ) -> Result<MutexGuard<'_, ()>> {
+        // Each round but the last drops what was encoded of a page.
+        loop {
+            let gate = lock(&self.gate);
+            if self.mark_images(ahead, changed) {
+                return Ok(gate);
+            }
+            // A checkpoint has begun to write pages whose changes were encoded.
+            let needed = self.log_bytes(ahead, changed.iter().filter_map(|changed| changed.copy.as_ref()));
+            if needed <= requested {
+                return Ok(gate);
+            }
+            drop(gate);
+            requested = needed;
+            self.ensure_log_space(requested)?;
+        }
+    }
+
+    /// Appends the pages of commit `sequence` to the log, and installs them as they are appended. Returns how many are installed.
+    /// No transaction reads them before the commit is visible. If a page cannot be appended, the store becomes read-only: the
+    /// commit never becomes visible, and the earlier versions of its pages stay readable.
     fn append_and_install(
         &self,
         sequence: u64,

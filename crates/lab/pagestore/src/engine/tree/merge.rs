@@ -3,7 +3,7 @@
 //! ```text
 //! parent    … | a | b | …      a is sparse after a removal, b too
 //!               ▼   ▼
-//! parent    … |   b   | …      b holds the entries of both, a is freed; or the other way: the fuller one stays
+//! parent    … |   b   | …      the fuller one (here b) holds the entries of both, the other is freed
 //! ```
 //! Both fill at most three quarters of a page then, so that the next insertions do not split it. A leaf is compared with its
 //! neighbours only when another sixteenth of it becomes empty, so that a sparse one among full ones costs little.
@@ -81,7 +81,7 @@ impl WriteTx<'_> {
             (left.0, right)
         };
         drop(content);
-        // The left one's place in the parent goes, as that of an empty leaf. What was the right one's is then the merged one's.
+        // The parent loses the entry of the left leaf. The entry of the right one then refers to the merged leaf.
         if let Some((_, index)) = path.last_mut() {
             *index = left_index;
         }

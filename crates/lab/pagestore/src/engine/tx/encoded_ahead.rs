@@ -59,7 +59,7 @@ pub(super) struct EncodedAhead {
     encoder: Encoder,
     /// Of the next batch.
     waiting: Vec<Job>,
-    /// Pages of all batches before it.
+    /// Pages that were handed over in the batches before it.
     given: usize,
     pages_max: usize,
     uses_thread: bool,
@@ -86,7 +86,7 @@ struct Encoder {
     progress: Arc<Progress>,
     pieces_max: usize,
     pieces: Vec<Vec<u8>>,
-    /// Of each page that was given; `None` if there was no memory for them.
+    /// Of each page that was handed over; `None` if there was no memory for them, or they were not needed any more.
     runs: Vec<Option<Place>>,
 }
 
@@ -98,7 +98,7 @@ struct Place {
 }
 
 impl EncodedAhead {
-    /// Nothing. The runs take a part of what the cache may take.
+    /// Without any page yet.
     pub(super) fn new(cache_bytes: usize, uses_thread: bool) -> Self {
         let pieces_max = (cache_bytes / SHARE / PIECE_BYTES).max(1);
         let progress = Arc::<Progress>::default();
@@ -133,7 +133,7 @@ impl EncodedAhead {
         match &self.thread {
             Some(thread) => {
                 let batch = std::mem::replace(&mut self.waiting, Vec::with_capacity(BATCH_PAGES));
-                // It ends only if it has panicked. What it did not encode is encoded at the commit.
+                // It ends early only by a panic, which `finish` passes on.
                 let _ = thread.batches.send(batch);
             }
             None => self.encoder.encode_all(self.waiting.drain(..)),
