@@ -1,10 +1,13 @@
 //! The page store in redb's own benchmark: an adapter for its `BenchDatabase`. `scripts/bench pagestore` puts it
-//! beside the benchmarks of the crate `redb-bench`, which it fetches.
+//! beside the benchmarks of the crate `redb-bench-compare`, which it fetches and which has the adapters of the others.
 //!
 //! ```text
-//! pagestore_benchmark ENGINE...     of redb, pagestore; prints one table
+//! pagestore_benchmark ENGINE...     of redb, pagestore, lmdb, sqlite, sqlite-wal; prints one table
 //! ```
 
+mod common;
+
+use common::{HeedBenchDatabase, SqliteBenchDatabase};
 use pagestore::{Durability, ExtractIf, Layout, Options, Range, ReadTx, Store, Table, Tables, Value, WriteTx};
 use redb_bench::*;
 use std::ops::Bound;
@@ -27,7 +30,26 @@ fn main() {
                 let directory = TempDir::new_in(&place).unwrap();
                 ("pagestore", benchmark(PageStore::new(directory.path()), directory.path()))
             }
-            other => panic!("there is no engine {other}: redb, pagestore"),
+            // The size of the map as in redb's own program.
+            "lmdb" => {
+                let directory = TempDir::new_in(&place).unwrap();
+                // SAFETY: nothing else opens or changes the files of this new directory.
+                let env = unsafe { heed::EnvOpenOptions::new().map_size(4 << 30).open(directory.path()).unwrap() };
+                ("lmdb", benchmark(HeedBenchDatabase::new(env), directory.path()))
+            }
+            "sqlite" => {
+                let file = NamedTempFile::new_in(&place).unwrap();
+                ("sqlite", benchmark(SqliteBenchDatabase::new(file.path()), file.path()))
+            }
+            "sqlite-wal" => {
+                let directory = TempDir::new_in(&place).unwrap();
+                let file = directory.path().join("db");
+                // The file keeps its journal mode: each connection of the benchmark has it.
+                let mode = "PRAGMA journal_mode = WAL";
+                rusqlite::Connection::open(&file).unwrap().query_row(mode, [], |_| Ok(())).unwrap();
+                ("sqlite-wal", benchmark(SqliteBenchDatabase::new(&file), directory.path()))
+            }
+            other => panic!("there is no engine {other}: redb, pagestore, lmdb, sqlite, sqlite-wal"),
         })
         .collect();
     print_results_table(&results);

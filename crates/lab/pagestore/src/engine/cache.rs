@@ -336,6 +336,12 @@ impl PageTable {
         self.enter_clock(page);
     }
 
+    /// The newest commit of which a page is installed.
+    #[cfg(test)]
+    pub(crate) fn newest_sequence(&self) -> u64 {
+        self.entries.values().map(|entry| entry.newest_sequence).max().unwrap_or(0)
+    }
+
     /// Inserts a page whose content is in the log, as recovery found it.
     pub(crate) fn insert_recovered(&mut self, page: PageNo, chain: Vec<Lsn>, chain_bytes: usize) {
         self.entries.insert(page, Entry { chain, chain_bytes, ..Entry::default() });

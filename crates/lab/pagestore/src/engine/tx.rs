@@ -35,8 +35,8 @@ use encoded_ahead::EncodedAhead;
 use records::Records;
 
 /// The log of a commit of at least this many pages is written while later pages are appended and earlier ones installed. For
-/// fewer it is less than a whole write, and not worth threads.
-const MANY_PAGES: usize = 512;
+/// fewer it is less than a whole write, and not worth threads. The schedules of this crate's tests have commits of so many.
+pub(crate) const MANY_PAGES: usize = if cfg!(test) { 3 } else { 512 };
 
 /// A source of pages: a snapshot, or a transaction with its own changes.
 pub trait Pages {
@@ -416,9 +416,10 @@ impl<'a> WriteTx<'a> {
         let journal = &self.inner.journal;
         let mut records = Records::begin(journal, self.tx, records);
         let (ahead, fresh_from) = (&self.ahead, self.fresh_from);
-        let installed = if self.inner.options.background && changed.len() >= MANY_PAGES {
-            let append = || self.inner.append_and_install(sequence, changed, &mut records, ahead, fresh_from);
-            journal.write_behind(append)?
+        let installed = if changed.len() >= MANY_PAGES {
+            let mut append =
+                || self.inner.append_and_install(sequence, changed, &mut records, ahead, fresh_from);
+            if self.inner.options.background { journal.write_behind(append)? } else { append()? }
         } else {
             changed.iter().try_for_each(|changed| changed.log(&mut records, ahead))?;
             0

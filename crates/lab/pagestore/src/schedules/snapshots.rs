@@ -1,6 +1,8 @@
 //! Readers during commits, checkpoints and evictions.
 
 use super::{Coverage, INITIAL_COMMIT, commit, store, value};
+use crate::engine::tx::MANY_PAGES;
+use crate::sync::lock;
 use crate::sync::scheduled::check;
 use crate::{Durability, Error, ReadTx, Store, Tables};
 use crashlab::{Fault, SimDisk};
@@ -10,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const ROWS: u32 = 90;
 /// Each commit writes its number to the first row, one in the middle and the last.
 const WRITTEN: [u32; 3] = [0, ROWS / 2, ROWS - 1];
+const _: () = assert!(WRITTEN.len() >= MANY_PAGES, "its pages are installed while it is appended");
 
 #[test]
 fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwhile() {
@@ -60,6 +63,7 @@ fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwh
                         }
                     }
                     Coverage::count(&coverage.checkpointed, store.stats().checkpoints > begun);
+                    Coverage::count(&coverage.installed_in_part, is_installed_in_part(&store));
                     shuttle::thread::yield_now();
                 }
             })
@@ -78,6 +82,7 @@ fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwh
     });
     Coverage::assert(&coverage.checkpointed, "a checkpoint ends while a snapshot is read");
     Coverage::assert(&coverage.stored, "a page is read from the data file");
+    Coverage::assert(&coverage.installed_in_part, "snapshots are read while a commit is installed");
 }
 
 #[test]
@@ -133,48 +138,89 @@ fn is_whole(store: &Store, reader: &ReadTx<'_>, rows: impl Iterator<Item = u32>)
     true
 }
 
+/// Threads that commit, read and make checkpoints beside each other, while the disk fails an operation.
+#[derive(Clone)]
+struct Failing {
+    writers: usize,
+    commits_each: usize,
+    /// The rows that each commit writes.
+    written: Vec<u32>,
+    checkpoints: usize,
+}
+
+impl Failing {
+    /// Whenever the disk fails, what was visible before can be read.
+    fn is_readable(&self, faults: usize, seed: u64, schedules: usize, coverage: &Arc<Coverage>) {
+        let begun = store(SimDisk::new(), ROWS, coverage).0.disk.ops();
+        for fault_after in 0..faults {
+            let (failing, coverage) = (self.clone(), coverage.clone());
+            check(seed, schedules, move || {
+                failing.run(SimDisk::new().with_fault(begun + fault_after, Fault::Io), &coverage);
+            });
+        }
+    }
+
+    fn run(&self, disk: SimDisk, coverage: &Arc<Coverage>) {
+        let (_, store) = store(disk, ROWS, coverage);
+        let done = Arc::new(AtomicBool::new(false));
+        let writers = (0..self.writers).map(|_| {
+            let (store, written, commits) = (store.clone(), self.written.clone(), self.commits_each);
+            shuttle::thread::spawn(move || {
+                let _ = (0..commits).try_for_each(|_| commit(&store, &written, Durability::Full).map(|_| ()));
+            })
+        });
+        let (beside, checkpoints) = (store.clone(), self.checkpoints);
+        let checkpoints = shuttle::thread::spawn(move || {
+            let _ = (0..checkpoints).try_for_each(|_| beside.checkpoint().map(drop));
+        });
+        let writers: Vec<_> = writers.chain([checkpoints]).collect();
+        let readers = (0..2).map(|thread| {
+            let (store, coverage, done) = (store.clone(), coverage.clone(), done.clone());
+            let rows: Vec<_> = self.written.iter().copied().skip(thread * 7 % self.written.len()).collect();
+            shuttle::thread::spawn(move || {
+                while !done.load(Ordering::Acquire) {
+                    let reader = store.read().expect("it can be read");
+                    let rows = rows.iter().copied().step_by(rows.len().div_ceil(5));
+                    Coverage::count(&coverage.given_up, !is_whole(&store, &reader, rows.clone().chain(rows)));
+                    shuttle::thread::yield_now();
+                }
+            })
+        });
+        let readers: Vec<_> = readers.collect();
+        writers.into_iter().for_each(|thread| thread.join().expect("it holds"));
+        let _ = store.checkpoint();
+        let last = store.read().expect("it can be read");
+        assert!(is_whole(&store, &last, self.written.iter().copied()), "what is visible is given up");
+        drop(last);
+        Coverage::count(&coverage.undone, store.stats().last_sequence > store.stats().durable_sequence);
+        Coverage::count(&coverage.undone_in_part, is_installed_in_part(&store));
+        done.store(true, Ordering::Release);
+        readers.into_iter().for_each(|thread| thread.join().expect("it holds"));
+    }
+}
+
+/// Whether pages of a commit are installed whose end is not in the log.
+fn is_installed_in_part(store: &Store) -> bool {
+    let newest = lock(&store.inner.pages).newest_sequence();
+    newest > store.stats().last_sequence
+}
+
 /// If a transaction is larger than the cache, earlier versions of its pages are read from the files, which
 /// checkpoints overwrite.
 #[test]
 fn a_snapshot_stands_still_beside_large_transactions_and_what_was_visible_can_be_read_after_one_has_failed() {
     let coverage = Arc::new(Coverage::default());
-    let begun = store(SimDisk::new(), ROWS, &coverage).0.disk.ops();
-    for fault_after in 0..20 {
-        let coverage = coverage.clone();
-        check(5, 12, move || {
-            let faulty = SimDisk::new().with_fault(begun + fault_after, Fault::Io);
-            let (_, store) = store(faulty, ROWS, &coverage);
-            let done = Arc::new(AtomicBool::new(false));
-            let writer = store.clone();
-            let rows: Vec<_> = (0..ROWS).collect();
-            let writer = shuttle::thread::spawn(move || {
-                let _ = (0..6).try_for_each(|_| commit(&writer, &rows, Durability::Full).map(|_| ()));
-            });
-            let readers = (0..2).map(|thread| {
-                let (store, coverage, done) = (store.clone(), coverage.clone(), done.clone());
-                shuttle::thread::spawn(move || {
-                    while !done.load(Ordering::Acquire) {
-                        let reader = store.read().expect("it can be read");
-                        let rows = (0..ROWS).skip(thread * 7).step_by(19);
-                        Coverage::count(
-                            &coverage.given_up,
-                            !is_whole(&store, &reader, rows.clone().chain(rows)),
-                        );
-                        shuttle::thread::yield_now();
-                    }
-                })
-            });
-            let readers: Vec<_> = readers.collect();
-            writer.join().expect("it holds");
-            let _ = store.checkpoint();
-            let last = store.read().expect("it can be read");
-            assert!(is_whole(&store, &last, 0..ROWS), "what is visible is given up");
-            drop(last);
-            Coverage::count(&coverage.undone, store.stats().last_sequence > store.stats().durable_sequence);
-            done.store(true, Ordering::Release);
-            readers.into_iter().for_each(|thread| thread.join().expect("it holds"));
-        });
-    }
+    let large = Failing { writers: 1, commits_each: 6, written: (0..ROWS).collect(), checkpoints: 0 };
+    large.is_readable(20, 5, 12, &coverage);
     Coverage::assert(&coverage.undone, "a commit fails that was put where readers look for it");
     Coverage::assert(&coverage.given_up, "a page is written over that a snapshot needs");
+}
+
+/// Two writers: a log write of one fails while the other appends.
+#[test]
+fn what_was_visible_can_be_read_after_a_commit_has_failed_of_which_some_pages_were_installed() {
+    let coverage = Arc::new(Coverage::default());
+    let many = Failing { writers: 2, commits_each: 3, written: WRITTEN.to_vec(), checkpoints: 2 };
+    many.is_readable(16, 7, 24, &coverage);
+    Coverage::assert(&coverage.undone_in_part, "a commit fails of which some pages were installed");
 }
