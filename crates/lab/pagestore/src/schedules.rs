@@ -37,7 +37,7 @@ struct Coverage {
     given_up: AtomicU64,
     /// A commit was installed in the page table, and then failed.
     undone: AtomicU64,
-    /// Pages of a commit are installed while others of it are not in the log.
+    /// Some pages of a commit are installed, and others are not yet.
     installed_in_part: AtomicU64,
     /// The same of a commit that has failed.
     undone_in_part: AtomicU64,

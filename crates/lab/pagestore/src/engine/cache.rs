@@ -336,10 +336,11 @@ impl PageTable {
         self.enter_clock(page);
     }
 
-    /// The newest commit of which a page is installed.
+    /// The newest commit of which a page is installed, and how many of its pages are.
     #[cfg(test)]
-    pub(crate) fn newest_sequence(&self) -> u64 {
-        self.entries.values().map(|entry| entry.newest_sequence).max().unwrap_or(0)
+    pub(crate) fn newest_installed(&self) -> (u64, usize) {
+        let newest = self.entries.values().map(|entry| entry.newest_sequence).max().unwrap_or(0);
+        (newest, self.entries.values().filter(|entry| entry.newest_sequence == newest).count())
     }
 
     /// Inserts a page whose content is in the log, as recovery found it.

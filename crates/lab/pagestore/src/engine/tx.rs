@@ -34,8 +34,8 @@ use copies::Copies;
 use encoded_ahead::EncodedAhead;
 use records::Records;
 
-/// The log of a commit of at least this many pages is written while later pages are appended and earlier ones installed. For
-/// fewer it is less than a whole write, and not worth threads. The schedules of this crate's tests have commits of so many.
+/// Of a commit of at least this many pages, earlier ones are installed while later ones are appended, and threads write its log
+/// meanwhile. The log of fewer is less than a whole write, and not worth threads. Few in unit tests, so that small commits do it too.
 pub(crate) const MANY_PAGES: usize = if cfg!(test) { 3 } else { 512 };
 
 /// A source of pages: a snapshot, or a transaction with its own changes.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const ROWS: u32 = 90;
 /// Each commit writes its number to the first row, one in the middle and the last.
 const WRITTEN: [u32; 3] = [0, ROWS / 2, ROWS - 1];
-const _: () = assert!(WRITTEN.len() >= MANY_PAGES, "its pages are installed while it is appended");
+const _: () = assert!(WRITTEN.len() >= MANY_PAGES, "a commit of these rows changes at least so many pages");
 
 #[test]
 fn a_snapshot_stands_still_whatever_is_committed_checkpointed_and_evicted_meanwhile() {
@@ -150,7 +150,7 @@ struct Failing {
 
 impl Failing {
     /// Whenever the disk fails, what was visible before can be read.
-    fn is_readable(&self, faults: usize, seed: u64, schedules: usize, coverage: &Arc<Coverage>) {
+    fn assert_readable(&self, faults: usize, seed: u64, schedules: usize, coverage: &Arc<Coverage>) {
         let begun = store(SimDisk::new(), ROWS, coverage).0.disk.ops();
         for fault_after in 0..faults {
             let (failing, coverage) = (self.clone(), coverage.clone());
@@ -199,10 +199,10 @@ impl Failing {
     }
 }
 
-/// Whether pages of a commit are installed whose end is not in the log.
+/// Whether some pages of a commit that writes `WRITTEN` are installed, and others are not.
 fn is_installed_in_part(store: &Store) -> bool {
-    let newest = lock(&store.inner.pages).newest_sequence();
-    newest > store.stats().last_sequence
+    let (newest, pages) = lock(&store.inner.pages).newest_installed();
+    newest > store.stats().last_sequence && pages < WRITTEN.len()
 }
 
 /// If a transaction is larger than the cache, earlier versions of its pages are read from the files, which
@@ -211,16 +211,16 @@ fn is_installed_in_part(store: &Store) -> bool {
 fn a_snapshot_stands_still_beside_large_transactions_and_what_was_visible_can_be_read_after_one_has_failed() {
     let coverage = Arc::new(Coverage::default());
     let large = Failing { writers: 1, commits_each: 6, written: (0..ROWS).collect(), checkpoints: 0 };
-    large.is_readable(20, 5, 12, &coverage);
+    large.assert_readable(20, 5, 12, &coverage);
     Coverage::assert(&coverage.undone, "a commit fails that was put where readers look for it");
     Coverage::assert(&coverage.given_up, "a page is written over that a snapshot needs");
 }
 
-/// Two writers: a log write of one fails while the other appends.
+/// Two writers and checkpoints: an I/O of one fails while another appends.
 #[test]
 fn what_was_visible_can_be_read_after_a_commit_has_failed_of_which_some_pages_were_installed() {
     let coverage = Arc::new(Coverage::default());
     let many = Failing { writers: 2, commits_each: 3, written: WRITTEN.to_vec(), checkpoints: 2 };
-    many.is_readable(16, 7, 24, &coverage);
+    many.assert_readable(16, 7, 24, &coverage);
     Coverage::assert(&coverage.undone_in_part, "a commit fails of which some pages were installed");
 }

@@ -6,7 +6,8 @@ use crate::log::journal::Journal;
 use crate::log::record::Record;
 use crate::types::{Lsn, PageNo};
 
-/// Bytes that are encoded before they are appended; one record may exceed it. In this crate's tests few commits are larger.
+/// Bytes that are encoded before they are appended; one record may exceed it. Few in unit tests, whose commits are
+/// small.
 const PART_BYTES: usize = if cfg!(test) { 1 << 10 } else { 256 << 10 };
 
 /// Encoded records, and the positions of those that were appended.
