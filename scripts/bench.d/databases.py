@@ -9,6 +9,8 @@ DISK_GIB = 7
 FREE_MIN = 2 << 30
 # Until caches hold no more changed pages than they will hold.
 UNTIL_STEADY_S = {"updates": 12, "load": 6}
+# Loads of transactions that take longer than LONG_S are waited for, and watched, for longer: so long at most.
+LONG_S, LONG_WAIT_MAX_S, LONG_WATCHED_MAX_S = 2, 30, 60
 # The longest time that a load takes until its first transaction: a store is opened again, and reads its inner pages.
 BEGINS_WITHIN_S = 120
 
@@ -189,6 +191,10 @@ class Server:
             os.chown(path, owner.pw_uid, owner.pw_gid)
         self.process = None
 
+    def concurrent(self, kind, sessions):
+        """Sessions that a load really has."""
+        return sessions
+
     def enter(self):
         """What a shell does to be in the groups of the server."""
         return f"echo 0 > {self.group}/cgroup.procs; echo 0 > {self.accounts}/cgroup.procs"
@@ -351,9 +357,12 @@ os._exit(0)
         checkpoint = "execute('PRAGMA wal_checkpoint(RESTART)').fetchall()"
         run("/usr/bin/python3", "-c", f"import os, sqlite3; sqlite3.connect('{self.file}', timeout=60).{checkpoint}; os._exit(0)")
 
+    def concurrent(self, kind, sessions):
+        return 1 if kind in ("updates", "commits", "batches", "load") else sessions
+
     def start_load(self, kind, sessions, rate):
         """One session for all that only write, since one can commit at a time; the others are threads of 16 processes."""
-        processes = 1 if kind in ("updates", "commits", "batches", "load") else 16
+        processes = 1 if self.concurrent(kind, sessions) == 1 else 16
         worker = f"{self.enter()}; exec /usr/bin/python3 -c \"$0\" \"$@\""
         threads = max(1, sessions // 16) if processes > 1 else 1
         arguments = [WORKER, self.extension, str(self.file), kind, str(ROWS), str(rate / processes), str(threads)]
@@ -476,6 +485,12 @@ def flat_out(server, script, kind, seconds, sessions):
     load = Load(server, script, kind, sessions)
     load.wait_for_first()
     time.sleep(UNTIL_STEADY_S.get(kind, 3.2))
+    # Transactions that began together end together: where they are long, two of each session pass, and four are watched.
+    rates = load.read()
+    each_s = server.concurrent(kind, sessions) * len(rates) / max(1, sum(rates))
+    if each_s > LONG_S:
+        time.sleep(min(2 * each_s, LONG_WAIT_MAX_S))
+        seconds = max(seconds, min(4 * each_s, LONG_WATCHED_MAX_S))
     seen, before = len(load.read()), Usage(server, load)
     time.sleep(seconds)
     after, rates = Usage(server, load), load.end()[seen:]

@@ -52,9 +52,9 @@ fn commits_share_log_writes_as_they_become_many() {
     let verdict = verdict(&steady(commits));
     let (low, plan, high) = range(&verdict);
     // Log writes of 60 KiB take 3 ms: 15 commits of 4 KiB in each are 5,000 a second, 25 times as many as now, and each commit
-    // by itself would be 40 times, of which four fifths are sure. Writes of 1 MiB have more of the bandwidth; the fastest curve has
+    // by itself would be 40 times, of which three quarters are sure. Writes of 1 MiB have more of the bandwidth; the fastest curve has
     // 62 MiB/s. If the writes are filled up to 4 KiB, an eighth of their bytes are records.
-    assert!((31.0..33.0).contains(&low) && low < plan && plan < high, "{low} {plan} {high}");
+    assert!((29.0..31.0).contains(&low) && low < plan && plan < high, "{low} {plan} {high}");
     assert!((600.0..680.0).contains(&high), "{high}");
     assert!(verdict.headroom_reason.unwrap().contains("commits share a log write"));
 }
@@ -78,7 +78,7 @@ fn page_writes_beside_the_commits_are_what_limits_them() {
     let load = Load { reads: 200, read_ns: 4 * MS, ..load };
     let (low, plan, high) = range(&verdict(&steady(load)));
     // A twentieth of all reads and of all page writes: ten times; linear in all of it would be eight.
-    assert!((6.4..=10.1).contains(&low) && low <= plan && plan <= high && high < 14.0, "{low} {plan} {high}");
+    assert!((8.4..=10.1).contains(&low) && low <= plan && plan <= high && high < 14.0, "{low} {plan} {high}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn pages_that_are_written_again_and_again_do_not_become_more() {
         Load { commits: 200, sync_ns: 2 * MS, writeback: 800, writeback_ns: 2 * MS, ..Load::default() };
     let (low, plan, high) = range(&verdict(&steady(load)));
     // No page was read, and records of 0.8 MiB a second fill few of the 6.4 MiB that are written.
-    assert!((6.4..=10.1).contains(&low) && plan > 15.0 && high > 20.0, "{low} {plan} {high}");
+    assert!((9.0..=10.1).contains(&low) && plan > 15.0 && high > 20.0, "{low} {plan} {high}");
 }
 
 // The log gets one of the I/Os that are outstanding at the knee, beside the pages.
@@ -149,9 +149,9 @@ fn commits_that_fill_a_log_write_each_share_none() {
         }
         range(&verdict(&observation)).1
     };
-    let (small, large) = (with_commits_of(32 << 10), with_commits_of(100 << 10));
-    // A tenth of the reads, and a twentieth of the writes: 6.6 times. Of bulk loads less is sure, from four fifths of it on.
-    assert!((5.2..6.2).contains(&large) && small > 6.5, "{small} {large}");
+    let (small, large) = (with_commits_of(32 << 10), with_commits_of(500 << 10));
+    // A tenth of the reads, and a twentieth of the writes: 6.6 times. Of bulk loads three quarters of it.
+    assert!((4.8..5.1).contains(&large) && small > 6.5, "{small} {large}");
 }
 
 // InnoDB's pages have 16 KiB, and its doublewrite buffer writes them once more.
@@ -199,10 +199,10 @@ fn pages_that_the_page_cache_still_holds_are_written_too() {
         range(&verdict(&observation))
     };
     let (low, ..) = with_pages(0);
-    assert!((7.9..8.1).contains(&low), "{low}");
+    assert!((7.4..7.6).contains(&low), "{low}");
     // 600 pages a second that records fill: 1,400 of 8,000 writes.
     let (low, _, high) = with_pages(800);
-    assert!((4.5..4.7).contains(&low) && high < 14.0, "{low} {high}");
+    assert!((4.2..4.4).contains(&low) && high < 14.0, "{low} {high}");
 }
 
 #[test]
@@ -275,6 +275,28 @@ fn what_a_writing_transaction_reads_and_computes_adds_to_its_commit() {
     assert!((plan(50, 0.05) - 1.0 / 0.35).abs() < 0.1, "{}", plan(50, 0.05));
     // Half of these reads are of transactions that only read.
     assert!((plan(100, 0.0) - 1.0 / 0.3).abs() < 0.1, "{}", plan(100, 0.0));
+}
+
+#[test]
+fn where_most_reads_are_of_transactions_that_only_read_a_part_of_the_time_is_usable_for_writes() {
+    let with_reads = |reads: u64| {
+        let load = Load { commits: 50, sync_ns: 2 * MS, reads, read_ns: 4 * MS, ..Load::default() };
+        let mut observation = steady(load);
+        observation.commits_one_by_one = true;
+        verdict(&observation)
+    };
+    let alone = with_reads(100);
+    let (low, plan, _) = range(&alone);
+    assert!((plan - 1.0 / 0.3).abs() < 0.1 && (low - plan / 1.1).abs() < 0.01, "{low} {plan}");
+    assert!(!alone.headroom_reason.unwrap().contains("sleep"));
+    // Seven in eight: several sessions write, for half of the time, or a third.
+    let several = with_reads(400);
+    let (low, plan, high) = range(&several);
+    assert!((plan - 0.5 / 0.3).abs() < 0.05 && (low - 0.33 / 0.3 / 1.1).abs() < 0.05, "{low} {plan}");
+    assert!((high - 1.1 / 0.3).abs() < 0.1, "an application may use one session for all of it: {high}");
+    assert!(several.headroom_reason.unwrap().contains("sessions that find the lock taken sleep"));
+    let between = with_reads(150).headroom.unwrap();
+    assert!((2.0..3.2).contains(&between), "{between}");
 }
 
 #[test]
@@ -408,6 +430,25 @@ fn a_processor_that_always_works_does_not_wake_up() {
 }
 
 #[test]
+fn a_part_of_the_processor_time_is_work_however_long_the_waits_seem_to_be() {
+    let mut capability = disk();
+    let reads =
+        capability.curves.iter_mut().find(|curve| curve.workload == Shape::random_read(8192)).unwrap();
+    reads.points[0].cpu_ns_per_io = 123_000.0;
+    // Three waits of 120 us in 400 us.
+    let limit = |clients: f64, own_waits_per_s: f64, clients_waits_per_s: f64| {
+        commits_on_busy_processors(&capability, |used, moment| {
+            *used = ProcessorUse { own: 0.02, clients, own_waits_per_s, clients_waits_per_s, ..*used };
+            moment.commits = Some(100);
+        })
+    };
+    let own = limit(0.0, 300.0, 0.0) / limit(0.0, 0.0, 0.0);
+    assert!((own - 1.0 / 0.42).abs() < 0.02, "{own}");
+    let clients = limit(0.02, 0.0, 300.0) / limit(0.02, 0.0, 0.0);
+    assert!((clients - 2.0 / 1.25).abs() < 0.02, "{clients}");
+}
+
+#[test]
 fn a_doublewrite_buffer_that_writes_many_pages_at_once_is_few_writes() {
     let load = Load {
         reads: 200,
@@ -520,7 +561,7 @@ proptest! {
             prop_assert!(low > 0.0 && low <= plan && plan <= high && high.is_finite());
             let processors = busy.map_or(f64::INFINITY, |busy| (0.8 / busy / 2.0).max(0.8));
             let linear = (1.0 / verdict.utilisation.unwrap()).min(processors);
-            prop_assert!(low >= linear * 0.799, "{low} of {linear}");
+            prop_assert!(low >= linear * 0.75 / 1.1 - 1e-9, "{low} of {linear}");
         }
     }
 }
