@@ -134,8 +134,9 @@ fn a_log_that_needs_little_leaves_the_rest_of_the_storage_to_the_reads() {
 fn commits_that_fill_a_log_write_each_share_none() {
     let load = Load { reads: 400, read_ns: 4 * MS, commits: 10, sync_ns: 2 * MS, ..Load::default() };
     let load = Load { writeback: 400, writeback_ns: 2 * MS, ..load };
-    let with_commits_of = |bytes: u64| {
+    let with_commits_of = |bytes: u64, writer_ns: Option<u64>| {
         let mut observation = steady(load);
+        observation.moments.iter_mut().for_each(|moment| moment.writer_ns = writer_ns);
         for file in observation.moments.iter_mut().flat_map(|moment| &mut moment.files) {
             let Interval::Known(delta) = &mut file.interval else { panic!() };
             match file.file.kind {
@@ -149,9 +150,12 @@ fn commits_that_fill_a_log_write_each_share_none() {
         }
         range(&verdict(&observation)).1
     };
-    let (small, large) = (with_commits_of(32 << 10), with_commits_of(500 << 10));
+    let (small, large) = (with_commits_of(32 << 10, None), with_commits_of(500 << 10, None));
     // A tenth of the reads, and a twentieth of the writes: 6.6 times. Of bulk loads three quarters of it.
     assert!((4.8..5.1).contains(&large) && small > 6.5, "{small} {large}");
+    // Of a page store all of it.
+    let one_writer = with_commits_of(500 << 10, Some(1_000));
+    assert!((6.4..6.7).contains(&one_writer), "{one_writer}");
 }
 
 // InnoDB's pages have 16 KiB, and its doublewrite buffer writes them once more.
