@@ -6,6 +6,7 @@ mod gentle;
 mod headroom;
 mod meaning;
 mod pressure;
+mod processors;
 mod rows;
 mod seen_before;
 mod volumes;
