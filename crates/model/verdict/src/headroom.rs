@@ -3,6 +3,7 @@
 //! ```text
 //! work grows x times           then                                                        in the range
 //! reads                        x times as many                                             low, plan, high
+//!                              more or fewer where the database or the kernel reads ahead  low, high
 //! page writes                  x times as many                                             low
 //!                              x times as many as pages were read or filled; more are      plan, high
 //!                              the same pages again, and those do not become more
@@ -23,9 +24,10 @@
 //! what a cap counted           x times, of a cap that was not there when the storage was   low
 //!                              measured
 //!                              the same, but page writes and log writes as above           plan, high
+//!                              log writes of bulk loads x times too                        plan
 //! processors                   x times those of the database and of its clients on this    low and plan
 //!                              host, and those of the kernel for I/O as the I/Os grow,
-//!                              beside others
+//!                              beside others; less of them where the log waits for a cap
 //!
 //! headroom = the largest x at which no resource of the storage, no session and no processor is needed all of the time
 //! ```
@@ -36,6 +38,7 @@
 mod caps;
 mod growth;
 mod processors;
+mod read_ahead;
 
 use crate::VerdictKind;
 use crate::case::Case;
@@ -138,11 +141,11 @@ impl Case<'_> {
         let sure = |room: Headroom| if capability.is_preliminary() { room.preliminary() } else { room };
         if self.observation.commits_one_by_one {
             let room = self.below_caps(self.one_by_one(sure(single)), None);
-            return Some(self.with_processors(room, None));
+            return Some(self.with_processors(self.with_read_ahead(room), None));
         }
         let growth = self.growth();
         let room = growth.as_ref().and_then(|growth| self.shared_log(growth)).unwrap_or(single);
-        let room = self.below_caps(sure(room), growth.as_ref());
+        let room = self.with_read_ahead(self.below_caps(sure(room), growth.as_ref()));
         Some(self.with_processors(self.with_one_writer(room), growth.as_ref()))
     }
 
@@ -195,11 +198,8 @@ impl Case<'_> {
             })
         };
         let plan = until(growth, &left, growth.writes_per_page, &growth.dirty);
-        // Measured for bulk loads of a page store: 0.8 to 1.3.
-        let has_one_writer = self.observation.writer_share().is_some();
-        let of_bulk_load = if has_one_writer { 1.0 } else { BESIDE_LOG_MIN };
         let (plan, sure) =
-            if is_bulk_load { (plan * of_bulk_load, BESIDE_LOG_MIN) } else { (plan, beside_log) };
+            if is_bulk_load { (plan * self.bulk_load_reaches(), BESIDE_LOG_MIN) } else { (plan, beside_log) };
         let plan = plan.min(large_writes).max(linear * sure).max(low);
         let low = low.min(plan / MEASURED_WITHIN);
         let least = growth.with_fewest_records();
@@ -211,6 +211,11 @@ impl Case<'_> {
         }
         let reason = (high > low * RANGE_WORTH_SAYING).then(|| "many commits share a log write".to_owned());
         Some(Headroom { plan, low, high, reason })
+    }
+
+    /// The part of what their I/O alone would allow that bulk loads reach. Measured for those of a page store: 0.8 to 1.3.
+    fn bulk_load_reaches(&self) -> f64 {
+        if self.observation.writer_share().is_some() { 1.0 } else { BESIDE_LOG_MIN }
     }
 
     /// One transaction can write at a time, though commits share log writes: a page store. The times of their turns add up.

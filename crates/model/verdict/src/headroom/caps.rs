@@ -1,7 +1,7 @@
 //! How far a cap lets the work grow that was not there, or was higher, when the storage was measured; any cap where the storage
 //! never was. A cap that was there is part of what was measured.
 
-use super::{Growth, Headroom, MEASURED_WITHIN, WRITES_PER_PAGE_MIN, largest_factor};
+use super::{BESIDE_LOG_MIN, Growth, Headroom, MEASURED_WITHIN, WRITES_PER_PAGE_MIN, largest_factor};
 use crate::case::Case;
 use crate::thresholds::CAP_REACHED;
 use capability::{Flow, Side};
@@ -13,17 +13,22 @@ impl Case<'_> {
         let used =
             self.new_caps().map(|(cap, rate, _)| (cap, (rate / cap.per_second.max(1) as f64).min(1.0)));
         let used = used.filter(|(_, share)| *share > 0.0);
-        used.fold(room, |room, (cap, share)| room.below_cap(cap, share, growth))
+        let reached = self.bulk_load_reaches();
+        used.fold(room, |room, (cap, share)| room.below_cap(cap, share, growth, reached))
     }
 }
 
 impl Headroom {
-    /// The same below a cap of which this share is used.
-    fn below_cap(self, cap: &Cap, share: f64, growth: Option<&Growth>) -> Headroom {
+    /// The same below a cap of which this share is used, if bulk loads get this part of it.
+    fn below_cap(self, cap: &Cap, share: f64, growth: Option<&Growth>, bulk_load_reaches: f64) -> Headroom {
         let alike = 1.0 / share;
         let growth = growth.filter(|_| matches!(cap.kind, CapKind::WriteIops | CapKind::WriteBytes));
         let shared = growth.map_or([alike; 2], |growth| growth.factors_below(cap.kind, share));
         let [plan, high] = shared.map(|factor| factor.max(alike));
+        let (low, plan) = match growth {
+            Some(growth) if growth.is_bulk_load() => (alike * BESIDE_LOG_MIN, plan * bulk_load_reaches),
+            _ => (alike, plan),
+        };
         // What more gets through at a cap that is reached waits longer: that is no room.
         let (plan, reached) =
             if share >= CAP_REACHED { (alike, "is reached") } else { (plan, "is reached first") };
@@ -32,34 +37,41 @@ impl Headroom {
         let reason = match self.reason {
             _ if plan < self.plan => Some(format!("{name} {reached}")),
             Some(reason) if self.high.is_infinite() => Some(format!("{reason}; {name} is the high end")),
-            None if alike < self.low => Some(format!("{name} is the low end")),
+            None if low < self.low => Some(format!("{name} is the low end")),
             reason => reason,
         };
-        Headroom { plan: self.plan.min(plan), low: self.low.min(alike), high, reason }
+        Headroom { plan: self.plan.min(plan), low: self.low.min(low), high, reason }
     }
 }
 
 impl Growth {
     /// The largest factors, to plan with and at most, at which no more is written than a cap permits of which this share is used
     /// now. Log writes get fewer and larger where a cap on operations holds them back, and share it with the pages as they share a
-    /// full storage.
+    /// full storage. Those of bulk loads are large already: to plan with, they are x times as many.
     fn factors_below(&self, kind: CapKind, share: f64) -> [f64; 2] {
+        // What the cap counts of a flow, and of the log; the part that is left beside the log.
+        let is_bulk_load = self.is_bulk_load();
         let (of, log_ios, beside_log): (fn(&Flow) -> f64, f64, f64) = match kind {
+            CapKind::WriteIops if is_bulk_load => (|flow| flow.per_second, self.log_ios, 1.0),
             CapKind::WriteIops => (|flow| flow.per_second, self.log_ios, self.beside_log(1.0)),
             _ => (|flow| flow.per_second * flow.bytes, 0.0, 1.0),
         };
+        let growing = if is_bulk_load { log_ios } else { 0.0 };
         let written = |factor: f64, writes_per_page: f64, still_held: &Flow| {
             let all = self.grown(factor, writes_per_page, still_held);
             all.iter().filter(|flow| flow.side == Side::Write).map(of).sum::<f64>()
         };
         // What is not written yet, the cap has not counted.
         let counted = written(1.0, self.writes_per_page, &self.dirty) - of(&self.dirty) + log_ios;
-        let until = |most: f64, writes_per_page: f64, still_held: &Flow| {
-            largest_factor(|factor| written(factor, writes_per_page, still_held) * share <= counted * most)
+        let until = |most: f64, log_ios: f64, writes_per_page: f64, still_held: &Flow| {
+            largest_factor(|factor| {
+                let all = written(factor, writes_per_page, still_held) + factor * log_ios;
+                all * share <= counted * most
+            })
         };
         [
-            until(beside_log, self.writes_per_page, &self.dirty),
-            until(1.0, WRITES_PER_PAGE_MIN, &self.held_back),
+            until(beside_log, growing, self.writes_per_page, &self.dirty),
+            until(1.0, 0.0, WRITES_PER_PAGE_MIN, &self.held_back),
         ]
     }
 }

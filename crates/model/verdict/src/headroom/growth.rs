@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::demand::page_writes;
 use crate::figures::expected_commit_ns;
 use capability::{Flow, Side};
-use workload::Pattern;
+use workload::{CapKind, Pattern};
 
 /// Bytes of a page write. What the device wrote besides the log is counted in these.
 pub(super) const PAGE_BYTES: f64 = 8192.0;
@@ -53,9 +53,11 @@ pub(super) struct Growth {
     pub(super) dirty: Flow,
     /// Pages that were read or that records filled, for each that was written.
     pub(super) fresh: f64,
-    /// The device's writes for the log a second, if many of them do: now, and at most.
+    /// The device's writes for the log a second, if many of them do: now, and at most, one after the other and below the caps.
     pub(super) log_ios: f64,
     pub(super) log_ios_max: f64,
+    /// A cap limits these that was not there when the storage was measured.
+    log_is_capped: bool,
     /// Nanoseconds of one write of the log at a storage at rest.
     pub(super) log_write_ns: f64,
     /// Bytes of the log a second, without rewritten parts of blocks.
@@ -111,7 +113,16 @@ impl Growth {
 
     /// How many times as many writes of the log there are then: one follows the other.
     pub(super) fn log_writes_grown(&self, factor: f64) -> f64 {
-        factor.min((self.log_ios_max / self.log_ios).max(1.0))
+        factor.min(self.log_writes_grown_max())
+    }
+
+    fn log_writes_grown_max(&self) -> f64 {
+        (self.log_ios_max / self.log_ios).max(1.0)
+    }
+
+    /// From which factor on the writes of the log wait for a cap that was not there when the storage was measured.
+    pub(super) fn log_waits_for_cap_from(&self) -> f64 {
+        if self.log_is_capped { self.log_writes_grown_max() } else { f64::INFINITY }
     }
 
     /// How many times as many all I/Os are then.
@@ -126,6 +137,12 @@ impl Growth {
 }
 
 impl Case<'_> {
+    /// Writes a second that caps permit which were not there when the storage was measured.
+    fn new_write_cap(&self) -> f64 {
+        let caps = self.new_caps().filter(|(cap, ..)| cap.kind == CapKind::WriteIops);
+        caps.fold(f64::INFINITY, |least, (cap, ..)| least.min(cap.per_second as f64))
+    }
+
     /// The parts of today's demand; `None` without writes and commits, or where no time of a commit is known.
     pub(super) fn growth(&self) -> Option<Growth> {
         let (figures, capability, all) = (&self.figures, self.capability?, self.figures.flows()?);
@@ -190,6 +207,7 @@ impl Case<'_> {
             0.0 => Flow { per_second: 0.0, bytes: PAGE_BYTES, ..writes },
             ios => Flow { per_second: ios, bytes: page_bytes / ios, ..writes },
         };
+        let (log_ios_max, cap) = (log_ios / log_per_s * 1e9 / log_write_ns, self.new_write_cap());
         // Bytes of the log alone: as one large I/O, whose own cost does not count.
         let log = |bytes_per_s: f64| Flow {
             pattern: Pattern::Sequential,
@@ -205,7 +223,8 @@ impl Case<'_> {
             dirty,
             fresh,
             log_ios,
-            log_ios_max: log_ios / log_per_s * 1e9 / log_write_ns,
+            log_ios_max: log_ios_max.min(cap),
+            log_is_capped: cap < log_ios_max,
             log_write_ns,
             records_per_s,
             records_part_min,

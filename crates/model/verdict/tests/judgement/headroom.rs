@@ -4,7 +4,7 @@ use crate::builder::*;
 use capability::{CostModel, Curve, Effort, Maximum};
 use filestats::{Cache, FileKind, Interval, Ops, ServiceLevel};
 use proptest::prelude::*;
-use verdict::{CapUse, Moment, Observation, ProcessorUse, Verdict, VerdictKind, judge};
+use verdict::{Moment, Observation, ProcessorUse, Verdict, VerdictKind, judge};
 use workload::{Cap, CapKind, Shape};
 
 pub(crate) fn range(verdict: &Verdict) -> (f64, f64, f64) {
@@ -419,77 +419,4 @@ proptest! {
             prop_assert!(low >= linear * 0.75 / 1.1 - 1e-9, "{low} of {linear}");
         }
     }
-}
-
-/// With a cap that was not there when the storage was measured, of which so much a second is used.
-fn capped(kind: CapKind, per_second: u64, counted: u64, mut observation: Observation) -> Observation {
-    let cap = Cap { kind, per_second, device: "7:0".into(), origin: "/g/io.max".into() };
-    observation.moments.iter_mut().for_each(|moment| {
-        moment.caps = vec![CapUse { cap: cap.clone(), counted, elapsed_ns: 1_000_000_000 }];
-    });
-    Observation { caps: vec![cap], ..observation }
-}
-
-#[test]
-fn a_cap_that_is_new_limits_the_headroom_of_reads() {
-    let reads = || steady(Load { reads: 400, read_ns: 4 * MS, ..Load::default() });
-    let below = verdict(&capped(CapKind::ReadIops, 800, 400, reads()));
-    let (low, plan, high) = range(&below);
-    assert!((low - 2.0).abs() < 1e-9 && (plan - 2.0).abs() < 1e-9 && (high - 2.2).abs() < 1e-9, "{below:#?}");
-    let reason = below.headroom_reason.unwrap();
-    assert!(reason.contains("800 reads a second (/g/io.max) is reached first"), "{reason}");
-    let far = verdict(&capped(CapKind::ReadIops, 40_000, 400, reads()));
-    assert_eq!(range(&far), range(&verdict(&reads())));
-    assert_eq!(far.headroom_reason, None);
-}
-
-#[test]
-fn the_cap_that_sets_the_figure_is_named_whatever_the_order() {
-    let reads = steady(Load { reads: 400, read_ns: 4 * MS, ..Load::default() });
-    let [near, far] = [(800, "/near"), (1_200, "/far")].map(|(per_second, origin)| Cap {
-        kind: CapKind::ReadIops,
-        per_second,
-        device: "7:0".into(),
-        origin: origin.into(),
-    });
-    for caps in [[near.clone(), far.clone()], [far, near]] {
-        let mut observation = reads.clone();
-        for moment in &mut observation.moments {
-            let used = |cap: &Cap| CapUse { cap: cap.clone(), counted: 400, elapsed_ns: 1_000_000_000 };
-            moment.caps = caps.iter().map(used).collect();
-        }
-        observation.caps = caps.to_vec();
-        let verdict = verdict(&observation);
-        assert!((verdict.headroom.unwrap() - 2.0).abs() < 1e-9, "{verdict:#?}");
-        assert!(verdict.headroom_reason.as_ref().unwrap().contains("/near"), "{verdict:#?}");
-    }
-}
-
-#[test]
-fn a_cap_above_the_plan_lowers_the_high_end_alone() {
-    let commits = steady(Load { commits: 200, sync_ns: 2 * MS, ..Load::default() });
-    let (low, plan, high) = range(&verdict(&commits));
-    let middle = ((plan + high) / 2.0) as u64;
-    let below = verdict(&capped(CapKind::ReadIops, 10 * middle, 10, commits));
-    assert_eq!((below.headroom_low, below.headroom), (Some(low), Some(plan)), "{below:#?}");
-    assert!(below.headroom_high.unwrap() < high, "{below:#?}");
-    assert!(below.headroom_reason.unwrap().contains("commits share"), "the reason of the figure");
-}
-
-#[test]
-fn commits_share_the_writes_that_a_new_cap_counts() {
-    let commits = || steady(Load { commits: 200, sync_ns: 2 * MS, ..Load::default() });
-    let below = verdict(&capped(CapKind::WriteIops, 800, 400, commits()));
-    let (low, plan, high) = range(&below);
-    assert!((low - 2.0).abs() < 1e-9, "if each commit has its own writes: {below:#?}");
-    assert!(plan > 10.0 && high >= plan, "they share larger ones: {below:#?}");
-    let pages = Load { writeback: 200, writeback_ns: MS, reads: 200, read_ns: 4 * MS, ..Load::default() };
-    let pages = steady(Load { commits: 200, sync_ns: 2 * MS, ..pages });
-    let beside_pages = verdict(&capped(CapKind::WriteIops, 1_600, 800, pages));
-    assert!((2.0..8.0).contains(&beside_pages.headroom.unwrap()), "{beside_pages:#?}");
-    assert!(below.headroom_reason.unwrap().contains("commits share"), "the reason of the figure");
-    let reached = verdict(&capped(CapKind::WriteIops, 400, 400, commits()));
-    assert!(reached.headroom.unwrap() <= 1.0 && reached.headroom_high.unwrap() > 1.0, "{reached:#?}");
-    let bytes = verdict(&capped(CapKind::WriteBytes, 8 << 20, 1 << 20, commits()));
-    assert!(range(&bytes).1 <= 20.0, "{bytes:#?}");
 }

@@ -142,8 +142,8 @@ fn a_part_of_the_processor_time_is_work_however_long_the_waits_seem_to_be() {
     let mut capability = disk();
     let reads =
         capability.curves.iter_mut().find(|curve| curve.workload == Shape::random_read(8192)).unwrap();
-    reads.points[0].cpu_ns_per_io = 123_000.0;
-    // Three waits of 120 us in 400 us.
+    reads.points[0].cpu_ns_per_io = 203_000.0;
+    // Waits of 200 us in 400 us, three of the database's threads and two of its clients'.
     let limit = |clients: f64, own_waits_per_s: f64, clients_waits_per_s: f64| {
         commits_on_busy_processors(&capability, |used, moment| {
             *used = ProcessorUse { own: 0.02, clients, own_waits_per_s, clients_waits_per_s, ..*used };
@@ -153,5 +153,20 @@ fn a_part_of_the_processor_time_is_work_however_long_the_waits_seem_to_be() {
     let own = limit(0.0, 300.0, 0.0) / limit(0.0, 0.0, 0.0);
     assert!((own - 1.0 / 0.42).abs() < 0.02, "{own}");
     let clients = limit(0.02, 0.0, 300.0) / limit(0.02, 0.0, 0.0);
-    assert!((clients - 2.0 / 1.25).abs() < 0.02, "{clients}");
+    // A quarter of the client's is left, and three switches of the database's are added.
+    assert!((clients - 800.0 / (500.0 + 0.96 * 30.0)).abs() < 0.02, "{clients}");
+}
+
+#[test]
+fn a_client_that_waits_more_often_than_the_database_makes_it_wait_too_when_processors_are_busy() {
+    let limit = |own_waits_per_s: f64, clients_waits_per_s: f64| {
+        commits_on_busy_processors(&disk(), |used, moment| {
+            *used = ProcessorUse { clients: 0.02, own_waits_per_s, clients_waits_per_s, ..*used };
+            moment.commits = Some(100);
+        })
+    };
+    // Ten waits more, of 10 us each. Without them, of 800 us the database's three long waits take 40 us each, and its client's two.
+    let without = 800.0 - 0.96 * 5.0 * 40.0;
+    let (alike, more) = (limit(300.0, 300.0), limit(300.0, 1_300.0));
+    assert!((alike / more - (without + 0.96 * 100.0) / without).abs() < 0.01, "{alike} {more}");
 }
