@@ -53,10 +53,10 @@ pub(super) struct Growth {
     pub(super) dirty: Flow,
     /// Pages that were read or that records filled, for each that was written.
     pub(super) fresh: f64,
-    /// The device's writes for the log a second, if many of them do: now, and at most, one after the other and below the caps.
+    /// The device's writes for the log a second, if many of them do: now, and at most, one after the other and below new caps.
     pub(super) log_ios: f64,
     pub(super) log_ios_max: f64,
-    /// A cap limits these that was not there when the storage was measured.
+    /// A new cap limits these: one that was not there when the storage was measured.
     log_is_capped: bool,
     /// Nanoseconds of one write of the log at a storage at rest.
     pub(super) log_write_ns: f64,
@@ -120,7 +120,12 @@ impl Growth {
         (self.log_ios_max / self.log_ios).max(1.0)
     }
 
-    /// From which factor on the writes of the log wait for a cap that was not there when the storage was measured.
+    /// Writes of the log a second, at most.
+    pub(super) fn log_writes_per_s_max(&self) -> f64 {
+        self.log_ios_max * self.log_per_s / self.log_ios
+    }
+
+    /// The factor from which the writes of the log wait for a new cap.
     pub(super) fn log_waits_for_cap_from(&self) -> f64 {
         if self.log_is_capped { self.log_writes_grown_max() } else { f64::INFINITY }
     }
@@ -137,10 +142,11 @@ impl Growth {
 }
 
 impl Case<'_> {
-    /// Writes a second that caps permit which were not there when the storage was measured.
-    fn new_write_cap(&self) -> f64 {
-        let caps = self.new_caps().filter(|(cap, ..)| cap.kind == CapKind::WriteIops);
-        caps.fold(f64::INFINITY, |least, (cap, ..)| least.min(cap.per_second as f64))
+    /// How many times as many writes the new caps let pass.
+    fn writes_below_new_caps(&self) -> f64 {
+        let of_writes =
+            self.new_caps().filter(|(cap, rate, _)| cap.kind == CapKind::WriteIops && *rate > 0.0);
+        of_writes.fold(f64::INFINITY, |least, (cap, rate, _)| least.min(cap.per_second as f64 / rate))
     }
 
     /// The parts of today's demand; `None` without writes and commits, or where no time of a commit is known.
@@ -207,7 +213,8 @@ impl Case<'_> {
             0.0 => Flow { per_second: 0.0, bytes: PAGE_BYTES, ..writes },
             ios => Flow { per_second: ios, bytes: page_bytes / ios, ..writes },
         };
-        let (log_ios_max, cap) = (log_ios / log_per_s * 1e9 / log_write_ns, self.new_write_cap());
+        let log_ios_max = log_ios / log_per_s * 1e9 / log_write_ns;
+        let cap = (writes.per_second * self.writes_below_new_caps()).max(log_ios);
         // Bytes of the log alone: as one large I/O, whose own cost does not count.
         let log = |bytes_per_s: f64| Flow {
             pattern: Pattern::Sequential,

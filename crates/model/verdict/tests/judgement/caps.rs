@@ -3,11 +3,17 @@
 use crate::builder::*;
 use crate::headroom::range;
 use filestats::{Interval, Ops, ServiceLevel};
+use proptest::prelude::*;
 use verdict::{CapUse, Observation, ProcessorUse, judge};
 use workload::{Cap, CapKind, Shape};
 
 /// With a cap that was not there when the storage was measured, of which so much a second is used.
-fn capped(kind: CapKind, per_second: u64, counted: u64, mut observation: Observation) -> Observation {
+pub(crate) fn capped(
+    kind: CapKind,
+    per_second: u64,
+    counted: u64,
+    mut observation: Observation,
+) -> Observation {
     let cap = Cap { kind, per_second, device: "7:0".into(), origin: "/g/io.max".into() };
     observation.moments.iter_mut().for_each(|moment| {
         moment.caps = vec![CapUse { cap: cap.clone(), counted, elapsed_ns: 1_000_000_000 }];
@@ -104,20 +110,86 @@ fn the_processor_time_of_log_writes_stops_growing_at_a_new_cap() {
     assert!((capped - (90.0 / 1.294 - 2.0)).abs() < 0.1, "200 writes a second, in bursts: {capped}");
 }
 
-#[test]
-fn bulk_loads_need_more_of_the_writes_that_a_new_cap_counts_as_they_become_many() {
-    let with_commits_of = |bytes: u64| {
-        let mut observation = steady(Load { commits: 20, sync_ns: 2 * MS, ..Load::default() });
-        for file in observation.moments.iter_mut().flat_map(|moment| &mut moment.files) {
+/// Commits of so many bytes; of a page store, how long one had the turn to write.
+fn commits_of(bytes: u64, writer_ns: Option<u64>) -> Observation {
+    let mut observation = steady(Load { commits: 20, sync_ns: 2 * MS, ..Load::default() });
+    for moment in &mut observation.moments {
+        moment.writer_ns = writer_ns;
+        for file in moment.files.iter_mut().chain(&mut moment.device) {
             let Interval::Known(delta) = &mut file.interval else { continue };
             let write = &mut delta.counters.write;
             *write = Ops::timed(write.count, write.count * bytes, write.count * 10 * US);
         }
-        range(&verdict(&capped(CapKind::WriteIops, 100, 20, observation)))
+    }
+    observation
+}
+
+#[test]
+fn bulk_loads_need_more_of_the_writes_that_a_new_cap_counts_as_they_become_many() {
+    let below = |per_second: u64, observation: Observation| {
+        range(&verdict(&capped(CapKind::WriteIops, per_second, 20, observation)))
     };
-    let (_, small, _) = with_commits_of(4096);
+    let (_, small, _) = below(100, commits_of(4096, None));
     assert!(small > 10.0, "they share writes: {small}");
-    // Of bulk loads three quarters.
-    let (low, large, high) = with_commits_of(90_000);
-    assert!((3.7..3.8).contains(&large) && low <= large && high >= 5.0, "{low} {large} {high}");
+    // Of bulk loads three quarters of the five times that the cap allows, of a page store all.
+    let (low, large, _) = below(100, commits_of(90_000, None));
+    assert!((large - 3.75).abs() < 0.01 && low <= large, "{low} {large}");
+    let (low, one_writer, _) = below(100, commits_of(90_000, Some(1_000)));
+    assert!((one_writer - 5.0).abs() < 0.01 && (low - 3.75).abs() < 0.01, "{low} {one_writer}");
+    // What is done today fits below it.
+    let (low, near, _) = below(24, commits_of(90_000, None));
+    assert!((near - 1.0).abs() < 0.01 && low < near, "{low} {near}");
+}
+
+#[test]
+fn a_new_cap_that_counts_nothing_limits_nothing() {
+    for bytes in [4096, 90_000] {
+        let free = verdict(&commits_of(bytes, None));
+        let beside = verdict(&capped(CapKind::WriteIops, 30, 0, commits_of(bytes, None)));
+        assert_eq!(range(&beside), range(&free));
+    }
+}
+
+#[test]
+fn few_log_writes_below_a_new_cap_carry_no_more_than_their_size() {
+    // 25 writes of 1 MiB a second carry 6,400 commits of 4 KiB.
+    let plan = |per_second: u64| {
+        range(&verdict(&capped(CapKind::WriteIops, per_second, 20, commits_of(4096, None)))).1
+    };
+    let (tight, wide) = (plan(25), plan(10_000));
+    assert!(tight < wide * 0.9, "{tight} {wide}");
+}
+
+proptest! {
+    #[test]
+    fn a_range_is_in_order_whatever_the_caps_the_processors_and_the_size_of_commits(
+        (reads, read_times) in (0_u64..2_000, 1_u64..16),
+        (commits, bytes, writer_ns) in (0_u64..1_000, 512_u64..300_000, proptest::option::of(0_u64..900_000_000)),
+        cap in proptest::option::of((any::<bool>(), 1_u64..20_000, 0_u64..20_000)),
+        (own, clients, count) in (0.001_f64..0.4, 0.0_f64..0.4, 0_u32..3),
+        (own_waits_per_s, clients_waits_per_s) in (0.0_f64..50_000.0, 0.0_f64..50_000.0),
+    ) {
+        let mut observation = steady(Load { reads, read_ns: 4 * MS, commits, sync_ns: 2 * MS, ..Load::default() });
+        for moment in &mut observation.moments {
+            moment.writer_ns = writer_ns;
+            moment.processors =
+                Some(ProcessorUse { own, clients, count, own_waits_per_s, clients_waits_per_s, ..ProcessorUse::default() });
+            if let Some(Interval::Known(device)) = moment.device.as_mut().map(|device| &mut device.interval) {
+                device.counters.read.bytes *= read_times;
+            }
+            for file in moment.files.iter_mut().chain(&mut moment.device) {
+                let Interval::Known(delta) = &mut file.interval else { continue };
+                delta.counters.write.bytes = delta.counters.write.count * bytes;
+            }
+        }
+        if let Some((is_of_reads, per_second, counted)) = cap {
+            let kind = if is_of_reads { CapKind::ReadIops } else { CapKind::WriteIops };
+            observation = capped(kind, per_second, counted, observation);
+        }
+        let verdict = verdict(&observation);
+        if let Some(plan) = verdict.headroom {
+            let (low, high) = (verdict.headroom_low.unwrap(), verdict.headroom_high.unwrap());
+            prop_assert!(low > 0.0 && low <= plan && plan <= high && high.is_finite(), "{low} {plan} {high}");
+        }
+    }
 }

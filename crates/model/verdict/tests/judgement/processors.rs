@@ -170,3 +170,20 @@ fn a_client_that_waits_more_often_than_the_database_makes_it_wait_too_when_proce
     let (alike, more) = (limit(300.0, 300.0), limit(300.0, 1_300.0));
     assert!((alike / more - (without + 0.96 * 100.0) / without).abs() < 0.01, "{alike} {more}");
 }
+
+#[test]
+fn a_client_with_many_waits_of_its_own_leaves_the_range_in_order() {
+    let mut observation = steady(Load { reads: 40, read_ns: 4 * MS, ..Load::default() });
+    let used = ProcessorUse {
+        own: 0.02,
+        clients: 0.075,
+        count: 2,
+        clients_waits_per_s: 50_000.0,
+        ..ProcessorUse::default()
+    };
+    observation.moments.iter_mut().for_each(|moment| moment.processors = Some(used));
+    let (low, plan, high) = range(&verdict(&observation));
+    assert!(low <= plan && plan <= high, "{low} {plan} {high}");
+    // The switches are half of the database's processor time, at most.
+    assert!(plan > 0.77 / 0.105, "{plan}");
+}
