@@ -13,8 +13,8 @@
 //! bytes of log records         x times as many, where counted as such; else of log writes, whose blocks are rewritten less often
 //!                              blocks that are filled up to 4 KiB have records in their    high
 //!                              first 512 bytes only
-//! log writes                   F(x) = min(x F, 1 / L, new cap): one follows the other, and the      low: L of a storage at rest
-//!                              commits that arrive during one share the next one           plan: L at the knee
+//! log writes                   F(x) = min(x F, 1 / L, new cap): one follows the other,     low: L of a storage at rest
+//!                              and the commits that arrive during one share the next one   plan: L at the knee
 //!                                                                                          high: none
 //!                              x times as many where each commit fills one: bulk loads       plan
 //! writing transactions         x times their time, where only one session can commit: SQLite low, plan, high

@@ -29,7 +29,7 @@ impl Case<'_> {
             if share >= CAP_REACHED { (alike, "is reached") } else { (plan, "is reached first") };
         let is_read_ahead = !is_of_writes && self.reads_ahead();
         let (low, plan, high) = match growth {
-            // As of the storage; what is done today fits.
+            // Three quarters, as without a cap; but what is done today fits.
             Some(growth) if growth.is_bulk_load() => {
                 let plan = (plan * self.part_of_bulk_loads()).max(plan.min(1.0));
                 ((alike * BESIDE_LOG_MIN).min(plan), plan, high * MEASURED_WITHIN)

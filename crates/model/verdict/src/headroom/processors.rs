@@ -53,8 +53,8 @@ const PROCESSOR_ECONOMY: f64 = 20.0;
 const PROCESSOR_CONGESTION: f64 = 1.3;
 /// The same at most: to be on the safe side.
 const PROCESSOR_CONGESTION_MAX: f64 = 2.0;
-/// The part of the processors that a database can use whose log waits for a cap, which lets writes pass in bursts: it was not there when the storage was measured. Measured for
-/// single-row commits and batches: 0.4 to 0.95. With 0.9, the figures are 0.7 to 1.15 of the truth, of MariaDB half of it.
+/// The part of the processors that a database can use whose log waits for a new cap: such a cap lets writes pass in bursts. Measured
+/// for single-row commits and batches: 0.4 to 0.95. With 0.9, the figures are 0.7 to 1.2 of the truth, of MariaDB 0.6.
 const BUSY_AT_CAP: f64 = 0.9;
 /// Part of the processors that the scheduler leaves to many sessions beside other programs that would take all of them.
 const FAIR_SHARE: f64 = 0.5;
