@@ -125,19 +125,16 @@ impl Case<'_> {
         });
         let log = log.filter(|_| used.count > 0).unwrap_or(0.0).min(used.own * (1.0 - WORK_MIN));
         let waiting_per_s = self.waiting_transactions_per_s(growth);
-        let own_waits_per_s = used.own_waits_per_s.min(waiting_per_s * LONG_WAITS_MAX);
-        let clients_waits_per_s = used.clients_waits_per_s.min(waiting_per_s * CLIENT_LONG_WAITS_MAX);
-        let sleeps_per_s = own_waits_per_s + clients_waits_per_s;
+        let own_long_per_s = used.own_waits_per_s.min(waiting_per_s * LONG_WAITS_MAX);
+        let clients_long_per_s = used.clients_waits_per_s.min(waiting_per_s * CLIENT_LONG_WAITS_MAX);
+        let sleeps_per_s = own_long_per_s + clients_long_per_s;
         // Processors that work for others do not sleep either.
         let idle = idle_share(used);
         let slept_ns = idle * f64::from(used.count) * 1e9 / sleeps_per_s.max(1.0);
         let long_wait_ns = if used.count > 0 { wake_ns.max(cold_ns(slept_ns)) * idle } else { 0.0 };
         let waking = |waits_per_s: f64| waits_per_s * long_wait_ns / 1e9 * seconds_to_share;
-        let waits_more_per_s = (used.clients_waits_per_s - used.own_waits_per_s).max(0.0);
-        let switches = waits_more_per_s * idle * SWITCH_NS / 1e9 * seconds_to_share;
-        let switches = if used.count > 0 { switches.min(used.own * SWITCHES_MAX) } else { 0.0 };
-        let own = (used.own - log - waking(own_waits_per_s)).max(used.own * WORK_MIN) + switches;
-        let clients = (used.clients - waking(clients_waits_per_s)).max(used.clients * CLIENT_WORK_MIN);
+        let own = (used.own - log - waking(own_long_per_s)).max(used.own * WORK_MIN) + added_switches(used);
+        let clients = (used.clients - waking(clients_long_per_s)).max(used.clients * CLIENT_WORK_MIN);
         Work { transactions: own + clients, log, kernel: used.kernel }
     }
 
@@ -148,6 +145,15 @@ impl Case<'_> {
             reads.map(|flow| flow.per_second).sum::<f64>() + growth.map_or(0.0, |growth| growth.log_per_s);
         self.observation.commits_per_s().map_or(waited_for, |commits_per_s| commits_per_s.min(waited_for))
     }
+}
+
+/// The share of the processors that switches take which occur only on busy processors.
+fn added_switches(used: &ProcessorUse) -> f64 {
+    if used.count == 0 {
+        return 0.0;
+    }
+    let per_s = (used.clients_waits_per_s - used.own_waits_per_s).max(0.0) * idle_share(used);
+    (per_s * SWITCH_NS / 1e9 / f64::from(used.count)).min(used.own * SWITCHES_MAX)
 }
 
 /// What is fetched into the caches again after so long a sleep takes.

@@ -72,6 +72,14 @@ fn commits_on_busy_processors(
     verdict.headroom.unwrap()
 }
 
+/// A read needs so much more processor time where its thread sleeps for each.
+fn disk_where_waking_takes(ns: u64) -> Capability {
+    let mut capability = disk();
+    let reads = capability.curves.iter_mut().find(|curve| curve.workload == Shape::random_read(8192));
+    reads.expect("they are measured").points[0].cpu_ns_per_io += ns as f64;
+    capability
+}
+
 #[test]
 fn the_processor_time_of_a_log_write_is_shared_as_the_log_write_is() {
     let alike = commits_on_busy_processors(&disk(), |_, _| ());
@@ -98,11 +106,7 @@ fn the_processor_time_of_a_log_write_is_shared_as_the_log_write_is() {
 
 #[test]
 fn a_processor_that_always_works_does_not_wake_up() {
-    let mut capability = disk();
-    let reads =
-        capability.curves.iter_mut().find(|curve| curve.workload == Shape::random_read(8192)).unwrap();
-    // 50 us more where the thread sleeps for each I/O.
-    reads.points[0].cpu_ns_per_io = 53_000.0;
+    let capability = disk_where_waking_takes(50 * US);
     let limit = |waits_per_s: f64, commits: Option<u64>| {
         commits_on_busy_processors(&capability, |used, moment| {
             used.own_waits_per_s = waits_per_s;
@@ -139,10 +143,7 @@ fn a_processor_that_always_works_does_not_wake_up() {
 
 #[test]
 fn a_part_of_the_processor_time_is_work_however_long_the_waits_seem_to_be() {
-    let mut capability = disk();
-    let reads =
-        capability.curves.iter_mut().find(|curve| curve.workload == Shape::random_read(8192)).unwrap();
-    reads.points[0].cpu_ns_per_io = 203_000.0;
+    let capability = disk_where_waking_takes(200 * US);
     // Waits of 200 us in 400 us, three of the database's threads and two of its clients'.
     let limit = |clients: f64, own_waits_per_s: f64, clients_waits_per_s: f64| {
         commits_on_busy_processors(&capability, |used, moment| {
