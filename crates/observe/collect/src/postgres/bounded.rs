@@ -6,6 +6,7 @@
 //! ReadyForQuery ends the login and every answer: the allowance begins again
 //! ```
 
+use super::authentication::{AuthenticationFault, RequestCheck};
 use std::collections::BTreeSet;
 use std::io;
 use std::pin::Pin;
@@ -24,6 +25,8 @@ const PARAMETER_BYTES_MAX: usize = 16 << 10;
 const HEADER_BYTES: usize = 5;
 /// The length of every message counts itself.
 const LENGTH_BYTES: usize = 4;
+const AUTHENTICATION: u8 = b'R';
+const REQUEST_BYTES: usize = 4;
 const READY_FOR_QUERY: u8 = b'Z';
 const PARAMETER_STATUS: u8 = b'S';
 
@@ -67,8 +70,41 @@ struct Meter {
     /// Of the current message, still to come.
     content_bytes: usize,
     allowance: usize,
-    limit: AnswerLimit,
+    rules: StreamRules,
     parameters: Parameters,
+    /// What has arrived of the request in the current message; `None` behind it and in other messages.
+    request: Option<Vec<u8>>,
+}
+
+/// What the server may send.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamRules {
+    pub limit: AnswerLimit,
+    pub requests: RequestCheck,
+}
+
+/// Why a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Stop {
+    #[error("{0}")]
+    Answer(&'static str),
+    #[error(transparent)]
+    Authentication(#[from] AuthenticationFault),
+}
+
+impl From<&'static str> for Stop {
+    fn from(why: &'static str) -> Stop {
+        Stop::Answer(why)
+    }
+}
+
+impl From<Stop> for io::Error {
+    fn from(stop: Stop) -> io::Error {
+        match stop {
+            Stop::Answer(why) => io::Error::new(io::ErrorKind::InvalidData, why),
+            Stop::Authentication(fault) => io::Error::new(io::ErrorKind::InvalidData, fault),
+        }
+    }
 }
 
 /// The parameters that the server has reported.
@@ -81,22 +117,23 @@ struct Parameters {
 
 impl<S> Bounded<S> {
     /// A stream whose next byte begins a message.
-    pub fn new(stream: S, limit: AnswerLimit) -> Bounded<S> {
+    pub fn new(stream: S, rules: StreamRules) -> Bounded<S> {
         let meter = Meter {
             awaits_tls_answer: false,
             header: [0; HEADER_BYTES],
             header_bytes: 0,
             content_bytes: 0,
             allowance: LOGIN_BYTES_MAX,
-            limit,
+            rules,
             parameters: Parameters::default(),
+            request: None,
         };
         Bounded { stream, meter }
     }
 
     /// A stream whose next byte answers a request for TLS.
-    pub fn awaiting_tls_answer(stream: S, limit: AnswerLimit) -> Bounded<S> {
-        let mut bounded = Bounded::new(stream, limit);
+    pub fn awaiting_tls_answer(stream: S, rules: StreamRules) -> Bounded<S> {
+        let mut bounded = Bounded::new(stream, rules);
         bounded.meter.awaits_tls_answer = true;
         bounded
     }
@@ -106,13 +143,14 @@ impl<S> Bounded<S> {
     }
 
     /// The same stream, if what it carries from now on are records of TLS: the messages are inside of them.
-    pub fn into_inner(self) -> (S, AnswerLimit) {
-        (self.stream, self.meter.limit)
+    pub fn into_inner(self) -> (S, StreamRules) {
+        let StreamRules { limit, requests } = self.meter.rules;
+        (self.stream, StreamRules { limit, requests: requests.within_tls() })
     }
 }
 
 impl Meter {
-    fn pass(&mut self, mut bytes: &[u8]) -> Result<(), &'static str> {
+    fn pass(&mut self, mut bytes: &[u8]) -> Result<(), Stop> {
         if self.awaits_tls_answer && !bytes.is_empty() {
             self.awaits_tls_answer = false;
             bytes = &bytes[1..];
@@ -121,6 +159,7 @@ impl Meter {
             let (content, rest) = bytes.split_at(self.content_bytes.min(bytes.len()));
             self.content_bytes -= content.len();
             self.parameters.pass(content)?;
+            self.pass_request(content)?;
             let (header, rest) = rest.split_at((HEADER_BYTES - self.header_bytes).min(rest.len()));
             self.header[self.header_bytes..self.header_bytes + header.len()].copy_from_slice(header);
             self.header_bytes += header.len();
@@ -132,22 +171,36 @@ impl Meter {
         Ok(())
     }
 
-    fn begin_message(&mut self) -> Result<(), &'static str> {
+    fn begin_message(&mut self) -> Result<(), Stop> {
         self.header_bytes = 0;
         let [tag, length @ ..] = self.header;
         let length = u32::from_be_bytes(length) as usize;
         self.content_bytes =
             length.checked_sub(LENGTH_BYTES).ok_or("it does not speak PostgreSQL's protocol")?;
         self.allowance = match self.allowance.checked_sub(length + MESSAGE_OVERHEAD) {
-            Some(_) if tag == READY_FOR_QUERY => self.limit.bytes(),
+            Some(_) if tag == READY_FOR_QUERY => self.rules.limit.bytes(),
             Some(left) => left,
-            None => return Err("its answer is longer than any that was requested"),
+            None => return Err("its answer is longer than any that was requested".into()),
         };
         if tag == PARAMETER_STATUS && length > PARAMETER_BYTES_MAX {
-            return Err("it reports a parameter that is longer than any");
+            return Err("it reports a parameter that is longer than any".into());
         }
         self.parameters.name = (tag == PARAMETER_STATUS).then(Vec::new);
+        self.request = (tag == AUTHENTICATION).then(Vec::new);
         Ok(())
+    }
+
+    /// Follows the content of a message: the request of an authentication is checked before the client library sees it.
+    fn pass_request(&mut self, content: &[u8]) -> Result<(), AuthenticationFault> {
+        let Some(mut request) = self.request.take() else { return Ok(()) };
+        request.extend(content.iter().take(REQUEST_BYTES - request.len()));
+        match <[u8; REQUEST_BYTES]>::try_from(request) {
+            Ok(request) => self.rules.requests.pass(u32::from_be_bytes(request)),
+            Err(part) => {
+                self.request = Some(part);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -178,7 +231,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         if let (Poll::Ready(Ok(())), Err(why)) = (&read, self.meter.pass(&buf.filled()[before..])) {
             buf.set_filled(before);
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, why)));
+            return Poll::Ready(Err(why.into()));
         }
         read
     }
@@ -200,6 +253,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::authentication::{Method, RequiredAuth};
     use super::*;
     use proptest::prelude::*;
 
@@ -208,8 +262,12 @@ mod tests {
             .concat()
     }
 
+    fn rules(limit: AnswerLimit) -> StreamRules {
+        StreamRules { limit, requests: RequestCheck::readable(RequiredAuth::default()) }
+    }
+
     fn meter() -> Meter {
-        Bounded::new((), AnswerLimit::Recording).meter
+        Bounded::new((), rules(AnswerLimit::Recording)).meter
     }
 
     #[test]
@@ -217,7 +275,7 @@ mod tests {
         let mut login = meter();
         assert!(login.pass(&message(b'N', 60_000)).is_ok());
         assert!(login.pass(&message(b'N', 60_000)).is_err(), "more than a login");
-        let mut encrypted = Bounded::awaiting_tls_answer((), AnswerLimit::Recording).meter;
+        let mut encrypted = Bounded::awaiting_tls_answer((), rules(AnswerLimit::Recording)).meter;
         assert!(encrypted.pass(b"N").is_ok());
         for _ in 0..100 {
             assert!(encrypted.pass(&message(b'Z', 5)).is_ok());
@@ -225,13 +283,27 @@ mod tests {
         }
         assert!(meter().pass(&message(b'E', 3)).is_err());
         assert!(meter().pass(&message(b'E', u32::MAX)).is_err());
-        let mut experiment = Bounded::new((), AnswerLimit::None).meter;
+        let mut experiment = Bounded::new((), rules(AnswerLimit::None)).meter;
         assert!(experiment.pass(&message(b'E', u32::MAX)).is_err(), "before the login");
     }
 
     #[test]
+    fn a_request_for_the_password_is_refused_however_it_arrives() {
+        let request = |code: u32| [b"R\0\0\0\x08".as_slice(), &code.to_be_bytes()].concat();
+        let fault = Err(Stop::Authentication(AuthenticationFault::Readable(Method::Password)));
+        assert_eq!(meter().pass(&[message(b'N', 9), request(3)].concat()), fault);
+        let mut bytewise = meter();
+        let passed: Vec<_> = request(3).iter().map(|byte| bytewise.pass(&[*byte])).collect();
+        assert_eq!((passed[..8].iter().all(Result::is_ok), passed[8]), (true, fault));
+        let mut plain = Bounded::awaiting_tls_answer((), rules(AnswerLimit::Recording));
+        assert!(plain.meter.pass(&[b"N".as_slice(), &request(5)].concat()).is_err());
+        let (_, within) = Bounded::new((), rules(AnswerLimit::Recording)).into_inner();
+        assert_eq!(Bounded::new((), within).meter.pass(&request(3)), Ok(()));
+    }
+
+    #[test]
     fn an_experiment_may_have_long_answers() {
-        let mut meter = Bounded::new((), AnswerLimit::None).meter;
+        let mut meter = Bounded::new((), rules(AnswerLimit::None)).meter;
         assert!(meter.pass(&message(b'Z', 5)).is_ok());
         assert!((0..40).all(|_| meter.pass(&message(b'D', 1 << 20)).is_ok()));
     }

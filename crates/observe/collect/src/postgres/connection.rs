@@ -8,6 +8,7 @@
 //!
 //! No error of this file repeats a value: a mistyped URL has pieces of the password where a port should be.
 
+use super::authentication::RequiredAuth;
 use super::passfile;
 use super::peer::PeerRule;
 use super::settings::Settings;
@@ -24,6 +25,8 @@ pub(super) struct Connection {
     pub config: Config,
     /// How the connection is encrypted.
     pub tls: Tls,
+    /// The ways of authentication that the server may request.
+    pub required_auth: RequiredAuth,
     /// "HOST:PORT", without a password.
     pub place: String,
     /// Role.
@@ -62,6 +65,7 @@ impl Connection {
         let home = environment("HOME").map(PathBuf::from);
         let passfile = settings.take("passfile").map(PathBuf::from);
         let required_peer = settings.take("requirepeer").filter(|name| !name.is_empty());
+        let required_auth = RequiredAuth::parse(&settings.take("require_auth").unwrap_or_default())?;
         WITHOUT_EFFECT.iter().for_each(|name| drop(settings.take(name)));
         settings.set("application_name", APPLICATION);
         if settings.get("port").is_none() {
@@ -114,6 +118,7 @@ impl Connection {
         Ok(Connection {
             config,
             tls,
+            required_auth,
             place: format!("{host}:{port}"),
             user,
             database,
@@ -237,6 +242,7 @@ mod tests {
             "hunter2",
             "postgres://ann:hunter2%zz@host/",
             "host=h sslmode=hunter2",
+            "host=h require_auth=hunter2",
             "postgres://ann:hunter2@h/?sslmode=require",
         ];
         for text in wrong {

@@ -1,6 +1,7 @@
 //! Connects to the first of the hosts that accepts the login, over a stream whose messages are bounded.
 
-use super::bounded::{AnswerLimit, Bounded, Socket};
+use super::authentication::{RequestCheck, RequiredAuth};
+use super::bounded::{AnswerLimit, Bounded, Socket, StreamRules};
 use super::error::describe;
 use super::peer::PeerRule;
 use super::tls::Connector;
@@ -61,6 +62,7 @@ pub(super) struct Dialer<'a> {
     pub config: &'a Config,
     pub connector: &'a Connector,
     pub peer: &'a PeerRule,
+    pub required_auth: RequiredAuth,
     pub limit: AnswerLimit,
 }
 
@@ -82,7 +84,7 @@ impl Dialer<'_> {
                     let path = directory.join(format!(".s.PGSQL.{port}"));
                     let connected = self.peer.connect(&path).and_then(UnixStream::from_std);
                     match connected.map(|socket| Box::new(socket) as Socket) {
-                        Ok(socket) => self.log_in(socket, "localhost").await,
+                        Ok(socket) => self.log_in(socket, "localhost", self.unreadable()).await,
                         Err(error) => Err(error.into()),
                     }
                 }
@@ -106,7 +108,11 @@ impl Dialer<'_> {
             let connected = match TcpStream::connect(address).await {
                 Ok(tcp) => {
                     tcp.set_nodelay(true)?;
-                    self.log_in(Box::new(tcp), name).await
+                    let requests = match address.ip().to_canonical().is_loopback() {
+                        true => self.unreadable(),
+                        false => RequestCheck::readable(self.required_auth),
+                    };
+                    self.log_in(Box::new(tcp), name, requests).await
                 }
                 Err(error) => Err(error.into()),
             };
@@ -118,14 +124,24 @@ impl Dialer<'_> {
         Err(last)
     }
 
-    /// Logs in over a connection to the host of this name.
-    pub async fn log_in(self, socket: Socket, name: &str) -> Result<(Client, Driver), DialError> {
+    fn unreadable(self) -> RequestCheck {
+        RequestCheck::unreadable(self.required_auth)
+    }
+
+    /// Logs in over a connection to the host of this name. The server may make these requests before it is encrypted.
+    pub async fn log_in(
+        self,
+        socket: Socket,
+        name: &str,
+        requests: RequestCheck,
+    ) -> Result<(Client, Driver), DialError> {
         let config = self.config;
         let is_tls_requested = config.get_ssl_mode() != SslMode::Disable
             && config.get_ssl_negotiation() == SslNegotiation::Postgres;
+        let rules = StreamRules { limit: self.limit, requests };
         let stream = match is_tls_requested {
-            true => Bounded::awaiting_tls_answer(socket, self.limit),
-            false => Bounded::new(socket, self.limit),
+            true => Bounded::awaiting_tls_answer(socket, rules),
+            false => Bounded::new(socket, rules),
         };
         let handshake = self.connector.handshake(name).map_err(DialError::Unreachable)?;
         let (client, driver) = config.connect_raw(stream, handshake).await.map_err(DialError::Postgres)?;

@@ -1,5 +1,7 @@
+use super::authentication::AuthenticationFault;
 use crate::error::SourceFault;
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 use tokio_postgres::error::SqlState;
 
@@ -35,6 +37,14 @@ pub enum PostgresError {
         passfile: Option<String>,
         /// The kind of refusal.
         cause: RefusalCause,
+    },
+    /// The server requests an authentication that the settings do not accept. It got no password.
+    #[error("no login to PostgreSQL at {place}: {fault}")]
+    Authentication {
+        /// "HOST:PORT".
+        place: String,
+        /// Why not.
+        fault: AuthenticationFault,
     },
     /// The two sides cannot agree on encryption, or the server's certificate is not accepted.
     #[error("no encrypted connection to PostgreSQL at {place}: {why}")]
@@ -135,6 +145,7 @@ impl SourceFault for PostgresError {
             PostgresError::Unreachable { .. } => {
                 Some("start the server, or give its host (or socket directory) and port")
             }
+            PostgresError::Authentication { fault, .. } => Some(fault.remedy()),
             PostgresError::Tls { .. } => Some(
                 "sslrootcert=FILE of the authority that signed the server's certificate, and the host by the name that \
                  it has; sslmode=require encrypts without verifying it",
@@ -157,7 +168,11 @@ impl SourceFault for PostgresError {
     fn is_refusal(&self) -> bool {
         let is_temporary =
             |cause: RefusalCause| matches!(cause, RefusalCause::NoConnection | RefusalCause::Trouble);
-        matches!(self, PostgresError::Refused { cause, .. } if !is_temporary(*cause))
+        match self {
+            PostgresError::Refused { cause, .. } => !is_temporary(*cause),
+            PostgresError::Authentication { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -165,6 +180,12 @@ impl SourceFault for PostgresError {
 fn sufficient_role(user: &str) -> String {
     let role = format!("\"{}\"", user.replace('"', "\"\"")).replace('\'', "'\\''");
     format!("sudo -u postgres psql -c 'CREATE ROLE {role} LOGIN' -c 'GRANT pg_monitor TO {role}'")
+}
+
+/// Why an authentication was refused, if that is what ended the connection.
+pub(super) fn authentication_fault(error: &tokio_postgres::Error) -> Option<AuthenticationFault> {
+    let stream = error.source()?.downcast_ref::<io::Error>()?;
+    stream.get_ref()?.downcast_ref().copied()
 }
 
 /// An error and its causes. tokio-postgres puts no setting into them.

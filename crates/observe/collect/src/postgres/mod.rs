@@ -23,6 +23,7 @@
 
 mod answer;
 mod argument;
+mod authentication;
 mod background;
 mod bounded;
 mod client;
@@ -47,6 +48,7 @@ mod waits;
 mod worker;
 
 pub use argument::KIND;
+pub use authentication::{AuthenticationFault, Method as AuthenticationMethod};
 pub use client::Client;
 pub use error::{PostgresError, SNAPSHOT_LIMIT};
 #[cfg(fuzzing)]

@@ -7,7 +7,7 @@ use super::answer::{Table, tables};
 use super::bounded::AnswerLimit;
 use super::connection::Connection;
 use super::dial::{DialError, Dialer, Driver};
-use super::error::{PostgresError, RefusalCause, describe};
+use super::error::{PostgresError, RefusalCause, authentication_fault, describe};
 use tokio_postgres::Client;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
@@ -46,6 +46,10 @@ impl Session {
                 ) => {
                     refusals.push((*mode, why));
                 }
+                // The next one is encrypted.
+                Err(PostgresError::Authentication { fault, .. }) if *mode == SslMode::Disable => {
+                    refusals.push((*mode, fault.to_string()));
+                }
                 connected => return connected,
             }
         }
@@ -82,15 +86,17 @@ impl Session {
             None if connection.config.get_password().is_none() && is_password_missing(&error) => {
                 refused("a password is wanted and none is given", RefusalCause::Other)
             }
-            None => match super::tls::describe_tls_error(&error) {
-                Some(why) => PostgresError::Tls { place: place(), why },
-                None => PostgresError::Unreachable { place: place(), why: describe(&error) },
+            None => match (authentication_fault(&error), super::tls::describe_tls_error(&error)) {
+                (Some(fault), _) => PostgresError::Authentication { place: place(), fault },
+                (None, Some(why)) => PostgresError::Tls { place: place(), why },
+                (None, None) => PostgresError::Unreachable { place: place(), why: describe(&error) },
             },
         };
         let mut config = connection.config.clone();
         config.ssl_mode(mode);
         let (connector, peer) = (&connection.tls.connector, &connection.peer);
-        let dialer = Dialer { config: &config, connector, peer, limit };
+        let required_auth = connection.required_auth;
+        let dialer = Dialer { config: &config, connector, peer, required_auth, limit };
         let (client, driver) = dialer.dial().await.map_err(|error| match error {
             DialError::Unreachable(why) => PostgresError::Unreachable { place: place(), why },
             DialError::Postgres(error) => failed(error),

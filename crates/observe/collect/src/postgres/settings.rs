@@ -11,13 +11,14 @@ use std::path::PathBuf;
 pub(super) struct Settings(BTreeMap<String, String>);
 
 /// The variables of libpq that are used, and their settings.
-const VARIABLES: [(&str, &str); 18] = [
+const VARIABLES: [(&str, &str); 19] = [
     ("PGHOST", "host"),
     ("PGHOSTADDR", "hostaddr"),
     ("PGPORT", "port"),
     ("PGDATABASE", "dbname"),
     ("PGUSER", "user"),
     ("PGREQUIREPEER", "requirepeer"),
+    ("PGREQUIREAUTH", "require_auth"),
     ("PGPASSWORD", "password"),
     ("PGPASSFILE", "passfile"),
     ("PGSSLMODE", "sslmode"),
@@ -36,12 +37,13 @@ const VARIABLES: [(&str, &str); 18] = [
 const NO_SECRETS: [&str; 7] = ["dbname", "host", "hostaddr", "port", "requirepeer", "service", "user"];
 
 /// Other settings that are no secrets. Any other name may be a mistyped `password`.
-const HARMLESS: [&str; 11] = [
+const HARMLESS: [&str; 12] = [
     "application_name",
     "channel_binding",
     "connect_timeout",
     "options",
     "passfile",
+    "require_auth",
     "sslcert",
     "sslkey",
     "sslmode",

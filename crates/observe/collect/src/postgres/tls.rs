@@ -176,9 +176,9 @@ impl TlsConnect<Bounded<Socket>> for Handshake {
 
     /// What is encrypted are records, not messages: these are followed behind the decryption.
     fn connect(self, stream: Bounded<Socket>) -> Self::Future {
-        let (socket, limit) = stream.into_inner();
+        let (socket, rules) = stream.into_inner();
         let handshake = self.connector.connect(self.host, socket);
-        Box::pin(async move { Ok(Bounded::new(Box::new(handshake.await?), limit)) })
+        Box::pin(async move { Ok(Bounded::new(Box::new(handshake.await?), rules)) })
     }
 }
 

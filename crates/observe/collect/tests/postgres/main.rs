@@ -4,6 +4,7 @@ mod connections;
 mod counts;
 mod epochs;
 mod names;
+mod passwords;
 mod timing;
 mod tls;
 mod truth;

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use testbed::PostgresServer;
 
 /// A server with a certificate for localhost, whose clients connect by TCP with a password.
-struct Encrypting {
-    server: PostgresServer,
+pub(super) struct Encrypting {
+    pub server: PostgresServer,
     files: TempDir,
 }
 
@@ -44,7 +44,7 @@ fn certificates() -> Option<TempDir> {
 }
 
 impl Encrypting {
-    fn start(version: u32, certificate: &str) -> Option<Encrypting> {
+    pub fn start(version: u32, certificate: &str) -> Option<Encrypting> {
         let files = certificates()?;
         let server = PostgresServer::start(version)?;
         let encrypting = Encrypting { server, files };
@@ -62,7 +62,7 @@ impl Encrypting {
         self.files.path().join(name).display().to_string()
     }
 
-    fn open(&self, host: &str, more: &str) -> Result<Postgres, SourceError> {
+    pub fn open(&self, host: &str, more: &str) -> Result<Postgres, SourceError> {
         let port = self.server.port();
         // No file of the user who runs the test is used.
         let own = format!("sslcert={} sslkey={}", self.file("client.pem"), self.file("client.key"));
@@ -73,7 +73,7 @@ impl Encrypting {
     }
 
     /// Whether the server reports that the source's connection is encrypted.
-    fn is_encrypted(&self) -> bool {
+    pub fn is_encrypted(&self) -> bool {
         let sessions = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = \
                         'headroom'";
         match self.server.sql(sessions).as_str() {

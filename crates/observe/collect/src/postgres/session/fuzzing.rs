@@ -1,5 +1,6 @@
 //! A server that sends given bytes.
 
+use super::super::authentication::RequestCheck;
 use super::super::error::SNAPSHOT_LIMIT;
 use super::super::sampler::Sampler;
 use super::*;
@@ -34,13 +35,15 @@ pub fn read_answers(bytes: &[u8]) -> Vec<Snapshot> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let mut snapshots = Vec::new();
     let taken = async {
+        let requests = RequestCheck::readable(connection.required_auth);
         let dialer = Dialer {
             config: &connection.config,
             connector: &connection.tls.connector,
             peer: &connection.peer,
+            required_auth: connection.required_auth,
             limit: AnswerLimit::Recording,
         };
-        let (client, driver) = dialer.log_in(Box::new(memory), "192.0.2.1").await.ok()?;
+        let (client, driver) = dialer.log_in(Box::new(memory), "192.0.2.1", requests).await.ok()?;
         let session = Session { client, driver, place: connection.place.clone() };
         let mut sampler = Sampler::begin(&connection, session).await.ok()?;
         loop {
