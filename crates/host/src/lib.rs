@@ -9,8 +9,9 @@
 //! open_devices    /proc/PID/fdinfo, mountinfo  open_devices(pid): where the files lie that a process has open
 //! process         /proc/PID                  ProcessStat::read, ProcessIo, ProcessIdentity::is_alive, pids, children_of
 //! local_clients   /proc/PID/fd, net/tcp      the processes that are connected to a server
-//! listeners       /proc/PID/net/unix, tcp    listeners_of(pid): where it listens
-//! peer            SO_PEERCRED                peer_at(socket): who listens there
+//! listeners       /proc/PID/net/unix, tcp    unix_listeners_of(pid), tcp_listeners_of(pid): where it listens
+//! socket_file     open(2), connect(2)        SocketFile::find: a socket by a path that no other user leads elsewhere; peer_at
+//! peer            SO_PEERCRED                peer_of(socket): who is at the other end
 //! open_files      /proc/PID/fd, fdinfo       open_files(pid), working_directory(pid)
 //! process_files   /proc/PID/mountinfo, root  ProcessFiles: where its files lie on this host, and what is in them
 //! command_line    /proc/PID/cmdline, environ arguments_of(pid), variable_of(pid, name)
@@ -56,6 +57,7 @@ mod process;
 mod process_files;
 mod processors;
 mod scheduling_group;
+mod socket_file;
 mod swaps;
 
 pub use block_devices::{
@@ -71,14 +73,14 @@ pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
 pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using};
 pub use kernel::{BOOT_ID, available_memory_bytes, boot_id, hostname, memory_figures, release};
-pub use listeners::{Listeners, listeners_of};
+pub use listeners::{tcp_listeners_of, unix_listeners_of};
 pub use local_clients::local_clients;
 pub use membership::control_group_of;
 pub use mounts::{MOUNTINFO, Mount, Mounts};
 pub use open_devices::open_devices;
 pub use open_files::{OpenFile, open_files, working_directory};
 pub use own_usage::OwnUsage;
-pub use peer::{Peer, peer_at, peer_of};
+pub use peer::{Peer, peer_of};
 pub use pressure::{PRESSURE, io_stalled_us, io_stalled_us_of_group};
 pub use private_file::is_private;
 pub use process::{
@@ -88,3 +90,4 @@ pub use process::{
 pub use process_files::{FilePlace, MountView, ProcessFiles};
 pub use processors::{ProcessorTimes, clock_ticks};
 pub use scheduling_group::{SchedulingGroup, SchedulingGroups};
+pub use socket_file::{SocketFile, peer_at};

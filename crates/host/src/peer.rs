@@ -1,10 +1,8 @@
 //! Who is at the other end of a socket of the file system, as the kernel knows it.
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
 
 /// The process at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,17 +11,6 @@ pub struct Peer {
     pub pid: Option<u32>,
     /// The user that it ran as then.
     pub user: u32,
-}
-
-/// Who listens on a socket of the file system: connects, sends nothing, and closes.
-///
-/// # Errors
-/// If nothing listens there, this user may not connect, or too many clients wait for the server to accept them.
-pub fn peer_at(path: &Path) -> io::Result<Peer> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
-    peer_of(&socket)
 }
 
 /// Who is at the other end of a connection over a socket of the file system.
@@ -39,6 +26,7 @@ pub fn peer_of(socket: &impl AsFd) -> io::Result<Peer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer_at;
     use std::os::unix::net::UnixListener;
 
     #[test]

@@ -122,7 +122,7 @@ impl Raised {
 impl Drop for Raised {
     fn drop(&mut self) {
         if let Some(before) = self.0 {
-            // A thread that took on another user has lost them all: there is nothing to lower.
+            // A thread that took on another user and came back has more of them in effect than before.
             let _ = set_capabilities(None, before);
         }
     }

@@ -1,9 +1,6 @@
 //! Connections to a server, made within a deadline.
 
-use host::privileges::{self, Privilege};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
-use rustix::process::{Gid, Uid};
-use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
+use host::SocketFile;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -24,40 +21,7 @@ pub(crate) fn tcp(host: &str, port: u16, deadline: Instant) -> io::Result<TcpStr
 
 /// Connects to a Unix socket, within the deadline even where its server accepts no connection.
 pub(crate) fn unix(path: &Path, deadline: Instant) -> io::Result<OwnedFd> {
-    let address = SocketAddrUnix::new(path)?;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return Err(io::ErrorKind::TimedOut.into());
-    }
-    // On Linux it limits connect(2), too (unix(7)).
-    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(left))?;
-    connect(&socket, &address)?;
-    Ok(socket)
-}
-
-/// Connects to a Unix socket without waiting: an error where its server has no space for another client.
-pub(crate) fn unix_at_once(path: &Path) -> io::Result<OwnedFd> {
-    let address = SocketAddrUnix::new(path)?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&socket, &address)?;
-    Ok(socket)
-}
-
-/// The same as another user: the server and the file system see that user and its group. Only root may do it. A thread of its
-/// own takes on the identity and ends with it.
-pub(crate) fn unix_as(path: &Path, user: u32, group: u32) -> io::Result<OwnedFd> {
-    let (path, user, group) = (path.to_path_buf(), Uid::from_raw(user), Gid::from_raw(group));
-    let connected = std::thread::Builder::new().name("connect-as".into()).spawn(move || {
-        privileges::with(Privilege::OtherUsers, || {
-            set_thread_groups(&[])?;
-            set_thread_gid(group)?;
-            set_thread_uid(user)
-        })?;
-        unix_at_once(&path)
-    })?;
-    connected.join().map_err(|_| io::Error::other("its thread failed"))?
+    SocketFile::find(path)?.connect_within(deadline.saturating_duration_since(Instant::now()))
 }
 
 /// Whether the server on the other end of a Unix socket runs as that user.
@@ -120,7 +84,9 @@ fn connect_tcp(addresses: Vec<SocketAddr>, deadline: Instant) -> io::Result<TcpS
 /// is odd, those of a login come before.
 #[cfg(fuzzing)]
 pub(crate) fn to_server_of(bytes: &[u8], login: &[u8]) -> Option<(TcpStream, OwnedFd)> {
-    use rustix::net::{SendFlags, Shutdown, send, shutdown, socketpair};
+    use rustix::net::{
+        AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, send, shutdown, socketpair,
+    };
     let (first, answers) = bytes.split_first()?;
     let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
     let (ours, server) = pair.expect("a pair of sockets");

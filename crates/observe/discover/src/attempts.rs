@@ -4,8 +4,6 @@ use crate::scan::{Refusal, file_on_host};
 use collect::discovery::{Attempt, Instance, Role, RoleFile};
 use collect::{FileNames, SourceError};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::time::Duration;
 
 /// What trying the sources of a database gave.
 #[derive(Clone, Debug, Default)]
@@ -22,50 +20,87 @@ pub(crate) struct Outcome {
 }
 
 /// What a source that works says.
-struct Worked {
+pub(crate) struct Worked {
     lacks: Vec<String>,
     version: Option<String>,
     directory: Option<PathBuf>,
     mounts: Vec<String>,
 }
 
-/// Tries the sources of a database in their order, up to the first that works.
-pub(crate) fn try_all(instance: &Instance, limit: Duration) -> Outcome {
-    let mut outcome = Outcome::default();
-    for attempt in &instance.attempts {
-        match try_one(attempt, instance, limit) {
-            Ok((source, worked)) => {
-                outcome.source = Some(source);
-                outcome.lacks = worked.lacks;
-                outcome.version = worked.version;
-                outcome.files = files(&worked.directory, &worked.mounts);
-                break;
+/// A database whose sources are tried.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    /// The first process of the server.
+    pub pid: u32,
+    /// The user that it runs as.
+    pub user: u32,
+    /// The best first.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Candidate {
+    /// The sources of a database that was found.
+    pub fn from_instance(instance: &Instance) -> Candidate {
+        Candidate { pid: instance.pid, user: instance.user, attempts: instance.attempts.clone() }
+    }
+
+    /// `process:PID`, once what is better does not work.
+    pub fn for_process(pid: u32) -> Candidate {
+        let attempt = Attempt { source: format!("process:{pid}"), socket: None };
+        Candidate { pid, user: 0, attempts: vec![attempt] }
+    }
+
+    /// The best source, as it is printed.
+    pub fn first_source(&self) -> String {
+        self.attempts.first().map_or_else(|| "(none)".to_owned(), |attempt| shown(&attempt.source))
+    }
+
+    /// Tries the sources in their order, up to the first that works. Takes as long as the servers let it.
+    pub fn try_all(&self, report: impl Fn(Event)) {
+        for attempt in &self.attempts {
+            report(Event::Begins(shown(&attempt.source)));
+            match self.try_one(attempt) {
+                Ok(worked) => return report(Event::Worked(worked)),
+                Err(refusal) => report(Event::Refused(refusal)),
             }
-            Err(refusal) => outcome.refused.push(refusal),
         }
+        report(Event::NoneWorked);
     }
-    outcome
+
+    fn try_one(&self, attempt: &Attempt) -> Result<Worked, Refusal> {
+        if let Some(socket) = &attempt.socket {
+            let peer = host::peer_at(socket).map_err(|error| (error.to_string(), false));
+            let checked =
+                peer.and_then(|peer| check_listener(peer, self.pid, self.user).map_err(|why| (why, true)));
+            checked.map_err(|(why, is_final)| Refusal {
+                is_final,
+                ..Refusal::new(&attempt.source, format!("no connection to {}: {why}", socket.display()))
+            })?;
+        }
+        open(&attempt.source)
+    }
 }
 
-/// `process:PID`, once what is better does not work.
-pub(crate) fn try_process(pid: u32, limit: Duration) -> Result<String, Refusal> {
-    open(&format!("process:{pid}"), limit).map(|(source, _)| source)
+/// What happens while the sources of a database are tried.
+pub(crate) enum Event {
+    /// A source is opened, shown as it is printed.
+    Begins(String),
+    /// It does not work.
+    Refused(Refusal),
+    /// It works, and no other one is tried.
+    Worked(Worked),
+    /// All were tried.
+    NoneWorked,
 }
 
-fn try_one(attempt: &Attempt, instance: &Instance, limit: Duration) -> Result<(String, Worked), Refusal> {
-    if let Some(socket) = &attempt.socket {
-        let peer = host::peer_at(socket).map_err(|error| (error.to_string(), false));
-        let checked = peer
-            .and_then(|peer| check_listener(peer, instance.pid, instance.user).map_err(|why| (why, true)));
-        checked.map_err(|(why, is_final)| Refusal {
-            source: attempt.source.clone(),
-            error: format!("no connection to {}: {why}", socket.display()),
-            facts: Vec::new(),
-            remedy: None,
-            is_final,
-        })?;
+impl Outcome {
+    /// Adds what a source that works says.
+    pub fn complete(&mut self, source: String, worked: Worked) {
+        self.source = Some(source);
+        self.files = files(&worked.directory, &worked.mounts);
+        self.lacks = worked.lacks;
+        self.version = worked.version;
     }
-    open(&attempt.source, limit)
 }
 
 /// Whether the server's own process listens on a socket. Another user's process that took its name would get the login.
@@ -81,41 +116,20 @@ fn check_listener(peer: host::Peer, pid: u32, user: u32) -> Result<(), String> {
     }
 }
 
-/// Opens a source within the limit. One that takes longer goes on in its thread, up to the source's own limit, and its result
-/// is dropped.
-fn open(source: &str, limit: Duration) -> Result<(String, Worked), Refusal> {
-    let refusal = |shown: &str, error: String| Refusal {
-        source: shown.to_owned(),
-        error,
-        facts: Vec::new(),
-        remedy: None,
-        is_final: false,
-    };
-    let argument = match collect::parse_source_argument(source) {
-        Ok(argument) => argument,
-        // A text that cannot be read may not be shown either.
-        Err(why) => return Err(refusal("(none)", why)),
-    };
-    let shown = argument.to_string();
-    let (sender, receiver) = mpsc::sync_channel(1);
-    let thread = std::thread::Builder::new().name("try-source".into()).spawn(move || {
-        // After the limit there is no receiver.
-        let _ = sender.send(open_now(&argument));
-    });
-    if let Err(error) = thread {
-        return Err(refusal(&shown, format!("no thread for it: {error}")));
-    }
-    match receiver.recv_timeout(limit) {
-        Ok(Ok(worked)) => Ok((shown, worked)),
-        Ok(Err(error)) => Err(Refusal {
-            source: shown,
-            error: error.to_string(),
-            facts: error.facts(),
-            remedy: error.remedy().map(Into::into),
-            is_final: error.is_refusal(),
-        }),
-        Err(_) => Err(refusal(&shown, format!("it does not answer within {limit:?}"))),
-    }
+/// A source as it is printed. A text that cannot be read may not be shown either.
+fn shown(source: &str) -> String {
+    collect::parse_source_argument(source)
+        .map_or_else(|_| "(none)".to_owned(), |argument| argument.to_string())
+}
+
+fn open(source: &str) -> Result<Worked, Refusal> {
+    let argument = collect::parse_source_argument(source).map_err(|why| Refusal::new(&shown(source), why))?;
+    open_now(&argument).map_err(|error| Refusal {
+        facts: error.facts(),
+        remedy: error.remedy().map(Into::into),
+        is_final: error.is_refusal(),
+        ..Refusal::new(&argument.to_string(), error.to_string())
+    })
 }
 
 fn open_now(argument: &collect::SourceArgument) -> Result<Worked, SourceError> {
@@ -155,10 +169,10 @@ mod tests {
 
     #[test]
     fn a_source_that_does_not_work_says_why_and_what_to_do() {
-        let refusal = open("sqlite:/no/where.db", Duration::from_secs(5)).err().unwrap();
+        let refusal = open("sqlite:/no/where.db").err().unwrap();
         assert_eq!(refusal.source, "sqlite:/no/where.db");
         assert!(!refusal.error.is_empty(), "{refusal:?}");
-        let secret = open("mysql://ann:hunter2@db/", Duration::from_secs(5)).err().unwrap();
+        let secret = open("mysql://ann:hunter2@db/").err().unwrap();
         assert!(!format!("{secret:?}").contains("hunter2"), "{secret:?}");
     }
 }

@@ -6,7 +6,7 @@
 //!    Programs::read          every process                  collect::discovery
 //!    collect::find_instances what each source's folder finds, with the sources to try
 //!    heavy_programs          /proc/PID/io and diskstats since the last scan
-//!    attempts                each source is opened for real, in bounded time; else process:PID
+//!    tries, attempts         each source is opened for real, many at once and all in bounded time; else process:PID
 //!    membership              control group -> systemd unit, container and its name
 //! add_capabilities(scan, history)   what is known of each volume, and since when
 //! Scan::changes_since(previous)     which appeared, which are gone: by pid and start
@@ -25,6 +25,7 @@ mod known_capability;
 mod membership;
 mod scan;
 mod scanner;
+mod tries;
 
 pub use changes::Changes;
 pub use known_capability::add_capabilities;

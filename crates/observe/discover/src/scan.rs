@@ -86,6 +86,13 @@ pub struct Refusal {
     pub(crate) is_final: bool,
 }
 
+impl Refusal {
+    /// One without a remedy, which may pass.
+    pub(crate) fn new(source: &str, error: String) -> Refusal {
+        Refusal { source: source.to_owned(), error, facts: Vec::new(), remedy: None, is_final: false }
+    }
+}
+
 /// A volume that holds files of a database.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DiscoveredVolume"))]

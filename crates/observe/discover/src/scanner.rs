@@ -1,11 +1,12 @@
 //! Combines what is found.
 
-use crate::attempts::{Outcome, try_all, try_process};
+use crate::attempts::{Candidate, Outcome};
 use crate::container_names;
 use crate::heavy_programs::{HeavyProgram, IoSample};
 use crate::membership::Membership;
 use crate::scan::{Database, DeviceShare, Identity, Refusal, Scan, volumes_of};
-use collect::discovery::{Engine, Instance, Program, Programs, Role, RoleFile};
+use crate::tries::{End, Limits, Tried, try_each};
+use collect::discovery::{Engine, Instance, Program, Programs, Role, RoleFile, users_in_turn};
 use host::{FilePlace, MountView, ProcessFiles};
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -17,13 +18,15 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// A program with at least this part of a device's I/O is found, 0 to 1.
     pub share_min: f64,
-    /// How long a source may take to open and answer.
+    /// How long the sources of one database may take to open and answer.
     pub attempt_limit: Duration,
+    /// How long those of all databases may take.
+    pub attempts_limit: Duration,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { share_min: 0.1, attempt_limit: Duration::from_secs(2) }
+        Options { share_min: 0.1, attempt_limit: Duration::from_secs(2), attempts_limit: ATTEMPTS_LIMIT }
     }
 }
 
@@ -31,19 +34,26 @@ impl Default for Options {
 pub struct Scanner {
     options: Options,
     io: IoSample,
-    tried: HashMap<Identity, (Instant, Outcome)>,
+    tried: HashMap<Identity, Known>,
     /// Whether processes can be counted here, once that was tried.
     process: Option<Result<(), Refusal>>,
 }
 
+/// What trying the sources of a database gave, and when.
+struct Known {
+    /// `None` where the scan had no time left for it: the next one tries it again.
+    at: Option<Instant>,
+    outcome: Outcome,
+}
+
+/// A scan ends in 3 s beside any number of servers that never answer.
+const ATTEMPTS_LIMIT: Duration = Duration::from_secs(3);
 /// A source is tried again after this long, whether it worked or not: a grant may have been made or revoked.
 const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(300);
 /// More are not reported: a user may start any number of programs that look like databases.
 const DATABASES_MAX: usize = 256;
 /// So many programs without an engine are reported, those with the largest parts.
 const PROGRAMS_MAX: usize = 16;
-/// Sources that are tried at the same time.
-const ATTEMPTS_AT_ONCE: usize = 8;
 
 impl Scanner {
     /// Begins to count the I/O of programs.
@@ -67,8 +77,8 @@ impl Scanner {
         let mut notes = Vec::new();
         let mut instances = collect::find_instances(&programs);
         add_heavy(&mut instances, &heavy, self.options.share_min, &programs);
-        // Servers of root and of system users first: they are what a crowd of others must not displace.
-        instances.sort_by_key(|instance| instance.user >= FIRST_ORDINARY_USER);
+        // What is left out, and tried last, is of those who have most.
+        let mut instances = users_in_turn(instances, |instance| instance.user);
         if instances.len() > DATABASES_MAX {
             notes
                 .push(format!("{} more are not shown: {DATABASES_MAX} are", instances.len() - DATABASES_MAX));
@@ -83,24 +93,19 @@ impl Scanner {
         Ok(Scan { taken_unix_ns: host::unix_ns(), databases, notes })
     }
 
-    /// Tries the sources of those that were not tried of late, several at a time.
+    /// Tries the sources of those that were not tried of late.
     fn try_sources(&mut self, instances: &[Instance]) {
         let is_due = |instance: &&Instance| {
-            let tried = self.tried.get(&identity(instance));
-            tried.is_none_or(|(at, _)| at.elapsed() >= TRIED_AGAIN_AFTER)
+            let known = self.tried.get(&identity(instance));
+            known.and_then(|known| known.at).is_none_or(|at| at.elapsed() >= TRIED_AGAIN_AFTER)
         };
         let due: Vec<&Instance> = instances.iter().filter(is_due).collect();
-        let limit = self.options.attempt_limit;
-        for some in due.chunks(ATTEMPTS_AT_ONCE) {
-            let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
-                let threads: Vec<_> =
-                    some.iter().map(|one| scope.spawn(move || try_all(one, limit))).collect();
-                threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
-            });
-            for (identity, now) in some.iter().map(|one| identity(one)).zip(outcomes) {
-                let before = self.tried.remove(&identity).map(|(_, outcome)| outcome);
-                self.tried.insert(identity, (Instant::now(), kept(before, now)));
-            }
+        let candidates: Vec<Candidate> = due.iter().map(|one| Candidate::from_instance(one)).collect();
+        let limits = Limits { one: self.options.attempt_limit, all: self.options.attempts_limit };
+        for (identity, now) in due.iter().map(|one| identity(one)).zip(try_each(&candidates, limits)) {
+            let before = self.tried.remove(&identity).map(|known| known.outcome);
+            let at = (now.end != End::Cut).then(Instant::now);
+            self.tried.insert(identity, Known { at, outcome: kept(before, now) });
         }
     }
 
@@ -111,7 +116,7 @@ impl Scanner {
         programs: &Programs,
         heavy: &[HeavyProgram],
     ) -> Option<Database> {
-        let mut outcome = self.tried.get(&identity(&instance)).map(|(_, outcome)| outcome.clone())?;
+        let mut outcome = self.tried.get(&identity(&instance)).map(|known| known.outcome.clone())?;
         if outcome.source.is_none() {
             match self.process_source(instance.pid) {
                 Ok(source) => outcome.source = Some(source),
@@ -174,26 +179,42 @@ impl Scanner {
     /// `process:PID`. Counting processes is permitted for all of them or for none, so that it is tried once, on this one.
     fn process_source(&mut self, pid: u32) -> Result<String, Refusal> {
         let source = format!("process:{pid}");
-        let works =
-            self.process.get_or_insert_with(|| try_process(std::process::id(), PROCESS_LIMIT).map(drop));
-        match works {
-            Ok(()) => Ok(source),
-            Err(refusal) => Err(Refusal { source, ..refusal.clone() }),
+        let works = match &self.process {
+            Some(known) => known.clone(),
+            None => self.try_processes(),
+        };
+        works.map(|()| source.clone()).map_err(|refusal| Refusal { source, ..refusal })
+    }
+
+    fn try_processes(&mut self) -> Result<(), Refusal> {
+        // The end of all is no end of this one.
+        let limits = Limits { one: PROCESS_LIMIT, all: 2 * PROCESS_LIMIT };
+        let tried = try_each(&[Candidate::for_process(std::process::id())], limits).pop();
+        let Tried { outcome, end } = tried.expect("one for each");
+        let works = outcome.refused.into_iter().next().map_or(Ok(()), Err);
+        if end != End::Cut {
+            self.process = Some(works.clone());
         }
+        works
     }
 }
 
 /// What is known after another try. A server that does not answer now, because its disk hangs or its connections are used up, keeps
 /// the source that worked: the agent names a database by its source, and would end its incidents if that changed. A refused login
 /// and a stranger on the server's socket count at once.
-fn kept(before: Option<Outcome>, now: Outcome) -> Outcome {
-    let Some(before) = before else { return now };
+fn kept(before: Option<Outcome>, now: Tried) -> Outcome {
+    let Tried { outcome: now, end } = now;
+    let Some(before) = before.filter(|before| before.source.is_some()) else { return now };
     let refused = now.refused.iter().find(|refusal| Some(&refusal.source) == before.source.as_ref());
-    if refused.is_some_and(|refusal| !refusal.is_final) { before } else { now }
+    match refused {
+        Some(refusal) if refusal.is_final => now,
+        Some(_) => before,
+        // The time was over before it was tried.
+        None if now.source.is_none() && end != End::Complete => before,
+        None => now,
+    }
 }
 
-/// Users below this are the system's (login.defs(5)).
-const FIRST_ORDINARY_USER: u32 = 1000;
 /// The programs of the kernel are verified when they are loaded.
 const PROCESS_LIMIT: Duration = Duration::from_secs(20);
 
@@ -258,16 +279,22 @@ mod tests {
     #[test]
     fn a_server_that_hangs_keeps_its_source_and_one_that_refuses_does_not() {
         let worked = Outcome { source: Some(refusal(false).source), ..Outcome::default() };
+        let source =
+            |before: Option<&Outcome>, outcome, end| kept(before.cloned(), Tried { outcome, end }).source;
         let failed = |is_final| Outcome { refused: vec![refusal(is_final)], ..Outcome::default() };
-        let source = |before: Option<Outcome>, now| kept(before, now).source;
-        assert_eq!(source(Some(worked.clone()), failed(false)), worked.source);
-        assert_eq!(source(Some(worked.clone()), failed(true)), None, "a grant was revoked");
-        assert_eq!(source(None, failed(false)), None);
+        assert_eq!(source(Some(&worked), failed(false), End::Complete), worked.source);
+        assert_eq!(source(Some(&worked), failed(true), End::Complete), None, "a grant was revoked");
+        assert_eq!(source(None, failed(false), End::Complete), None);
         let other = Some("postgres:host=/run user=owner".to_owned());
         let with_other = |refused| {
-            source(Some(worked.clone()), Outcome { source: other.clone(), refused, ..Outcome::default() })
+            let outcome = Outcome { source: other.clone(), refused, ..Outcome::default() };
+            source(Some(&worked), outcome, End::Complete)
         };
         assert_eq!(with_other(vec![refusal(false)]), worked.source, "its connections are in use");
         assert_eq!(with_other(vec![]), other, "one that is better");
+        for end in [End::Unanswered, End::Cut] {
+            assert_eq!(source(Some(&worked), Outcome::default(), end), worked.source, "not tried: {end:?}");
+        }
+        assert_eq!(source(Some(&worked), Outcome::default(), End::Complete), None, "no socket any more");
     }
 }

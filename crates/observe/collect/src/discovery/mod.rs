@@ -15,4 +15,4 @@ mod programs;
 pub use instance::{Attempt, Engine, Instance, Role, RoleFile};
 pub(crate) use places::{Finder, is_trusted};
 pub(crate) use programs::option_value;
-pub use programs::{Program, Programs};
+pub use programs::{Program, Programs, users_in_turn};

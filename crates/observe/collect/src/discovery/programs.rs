@@ -21,6 +21,10 @@ pub struct Program {
 #[derive(Clone, Debug, Default)]
 pub struct Programs(HashMap<u32, Program>);
 
+/// Servers of one engine that are described, which takes milliseconds for each: more than a scan reports.
+const FIRST_MAX: usize = 512;
+/// Users below this are the system's (login.defs(5)).
+const FIRST_ORDINARY_USER: u32 = 1000;
 /// Bounds what users can make a scan read; the default of the kernel is half of it.
 const PROCESSES_MAX: usize = 1 << 16;
 const DELETED: &str = " (deleted)";
@@ -46,18 +50,36 @@ impl Programs {
     }
 
     /// The processes whose program is one of `names`, without those that another one of them started: of a server with
-    /// several processes, the first.
+    /// several processes, the first. At most `FIRST_MAX`, of each user in turn.
     pub fn first_of<'a>(&'a self, names: &'a [&'a str]) -> impl Iterator<Item = &'a Program> {
         let is_named = move |program: &Program| names.contains(&program.name.as_str());
         let is_first =
             move |program: &&Program| is_named(program) && !self.get(program.parent).is_some_and(is_named);
-        self.0.values().filter(is_first)
+        let mut first: Vec<&Program> = self.0.values().filter(is_first).collect();
+        first.sort_unstable_by_key(|program| (program.start_ticks, program.pid));
+        users_in_turn(first, |program| program.user).into_iter().take(FIRST_MAX)
     }
 
     /// The processes that one has started.
     pub fn children_of(&self, pid: u32) -> impl Iterator<Item = &Program> {
         self.0.values().filter(move |program| program.parent == pid)
     }
+}
+
+/// Orders items so that users take turns: the first of each user, then the second of each. A crowd of one user so displaces
+/// nothing of another where the rest is left out. Root and system users come first in each turn.
+pub fn users_in_turn<T>(items: Vec<T>, user_of: impl Fn(&T) -> u32) -> Vec<T> {
+    let mut of_user: HashMap<u32, usize> = HashMap::new();
+    let turn = |item: &T| {
+        let user = user_of(item);
+        let turn = of_user.entry(user).or_default();
+        *turn += 1;
+        (*turn, user >= FIRST_ORDINARY_USER)
+    };
+    let turns: Vec<_> = items.iter().map(turn).collect();
+    let mut with_turns: Vec<_> = turns.into_iter().zip(items).collect();
+    with_turns.sort_by_key(|(turn, _)| *turn);
+    with_turns.into_iter().map(|(_, item)| item).collect()
 }
 
 impl Program {
@@ -127,6 +149,14 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, [7, 9]);
         assert_eq!(programs.children_of(7).map(|program| program.pid).collect::<Vec<_>>(), [8]);
+    }
+
+    #[test]
+    fn a_crowd_of_one_user_displaces_no_program_of_another() {
+        let mut items: Vec<(u32, u32)> = (0..300).map(|number| (33, number)).collect();
+        items.extend([(1001, 0), (1001, 1), (0, 0)]);
+        let order = users_in_turn(items, |item| item.0);
+        assert_eq!(order[..6], [(33, 0), (0, 0), (1001, 0), (33, 1), (1001, 1), (33, 2)]);
     }
 
     #[test]

@@ -22,6 +22,8 @@ const MARIADB: &str = "mariadbd";
 const PROGRAMS: [&str; 2] = [MARIADB, "mysqld"];
 /// Who a package of either makes.
 const USER: &str = "mysql";
+/// Sockets that are tried: a server listens on one.
+const SOCKETS_MAX: usize = 8;
 const NO_SERVER: [&str; 4] = ["--bootstrap", "--initialize", "--initialize-insecure", "--help"];
 
 pub(super) fn find(programs: &Programs) -> Vec<Instance> {
@@ -76,14 +78,14 @@ fn instance(program: &Program) -> Option<Instance> {
 
 fn sockets(program: &Program, arguments: &[String], data: Option<&Path>) -> Vec<PathBuf> {
     let is_main = |path: &PathBuf| !path.to_string_lossy().ends_with("mysqlx.sock");
-    let mut sockets = host::listeners_of(program.pid).unix;
+    let mut sockets = host::unix_listeners_of(program.pid);
     sockets.retain(is_main);
     if sockets.is_empty() {
         sockets.extend(option_value(arguments, &["--socket", "-S"]).map(PathBuf::from));
     }
     // A relative name is one in the data directory.
     let absolute = |socket: PathBuf| data.map_or(socket.clone(), |data| data.join(&socket));
-    sockets.into_iter().map(absolute).filter(|socket| socket.is_absolute()).collect()
+    sockets.into_iter().map(absolute).filter(|socket| socket.is_absolute()).take(SOCKETS_MAX).collect()
 }
 
 fn attempts_at(user: u32, socket: &Path) -> Vec<Attempt> {

@@ -23,6 +23,8 @@ const USER: &str = "postgres";
 const NO_SERVER: [&str; 7] =
     ["--boot", "--check", "--single", "--describe-config", "--version", "-V", "--help"];
 const SOCKET_PREFIX: &str = ".s.PGSQL.";
+/// Sockets that are tried: a server listens in one or two directories.
+const SOCKETS_MAX: usize = 8;
 /// PG_VERSION has one number, and postmaster.pid eight lines.
 const BYTES_MAX: u64 = 4096;
 /// More tablespaces are left out.
@@ -122,7 +124,7 @@ impl Socket {
 
 fn sockets(program: &Program, arguments: &[String], data: Option<&Path>, finder: &Finder) -> Vec<Socket> {
     let mut sockets: Vec<Socket> =
-        host::listeners_of(program.pid).unix.iter().filter_map(|path| Socket::parse(path)).collect();
+        host::unix_listeners_of(program.pid).iter().filter_map(|path| Socket::parse(path)).collect();
     if sockets.is_empty() {
         let file = data.and_then(|data| finder.files.read(&data.join("postmaster.pid"), BYTES_MAX));
         sockets.extend(file.and_then(|file| parse_pid_file(&file)));
@@ -139,6 +141,7 @@ fn sockets(program: &Program, arguments: &[String], data: Option<&Path>, finder:
         sockets.extend(all.filter(|socket| socket.path().exists()));
     }
     sockets.retain(|socket| socket.directory.is_absolute());
+    sockets.truncate(SOCKETS_MAX);
     sockets
 }
 

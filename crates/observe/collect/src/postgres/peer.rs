@@ -1,6 +1,7 @@
 //! Who is at the two ends of a connection over a socket of the file system.
 
 use crate::{dial, environment};
+use host::SocketFile;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -28,8 +29,8 @@ impl PeerRule {
     /// Connects without waiting, and checks who listens.
     pub fn connect(&self, path: &Path) -> io::Result<UnixStream> {
         let socket = match self.connects_as {
-            Some((user, group)) => dial::unix_as(path, user, group)?,
-            None => dial::unix_at_once(path)?,
+            Some((user, group)) => SocketFile::find(path)?.connect_as(user, group)?,
+            None => SocketFile::find(path)?.connect_at_once()?,
         };
         if let Some(user) = self.required {
             dial::require_peer(&socket, user)?;

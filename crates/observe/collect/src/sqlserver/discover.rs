@@ -6,6 +6,8 @@ use crate::environment;
 use host::OpenFile;
 
 const PROGRAM: &str = "sqlservr";
+/// Ports that are tried: a server listens on one.
+const PORTS_MAX: usize = 8;
 /// Who the package makes.
 const USER: &str = "mssql";
 
@@ -24,10 +26,11 @@ fn instance(program: &Program, programs: &Programs) -> Instance {
     let mut attempts = Vec::new();
     match login {
         Some(_) if is_trusted(program.user, USER) => {
-            let ports = host::listeners_of(worker).tcp.into_iter().filter(|address| !address.ip().is_loopback());
+            let ports = host::tcp_listeners_of(worker).into_iter().filter(|address| !address.ip().is_loopback());
             let mut ports: Vec<u16> = ports.map(|address| address.port()).collect();
             ports.sort_unstable();
             ports.dedup();
+            ports.truncate(PORTS_MAX);
             let source = |port| format!("sqlserver://localhost:{port}/?certificate=trust");
             attempts.extend(ports.into_iter().map(|port| Attempt { source: source(port), socket: None }));
         }

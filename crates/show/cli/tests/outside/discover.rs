@@ -1,6 +1,8 @@
 //! `headroom discover` on real servers and programs: each is found with a source that `headroom check` takes, and what is no
 //! server of anybody's is not trusted.
 
+mod hostile_servers;
+
 use crate::programs::{Headroom, Scenario};
 use ::pagestore::{Layout, Options, Store};
 use serde_json::Value;
