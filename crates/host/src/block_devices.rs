@@ -3,9 +3,9 @@
 mod layout;
 mod loop_status;
 mod mapper_table;
-mod query;
 mod trouble;
 
+use crate::holders::Storage;
 use crate::kernel_file::read_kernel_file;
 use crate::{DeviceNumber, Mounts};
 pub(crate) use loop_status::LoopStatus;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub use trouble::device_troubles;
 use workload::{DeviceFacts, DeviceKind, WriteCache};
 
-/// Most devices of one chain: more is a cycle.
+/// Most devices of one chain, and most that are sought in processes at once: more is a cycle.
 const CHAIN_DEVICES_MAX: usize = 64;
 /// The kernel counts in 512 bytes whatever the device's block size.
 const SECTOR_BYTES: u64 = 512;
@@ -213,6 +213,36 @@ impl BlockDevices {
         let below = self.directory(number).map(|directory| entries(&directory)).unwrap_or_default();
         let partitions = below.iter().filter(|path| is_partition(path));
         std::iter::once(number).chain(partitions.filter_map(|path| read_device_number(path))).collect()
+    }
+
+    /// The device, its partitions, and all that they lie on: the disk of a partition, the members of device mapper and md, the
+    /// file of a loop device.
+    pub fn storage(&self, number: DeviceNumber) -> Storage {
+        let mut storage = Storage::default();
+        self.with_partitions(number).into_iter().for_each(|part| self.add_storage(part, &mut storage));
+        storage
+    }
+
+    fn add_storage(&self, number: DeviceNumber, storage: &mut Storage) {
+        if storage.devices.len() >= CHAIN_DEVICES_MAX || !storage.devices.insert(number) {
+            return;
+        }
+        let Some(directory) = self.directory(number) else { return };
+        let Some(backing_file) = backing_file(&directory) else {
+            return self.below(&directory).into_iter().for_each(|below| self.add_storage(below, storage));
+        };
+        let device = LoopDevice { name: name(&directory), number, backing_file };
+        match (LoopStatus::read(&device), fs::metadata(&device.backing_file)) {
+            (Some(status), _) => {
+                storage.files.insert(status.file);
+                self.add_storage(status.block_device, storage);
+            }
+            (None, Ok(found)) => {
+                storage.files.insert((found.dev(), found.ino()));
+                self.add_storage(DeviceNumber::from_dev(found.rdev()), storage);
+            }
+            (None, Err(_)) => {}
+        }
     }
 
     /// All members of the mounted btrfs that the device is one of; `None` if it is of none.

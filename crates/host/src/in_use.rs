@@ -1,13 +1,18 @@
-//! What uses a block device or a file as storage of its own.
+//! The users of a block device or a file: file systems, devices above it, and processes.
 
 use crate::block_devices::{BlockDevices, LoopStatus};
+use crate::exclusive::Held;
+use crate::holders::{Hold, Holder, Storage};
 use crate::swaps::read_swaps;
-use crate::{DeviceNumber, Mounts, command_name, pids};
+use crate::{DeviceNumber, Mounts, command_name, overlays, pids};
+use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A use of a device or file: writing to it, or taking it away, would destroy data of that user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +25,10 @@ pub enum DeviceUse {
     HeldBy(String),
     /// A loop device is attached to it: "loop3".
     Backing(String),
+    /// A process can write to it, or has locked it.
+    Process(Holder),
+    /// A process that this one cannot see can write to it or has locked it.
+    UnseenProcess,
 }
 
 impl fmt::Display for DeviceUse {
@@ -29,6 +38,10 @@ impl fmt::Display for DeviceUse {
             DeviceUse::Swap(area) => write!(f, "swap on {}", area.display()),
             DeviceUse::HeldBy(holder) => write!(f, "held by {holder}"),
             DeviceUse::Backing(device) => write!(f, "backing {device}"),
+            DeviceUse::Process(holder) => holder.fmt(f),
+            DeviceUse::UnseenProcess => {
+                f.write_str("open for writing, or locked, where it cannot be seen from here")
+            }
         }
     }
 }
@@ -55,19 +68,77 @@ pub fn device_uses(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
     Ok(uses)
 }
 
-/// All uses of a regular file as storage: by a loop device, or for swap.
+/// All uses of a regular file: by a loop device, for swap, and by other processes that have it open for writing, map it or have
+/// locked it. It is known by each of its names, also through an overlay. Where another process holds it, this takes up to
+/// [`HOLDERS_WAIT_MAX`].
 ///
 /// # Errors
 /// If /proc is not readable.
-pub fn file_uses(metadata: &fs::Metadata) -> io::Result<Vec<DeviceUse>> {
-    let identity = (metadata.dev(), metadata.ino());
-    let is_same = |path: &Path| fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == identity);
+pub fn file_uses(file: &File) -> io::Result<Vec<DeviceUse>> {
+    let metadata = file.metadata()?;
+    let below = overlays::names_below(file)?;
+    let names = [below.clone(), overlays::names_above(file)?].concat();
+    let itself = (metadata.dev(), metadata.ino());
+    let files: BTreeSet<(u64, u64)> = overlays::identities(&names).chain([itself]).collect();
+    let is_same =
+        |path: &Path| fs::metadata(path).is_ok_and(|other| files.contains(&(other.dev(), other.ino())));
     let swaps = read_swaps()?.into_iter().filter(|area| is_same(area)).map(DeviceUse::Swap);
     let backing = backing(&BlockDevices::host(), |found| match found {
-        BackingFile::Status(status) => status.file == identity,
+        BackingFile::Status(status) => files.contains(&status.file),
         BackingFile::Name(name) => is_same(name),
     });
-    Ok(swaps.chain(backing).collect())
+    let uses: Vec<DeviceUse> = swaps.chain(backing).collect();
+    if !uses.is_empty() {
+        // A loop device and swap have the file open for writing too.
+        return Ok(uses);
+    }
+    // An overlay does not know who writes to a file in its layers.
+    let layers: Vec<File> = below.iter().filter_map(|name| File::open(name).ok()).collect();
+    let held = || layers.iter().chain([file]).map(Held::ask).max().unwrap_or(Held::Unknown);
+    other_holders(&Storage { files: files.clone(), ..Storage::default() }, held)
+}
+
+/// The other processes that can write to a block device, to a partition of it, or to what it lies on: its disk, its members, the
+/// file of a loop device. This reads the descriptors of all processes that this user may see.
+///
+/// # Errors
+/// If /proc is not readable.
+pub fn device_writers(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
+    other_holders(&BlockDevices::host().storage(number), || Held::Unknown)
+}
+
+/// Longest wait for a holder that is about to end: the kernel closes the files of a ring some time after its program has ended.
+pub const HOLDERS_WAIT_MAX: Duration = Duration::from_secs(2);
+/// A process that holds a storage no longer than this is no use of it: a child of this program before it executes its own, a
+/// program that reads a device's properties.
+const HOLDERS_PAUSE: Duration = Duration::from_millis(50);
+
+/// The other processes that hold a storage for longer than a moment. `is_held` is the kernel's own account.
+fn other_holders(storage: &Storage, is_held: impl Fn() -> Held) -> io::Result<Vec<DeviceUse>> {
+    let until = Instant::now() + HOLDERS_WAIT_MAX;
+    let mut before: Vec<u32> = Vec::new();
+    loop {
+        let held = is_held();
+        if held == Held::No {
+            return Ok(Vec::new());
+        }
+        let (own, mut others): (Vec<Holder>, Vec<Holder>) =
+            storage.holders()?.into_iter().partition(|holder| holder.pid == std::process::id());
+        let is_late = Instant::now() >= until;
+        let is_own = |holder: &Holder| held == Held::Locked || holder.hold != Hold::Locks;
+        if others.is_empty() && (held == Held::Unknown || own.iter().any(is_own)) {
+            return Ok(Vec::new());
+        }
+        if others.is_empty() && is_late {
+            return Ok(vec![DeviceUse::UnseenProcess]);
+        }
+        if is_late || others.iter().any(|holder| before.contains(&holder.pid)) {
+            others.retain(|holder| is_late || before.contains(&holder.pid));
+            return Ok(others.into_iter().map(DeviceUse::Process).collect());
+        }
+        before = others.into_iter().map(|holder| holder.pid).collect();
+        thread::sleep(HOLDERS_PAUSE);
+    }
 }
 
 /// What is known of a loop device's file.
@@ -98,10 +169,11 @@ pub struct ProcessUse {
 
 /// The processes that have the device open, or see it mounted where this process need not see it. Reads the mounts of every
 /// thread of the host.
-pub fn processes_using(number: DeviceNumber, device: &Path) -> impl Iterator<Item = ProcessUse> {
+pub fn processes_using(number: DeviceNumber) -> impl Iterator<Item = ProcessUse> {
+    let storage = Storage { devices: BTreeSet::from([number]), ..Storage::default() };
     pids().unwrap_or_default().into_iter().filter_map(move |pid| {
         let mounted_at = mounted_for(pid, number);
-        if mounted_at.is_none() && !has_open(pid, device) {
+        if mounted_at.is_none() && !storage.is_open_in(pid) {
             return None;
         }
         Some(ProcessUse { pid, command: command_name(pid).unwrap_or_default(), mounted_at })
@@ -118,11 +190,6 @@ fn mounted_for(pid: u32, number: DeviceNumber) -> Option<PathBuf> {
     })
 }
 
-fn has_open(pid: u32, device: &Path) -> bool {
-    let mut files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    files.any(|file| fs::read_link(file.path()).is_ok_and(|target| target == device))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +201,7 @@ mod tests {
             assert!(device_uses(number).unwrap().contains(&DeviceUse::MountedAt("/".into())));
         }
         let file = tempfile::tempfile().unwrap();
-        assert_eq!(file_uses(&file.metadata().unwrap()).unwrap(), []);
+        assert_eq!(file_uses(&file).unwrap(), []);
         assert_eq!(device_uses(DeviceNumber { major: 4095, minor: 1 }).unwrap(), []);
     }
 }

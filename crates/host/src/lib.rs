@@ -3,7 +3,10 @@
 //! ```text
 //! mounts          /proc/self/mountinfo       Mounts::read -> mount_of(path), names_of(device, path), is_mount_point
 //! block_devices   /sys/dev/block, /sys/block device_chain(number): partitions, loop, dm and md devices, disks
-//! in_use          mounts, /proc/swaps, sysfs device_uses(number), file_uses(file), processes_using(device)
+//! in_use          mounts, /proc/swaps, sysfs device_uses(number), device_writers(number), file_uses(file), processes_using(device)
+//! holders         /proc/PID/fd, fdinfo, maps Storage::holders: who writes to a device or file, or has locked it
+//! exclusive       leases, locks              Held::ask: whether anything else writes to a file or has locked it
+//! overlays        /proc/self/mountinfo       the other numbers of a file that an overlay shows
 //! diskstats       /proc/diskstats            read_diskstats: the counters of each device
 //! cgroups         cgroup v1 and v2           caps_for(devices, pid), cap_counted(cap), throttle_files(kind), memory
 //! open_devices    /proc/PID/fdinfo, mountinfo  open_devices(pid): where the files lie that a process has open
@@ -20,6 +23,7 @@
 //! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
 //! scheduling_group  /proc/PID/cgroup, autogroup  SchedulingGroups: among which processes a nice value counts
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
+//! users           /etc/passwd                name_of_user, user_id, group_id
 //! privileges      capget(2), capset(2)       give_up_unneeded, with(privilege, work): capabilities of threads
 //! clock           clock_gettime(2)           unix_ns, monotonic_ns
 //! ```
@@ -39,6 +43,9 @@ mod command_line;
 mod device_number;
 mod diskstats;
 mod escape;
+mod exclusive;
+mod file_call;
+mod holders;
 mod in_use;
 mod kernel;
 mod kernel_file;
@@ -48,6 +55,7 @@ mod membership;
 mod mounts;
 mod open_devices;
 mod open_files;
+mod overlays;
 mod own_usage;
 mod peer;
 mod pressure;
@@ -59,6 +67,7 @@ mod processors;
 mod scheduling_group;
 mod socket_file;
 mod swaps;
+mod users;
 
 pub use block_devices::{
     LoopDevice, attribute_directory, device_chain, device_name, device_sequence, device_size_bytes,
@@ -71,7 +80,10 @@ pub use clock::{monotonic_ns, unix_ns};
 pub use command_line::{arguments_of, variable_of};
 pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
-pub use in_use::{DeviceUse, ProcessUse, device_uses, file_uses, processes_using};
+pub use holders::{Hold, Holder};
+pub use in_use::{
+    DeviceUse, HOLDERS_WAIT_MAX, ProcessUse, device_uses, device_writers, file_uses, processes_using,
+};
 pub use kernel::{BOOT_ID, available_memory_bytes, boot_id, hostname, memory_figures, release};
 pub use listeners::{tcp_listeners_of, unix_listeners_of};
 pub use local_clients::local_clients;
@@ -91,3 +103,4 @@ pub use process_files::{FilePlace, MountView, ProcessFiles};
 pub use processors::{ProcessorTimes, clock_ticks};
 pub use scheduling_group::{SchedulingGroup, SchedulingGroups};
 pub use socket_file::{SocketFile, peer_at};
+pub use users::{group_id, name_of_user, user_id};

@@ -60,7 +60,7 @@ fn parse_target(target: &Path) -> Option<(PathBuf, bool)> {
 }
 
 /// "pos:\t0\nflags:\t0100002\nmnt_id:\t27\n" (proc_pid_fdinfo(5)): whether it is open for writing, and the mount.
-fn parse_info(info: &[u8]) -> Option<(bool, u64)> {
+pub(crate) fn parse_info(info: &[u8]) -> Option<(bool, u64)> {
     let text = String::from_utf8_lossy(info);
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let flags = i32::from_str_radix(value("flags:")?, 8).ok()?;

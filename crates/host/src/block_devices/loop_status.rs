@@ -1,6 +1,6 @@
 use super::LoopDevice;
-use super::query::{LOOP_WORDS, Query, query};
 use crate::DeviceNumber;
+use crate::file_call::{LOOP_WORDS, Query, query};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;

@@ -7,8 +7,8 @@
 //! (40 bytes)             then its parameters as text, ended by 0
 //! ```
 
-use super::query::{MAPPER_WORDS, Query, query};
 use crate::DeviceNumber;
+use crate::file_call::{MAPPER_WORDS, Query, query};
 use crate::privileges::{Privilege, with};
 use std::fs::File;
 use std::path::Path;

@@ -170,3 +170,16 @@ fn the_backing_file_of_a_loop_device_may_have_any_name_and_be_removed() {
     assert!(found[1].is_attached_to(Path::new("/a/gone")));
     assert!(found[1].is_attached_to(Path::new("/a/gone (deleted)")), "or that is its name");
 }
+
+#[test]
+fn the_storage_of_a_device_is_all_that_it_shares_bytes_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let sysfs = mirror(directory.path());
+    let number = |major, minor| DeviceNumber { major, minor };
+    let devices = |top: DeviceNumber| sysfs.storage(top).devices.into_iter().collect::<Vec<_>>();
+    let (mirror, partition, disk, other) = (number(9, 0), number(8, 1), number(8, 0), number(259, 0));
+    assert_eq!(devices(mirror), [disk, partition, mirror, other]);
+    assert_eq!(devices(partition), [disk, partition], "the whole disk of a partition");
+    assert_eq!(devices(disk), [disk, partition], "the partitions of a disk");
+    assert_eq!(devices(other), [other]);
+}

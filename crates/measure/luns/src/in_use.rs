@@ -32,10 +32,7 @@ pub(crate) fn refuse_in_use(device: &LoopDevice) -> Result<(), LunError> {
 
 /// The processes that keep a device, in words.
 pub(crate) fn users(device: &LoopDevice) -> Vec<String> {
-    processes_using(device.number(), device.path())
-        .take(PROCESSES_MAX)
-        .map(|user| describe_user(&user))
-        .collect()
+    processes_using(device.number()).take(PROCESSES_MAX).map(|user| describe_user(&user)).collect()
 }
 
 pub(crate) fn in_use(device: &LoopDevice, uses: Vec<String>) -> LunError {

@@ -325,6 +325,13 @@ impl StorageError {
             Some(errno @ (libc::EACCES | libc::EPERM)) => {
                 StorageError::NotPermitted { refused: Refused::classify(&path, errno), path, what }
             }
+            Some(libc::ETXTBSY) => {
+                StorageError::InUse { path, uses: vec!["swap, or a program that runs".into()] }
+            }
+            // Opened without waiting for a program that has a lease for writing.
+            Some(libc::EWOULDBLOCK) if what == "open" => {
+                StorageError::InUse { path, uses: vec!["leased by another process".into()] }
+            }
             Some(libc::EROFS) => StorageError::ReadOnlyFilesystem { device: mounted_device(&path), path },
             _ => StorageError::Io { what, path, source },
         }

@@ -25,6 +25,7 @@ mod fill;
 mod foreign_load;
 mod live_files;
 mod made_file;
+mod mark;
 mod overwrite_guard;
 mod region;
 mod target;

@@ -1,26 +1,21 @@
+use crate::mark::{Change, Mark, State};
+use crate::overwrite_guard::refuse_used_file;
 use crate::test_file::{check_room, whole_chunks, write_whole};
 use crate::{FillProgress, StorageError, beneath};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, XattrFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use std::fmt;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// A permanent file that Headroom made to run load on. Later commands may overwrite it.
 ///
-/// ```text
-/// extended attribute user.headroom of the file (or a line in the history, where it takes none):
-///     "version=1 inode=4711 bytes=4294967296 state=whole written=1762000000123456789"
-/// ```
-///
-/// The mark is valid while inode and size are unchanged and the last write was Headroom's (`written`: the mtime at the end
-/// of the last load). A file that has since become a disk image of another program, with the same name and size, is not
-/// overwritten. While the file is made and while load runs, the mark has another state and no time, since a killed
-/// Headroom cannot record its last write: who wrote to the file afterwards is unknown then, and it is not overwritten either.
+/// Its [mark](Mark) is valid while the file is unchanged since Headroom marked it. A file that has since become a disk image of
+/// another program, with the same name, size and time of the last write, is not overwritten. While the file is made and while
+/// load runs, the mark has another state and no times, since a killed Headroom cannot record its last write: who wrote to the
+/// file afterwards is unknown then, and it is not overwritten either.
 ///
 /// An attribute counts only on a file of this user that no other user may write to, since a user who writes to a file may mark
 /// it. What was checked is the open file, and all later use is of that file, whatever its name leads to meanwhile.
@@ -35,24 +30,6 @@ pub struct MadeFile {
     unfinished: bool,
 }
 
-/// Content of the mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark {
-    inode: u64,
-    bytes: u64,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Being written for the first time.
-    Making,
-    /// Load runs on it.
-    Loaded,
-    /// Written in full; the last write was then.
-    Whole { written_unix_ns: i128 },
-}
-
 /// What is at the path of a permanent file.
 #[derive(Debug)]
 pub enum FoundFile {
@@ -62,15 +39,14 @@ pub enum FoundFile {
     Ours(MadeFile),
     /// A file of a Headroom that was killed while it made it or ran load on it: who wrote to it since is unknown.
     Interrupted,
-    /// A file that Headroom made and another program has written to since.
+    /// A file that Headroom made and that was written to, renamed or given other rights since.
     Changed,
+    /// A file that Headroom made, whose mark does not show whether it was changed: an earlier version wrote the mark, or the file
+    /// system keeps no time of changes.
+    Unproven,
     /// Anything else.
     NotOurs,
 }
-
-const ATTRIBUTE: &str = "user.headroom";
-/// A longer attribute is not a mark.
-const MARK_BYTES_MAX: usize = 256;
 
 impl MadeFile {
     /// Classifies the file at `path`; `recorded` is the mark that the history holds for it, if any.
@@ -97,7 +73,7 @@ impl MadeFile {
             return Ok(FoundFile::NotOurs);
         }
         let is_private = beneath::not_private(metadata.uid(), metadata.mode()).is_none();
-        let attribute = read_attribute(&file).filter(|_| is_private);
+        let attribute = Mark::read_from(&file).filter(|_| is_private);
         let in_file = attribute.is_some();
         let mark = attribute.as_deref().or(recorded).and_then(|text| text.parse::<Mark>().ok());
         let Some(mark) = mark.filter(|mark| mark.inode == metadata.ino()) else {
@@ -110,8 +86,11 @@ impl MadeFile {
                 FoundFile::Interrupted
             }
             _ if metadata.len() != mark.bytes => FoundFile::Changed,
-            State::Whole { written_unix_ns } if written(&metadata) != written_unix_ns => FoundFile::Changed,
-            State::Whole { .. } => FoundFile::Ours(made),
+            State::Whole { .. } | State::Unproven => match mark.compare(&metadata) {
+                Change::Unchanged => FoundFile::Ours(made),
+                Change::Changed => FoundFile::Changed,
+                Change::Unproven => FoundFile::Unproven,
+            },
             State::Loaded => match made.lock() {
                 Ok(()) => FoundFile::Interrupted,
                 // By the Headroom that runs load on it now.
@@ -166,26 +145,37 @@ impl MadeFile {
         Ok(self)
     }
 
-    /// Records that load begins: until [`end_load`](Self::end_load) any mtime is valid.
+    /// Records that load begins: until [`end_load`](Self::end_load) any times are valid.
     ///
     /// # Errors
-    /// [`StorageError::WorkspaceInUse`] while another Headroom loads it, and the kernel's errors.
+    /// [`StorageError::WorkspaceInUse`] while another Headroom loads it; [`StorageError::InUse`] while another process has it open
+    /// for writing or locked, or where it was changed since it was found; the kernel's errors.
     pub fn begin_load(&mut self) -> Result<(), StorageError> {
         self.lock()?;
+        refuse_used_file(&self.file, &self.path)?;
+        let metadata =
+            self.file.metadata().map_err(|error| StorageError::from_io("look at", &self.path, error))?;
+        if self.mark.compare(&metadata) == Change::Changed {
+            return Err(self.changed_meanwhile());
+        }
         self.mark.state = State::Loaded;
         self.write_mark().map(drop)
     }
 
-    /// Records that load has ended, and the time of its last write.
+    /// Records that load has ended, and the times of the last write and change. This takes about 0.1 s.
     ///
     /// # Errors
-    /// The kernel's.
+    /// [`StorageError::InUse`] where another process has it open for writing or keeps changing it: what that wrote during the load
+    /// is unknown, and the file stays marked as one under load. The kernel's errors.
     pub fn end_load(&mut self) -> Result<(), StorageError> {
-        // Writeback after the time was read would change it.
-        let synced = self.file.sync_all().and_then(|()| self.file.metadata());
-        let metadata = synced.map_err(|error| StorageError::from_io("sync", &self.path, error))?;
-        self.mark.state = State::Whole { written_unix_ns: written(&metadata) };
-        self.write_mark().map(drop)
+        refuse_used_file(&self.file, &self.path)?;
+        let sealed = self.mark.seal(&self.file, self.in_file);
+        sealed.map_err(|error| StorageError::from_io("mark", &self.path, error))?;
+        if self.mark.state == State::Loaded { Err(self.changed_meanwhile()) } else { Ok(()) }
+    }
+
+    fn changed_meanwhile(&self) -> StorageError {
+        StorageError::InUse { path: self.path.clone(), uses: vec!["another program changes it".into()] }
     }
 
     /// Removes it.
@@ -248,13 +238,7 @@ impl MadeFile {
         if !self.in_file {
             return Ok(false);
         }
-        let text = self.mark.to_string();
-        match rustix::fs::fsetxattr(&self.file, ATTRIBUTE, text.as_bytes(), XattrFlags::empty()) {
-            Ok(()) => Ok(true),
-            // Not supported by the file system, or disabled by the mount.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
-            Err(error) => Err(StorageError::from_io("mark", &self.path, error)),
-        }
+        self.mark.write_to(&self.file).map_err(|error| StorageError::from_io("mark", &self.path, error))
     }
 }
 
@@ -275,84 +259,5 @@ fn parent(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
         _ => PathBuf::from("."),
-    }
-}
-
-fn written(metadata: &std::fs::Metadata) -> i128 {
-    i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
-}
-
-fn read_attribute(file: &File) -> Option<String> {
-    let mut value = vec![0; MARK_BYTES_MAX];
-    let length = rustix::fs::fgetxattr(file, ATTRIBUTE, &mut value[..]).ok()?;
-    value.truncate(length);
-    String::from_utf8(value).ok()
-}
-
-impl fmt::Display for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "version=1 inode={} bytes={} ", self.inode, self.bytes)?;
-        match self.state {
-            State::Making => f.write_str("state=making"),
-            State::Loaded => f.write_str("state=loaded"),
-            State::Whole { written_unix_ns } => write!(f, "state=whole written={written_unix_ns}"),
-        }
-    }
-}
-
-impl FromStr for Mark {
-    type Err = ();
-
-    /// Accepts only what `Display` writes.
-    fn from_str(text: &str) -> Result<Mark, ()> {
-        let mut words = text.split(' ');
-        let mut word = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
-        let mut read = || {
-            if word("version")? != "1" {
-                return None;
-            }
-            let (inode, bytes) = (word("inode")?.parse().ok()?, word("bytes")?.parse().ok()?);
-            let state = match word("state")?.as_str() {
-                "making" => State::Making,
-                "loaded" => State::Loaded,
-                "whole" => State::Whole { written_unix_ns: word("written")?.parse().ok()? },
-                _ => return None,
-            };
-            Some(Mark { inode, bytes, state })
-        };
-        let mark = read().ok_or(())?;
-        // Rejects trailing text and other spellings of the same numbers.
-        if mark.to_string() == text { Ok(mark) } else { Err(()) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn a_mark_reads_back_and_nothing_else_is_one() {
-        let states = [State::Making, State::Loaded, State::Whole { written_unix_ns: -1 }];
-        for state in states {
-            let mark = Mark { inode: u64::MAX, bytes: 1 << 30, state };
-            assert_eq!(mark.to_string().parse(), Ok(mark));
-            assert!(format!("{mark} ").parse::<Mark>().is_err());
-        }
-        for wrong in [
-            "",
-            "version=1",
-            "version=2 inode=1 bytes=1 state=making",
-            "version=1 inode=01 bytes=1 state=making",
-        ] {
-            assert!(wrong.parse::<Mark>().is_err(), "{wrong}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_mark_makes_the_parser_panic(text in "(version|inode|bytes|state|written|=|1|making|whole| ){0,12}|.{0,9}") {
-            let _ = text.parse::<Mark>();
-        }
     }
 }

@@ -4,17 +4,20 @@
 //! reads only                  opened as it is
 //! writes, not --destroy-data  NotOurs: refused
 //! writes, --destroy-data      ReadOnlyDevice, or InUse (mounted, swap, held by another device, backing a loop
-//!                             device, opened exclusively by another program): refused
+//!                             device, opened exclusively by another program, open for writing or locked in another
+//!                             process): refused
 //! ```
+//!
+//! What is in use is checked before the opening for writing, and again after it: a process that opened it in between is found.
 
 use crate::extents::Unwritten;
 use crate::region::{OpenMode, Region, without_atime};
 use crate::{MadeFile, StorageError, Target};
-use host::{DeviceNumber, device_uses, file_uses, is_read_only};
+use host::{DeviceNumber, DeviceUse, device_uses, device_writers, file_uses, is_read_only};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -42,6 +45,8 @@ impl Access {
     }
 }
 
+/// Uses that an error names: a server may have a process for each of its clients.
+const USES_MAX: usize = 8;
 /// A file of which a larger share was never written is not measured: such blocks are read without the storage.
 const UNWRITTEN_PERCENT_MAX: u64 = 1;
 
@@ -67,7 +72,7 @@ impl Target {
         let mode = self.mode(caching);
         match self.facts().kind {
             TargetKind::BlockDevice => open_device(path, access, mode),
-            _ => region_of(&open_regular(path, access.flags())?, path, access, mode),
+            _ => region_of(&open_regular(path, OFlags::RDONLY)?, path, access, mode),
         }
     }
 
@@ -95,19 +100,35 @@ fn region_of(file: &File, path: &Path, access: Access, mode: OpenMode<'_>) -> Re
     if !metadata.is_file() {
         return Err(StorageError::NotATarget { path: path.into(), found: "different thing than before" });
     }
-    if access != Access::ReadOnly {
-        let uses = file_uses(&metadata)
-            .map_err(|error| StorageError::from_io("look at the uses of", path, error))?;
-        if !uses.is_empty() {
-            let uses = uses.iter().map(ToString::to_string).collect();
-            return Err(StorageError::InUse { path: path.into(), uses });
-        }
-    }
+    let refuse_used = |file: &File| match access {
+        Access::ReadOnly => Ok(()),
+        Access::ReadWrite { .. } => refuse_used_file(file, path),
+    };
+    refuse_used(file)?;
     let bytes = metadata.len();
     let unwritten =
         Unwritten::scan(file, bytes).map_err(|error| StorageError::from_io("map", path, error))?;
     check_written(path, unwritten, bytes)?;
-    Region::reopen(file, path, access.flags(), bytes, mode)
+    let region = Region::reopen(file, path, access.flags(), bytes, mode)?;
+    refuse_used(&region.file)?;
+    Ok(region)
+}
+
+/// Refuses a file that backs a loop device, is swapped to, or is written to or locked by another process.
+pub(crate) fn refuse_used_file(file: &File, path: &Path) -> Result<(), StorageError> {
+    refuse_used(path, file_uses(file))
+}
+
+fn refuse_used(path: &Path, uses: io::Result<Vec<DeviceUse>>) -> Result<(), StorageError> {
+    let uses = uses.map_err(|error| StorageError::from_io("look at the uses of", path, error))?;
+    if uses.is_empty() {
+        return Ok(());
+    }
+    let mut named: Vec<String> = uses.iter().take(USES_MAX).map(ToString::to_string).collect();
+    if let Some(more) = uses.len().checked_sub(USES_MAX).filter(|more| *more > 0) {
+        named.push(format!("{more} more"));
+    }
+    Err(StorageError::InUse { path: path.into(), uses: named })
 }
 
 /// Refuses a file of which much was never written.
@@ -128,13 +149,8 @@ fn open_device(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region
         if number.is_some_and(is_read_only) {
             return Err(StorageError::ReadOnlyDevice { path: path.into() });
         }
-        let uses = number.map(device_uses).transpose();
-        let uses = uses
-            .map_err(|error| StorageError::from_io("look at the uses of", path, error))?
-            .unwrap_or_default();
-        if !uses.is_empty() {
-            return Err(in_use(uses.iter().map(ToString::to_string).collect()));
-        }
+        refuse_used_device(number, path, device_uses)?;
+        refuse_used_device(number, path, device_writers)?;
         // With O_EXCL the kernel also refuses uses that this process cannot see, such as a mount in another
         // namespace, and no one can mount the device while load runs.
         flags |= OFlags::EXCL;
@@ -155,8 +171,19 @@ fn open_device(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region
     if opened.is_none() || opened != number {
         return Err(StorageError::NotATarget { path: path.into(), found: "different thing than before" });
     }
+    if access != Access::ReadOnly {
+        refuse_used_device(number, path, device_writers)?;
+    }
     let bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
     Region::new(file, path, bytes, mode)
+}
+
+fn refuse_used_device(
+    number: Option<DeviceNumber>,
+    path: &Path,
+    uses: impl Fn(DeviceNumber) -> io::Result<Vec<DeviceUse>>,
+) -> Result<(), StorageError> {
+    number.map_or(Ok(()), |number| refuse_used(path, uses(number)))
 }
 
 /// Opens a device; waits while a load that has just ended still holds it: the kernel closes a ring's files only some
@@ -178,10 +205,6 @@ pub(crate) fn open_regular(path: &Path, flags: OFlags) -> Result<File, StorageEr
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
     match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => Ok(File::from(file)),
-        Err(Errno::TXTBSY) => {
-            let uses = vec!["swap, or a program that runs".into()];
-            Err(StorageError::InUse { path: path.into(), uses })
-        }
         Err(error) => Err(StorageError::from_io("open", path, error)),
     }
 }

@@ -33,6 +33,19 @@ pub enum Error {
         /// What the system or SQLite said.
         why: String,
     },
+    /// Another user owns the file.
+    #[error(
+        "cannot write to the history {}: it belongs to the user {owner}, and headroom runs as the user {user}",
+        path.display()
+    )]
+    OfAnotherUser {
+        /// The history.
+        path: PathBuf,
+        /// The name of its owner, or "number 1000".
+        owner: String,
+        /// The name of the user of this program.
+        user: String,
+    },
     /// The file is a database of another program.
     #[error(
         "cannot open the history {}: it is an SQLite database that Headroom did not make (its application \
@@ -160,6 +173,10 @@ impl Error {
             Error::NotWritable { .. } => {
                 Some("name a file that this user may write to with --history, in a directory it can write to")
             }
+            Error::OfAnotherUser { .. } => Some(
+                "name a file of this user with --history; or run headroom as the owner; where sudo keeps the user's HOME, \
+                 sudo -H uses root's own history",
+            ),
             Error::NewerSchema { .. } => Some("upgrade Headroom, or name another file with --history"),
             Error::NoHome => Some("name a file with --history"),
             Error::NotStorable { .. } => Some("report this as a bug of Headroom"),

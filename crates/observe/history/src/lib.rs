@@ -44,6 +44,7 @@ mod intervals;
 mod judged;
 mod matrices;
 mod open;
+mod ownership;
 mod packed;
 mod results;
 mod retention;

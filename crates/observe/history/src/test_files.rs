@@ -38,11 +38,14 @@ impl History {
         self.execute("record a test file", |connection| connection.execute(record, values).map(drop))
     }
 
-    /// The mark recorded for a path.
+    /// The mark recorded for a path; `None` also where another user can have recorded it.
     ///
     /// # Errors
     /// Where the history cannot be read.
     pub fn mark_of(&self, path: &Path) -> Result<Option<String>, Error> {
+        if !self.is_of_this_user_alone() {
+            return Ok(None);
+        }
         let query = "SELECT mark FROM test_files WHERE path = ? AND removed_unix_ns IS NULL";
         self.first_row("look for a mark", query, [PathColumn(path.into())], |row| row.get(0))
             .map(Option::flatten)

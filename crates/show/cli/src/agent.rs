@@ -153,6 +153,7 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
 /// Checks the history, and moves a damaged one aside: an agent must go on.
 fn begin_history(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = kept::path(named)?;
+    History::check_may_add(&path)?;
     let (history, aside) = History::open_or_begin_again(&path)?;
     history.check_writable()?;
     if let Some(MovedAside { to, why }) = aside {

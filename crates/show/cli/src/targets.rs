@@ -275,6 +275,7 @@ fn lasting(path: &Path, bytes: u64, history: &mut History, out: &mut Output) -> 
         }
         FoundFile::Interrupted => return Err(killed(path)),
         FoundFile::Changed => return Err(changed(path)),
+        FoundFile::Unproven => return Err(unproven(path)),
         FoundFile::NotOurs => return Err(StorageError::Exists { path: path.into() }.into()),
     }
     let file = MadeFile::create(path, bytes)?;
@@ -298,21 +299,36 @@ fn known(path: &Path, must_be_ours: bool, history: &History) -> Result<Option<Ma
         FoundFile::Ours(file) => Ok(Some(file)),
         FoundFile::Interrupted if must_be_ours => Err(killed(path)),
         FoundFile::Changed if must_be_ours => Err(changed(path)),
-        FoundFile::Interrupted | FoundFile::Changed | FoundFile::Nothing | FoundFile::NotOurs => Ok(None),
+        FoundFile::Unproven if must_be_ours => Err(unproven(path)),
+        FoundFile::Interrupted
+        | FoundFile::Changed
+        | FoundFile::Unproven
+        | FoundFile::Nothing
+        | FoundFile::NotOurs => Ok(None),
     }
 }
 
 fn changed(path: &Path) -> Failure {
-    let what = "headroom made this file, but another program changed it since";
-    Failure::new(format_args!("cannot write to {}: {what}", path.display())).with_remedy(format_args!(
-        "another path with --create SIZE; or --destroy-data {}, after which its content is lost",
-        path.display()
-    ))
+    not_overwritten(
+        path,
+        "headroom made this file, but it was written to, renamed or given other rights since",
+    )
 }
 
 fn killed(path: &Path) -> Failure {
-    let what = "a headroom was killed while it wrote to this file, and who wrote to it since is unknown";
-    Failure::new(format_args!("cannot write to {}: {what}", path.display())).with_remedy(format_args!(
+    let what = "a headroom was killed while it wrote to this file, or another program wrote to it meanwhile, and what is in it \
+                now is unknown";
+    not_overwritten(path, what)
+}
+
+fn unproven(path: &Path) -> Failure {
+    let what = "headroom made this file, but whether another program has changed it since is unknown: an earlier headroom marked \
+                it, or its file system keeps no time of changes";
+    not_overwritten(path, what)
+}
+
+fn not_overwritten(path: &Path, why: &str) -> Failure {
+    Failure::new(format_args!("cannot write to {}: {why}", path.display())).with_remedy(format_args!(
         "remove it if nothing of yours is in it, and make it again with --create SIZE; or --destroy-data {}, after \
          which its content is lost",
         path.display()

@@ -23,21 +23,17 @@ pub fn open(named: Option<&Path>) -> Result<History, Failure> {
 /// Opens the history for adding to it, and creates it where it does not exist.
 ///
 /// # Errors
-/// It cannot be written to.
+/// It cannot be written to, or is another user's.
 pub fn open_to_write(named: Option<&Path>) -> Result<History, Failure> {
-    let history = History::open(&path(named)?)?;
-    history.check_writable()?;
-    Ok(history)
+    Ok(History::open_to_add(&path(named)?)?)
 }
 
 /// Opens the history for changing what it holds.
 ///
 /// # Errors
-/// It does not exist, or cannot be written to.
+/// It does not exist, cannot be written to, or is another user's.
 pub fn open_to_change(named: Option<&Path>) -> Result<History, Failure> {
-    let history = open(named)?;
-    history.check_writable()?;
-    Ok(history)
+    Ok(History::open_to_change(&path(named)?)?)
 }
 
 /// An instant as all of Headroom writes it: "2026-11-23 17:20:44 UTC".

@@ -3,6 +3,7 @@
 use super::{Started, headroom, nothing_left, text};
 use crate::programs::Headroom;
 use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 use std::time::Duration;
 use testbed::LoopDisk;
@@ -45,6 +46,51 @@ fn a_file_of_the_users_is_written_only_if_it_may_be_destroyed() {
     let directory = headroom(&ours, &["measure", text(dir.path()), "--destroy-data"]);
     directory.refused(2, &["--destroy-data is for a file or block device"]);
     nothing_left(dir.path());
+}
+
+/// `sudo` may keep the user's HOME: that user's history then has a mark, valid in all its numbers, of a file of root.
+#[test]
+fn no_mark_in_a_history_of_another_user_lets_root_overwrite_a_file() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return eprintln!("skipped: needs root");
+    }
+    const USER: u32 = 65_534;
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let file = dir.path().canonicalize().unwrap().join("precious.db");
+    let content = precious(&file);
+    let ours = Headroom::new();
+    // Makes a history, with the mark of a file.
+    let other = dir.path().join("other");
+    let made =
+        headroom(&ours, &["run", text(&other), "--create", "8M", "--warm-up", "0s", "--duration", "100ms"]);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let found = fs::metadata(&file).unwrap();
+    let time = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
+    let (written, changed) =
+        (time(found.mtime(), found.mtime_nsec()), time(found.ctime(), found.ctime_nsec()));
+    let (inode, bytes) = (found.ino(), found.len());
+    let place = ours.history().parent().unwrap().to_owned();
+    for (version, more) in [(1, String::new()), (2, format!(" changed={changed}"))] {
+        let mark =
+            format!("version={version} inode={inode} bytes={bytes} state=whole written={written}{more}");
+        let history = rusqlite::Connection::open(ours.history()).unwrap();
+        history.execute("DELETE FROM test_files", []).unwrap();
+        let row = "INSERT INTO test_files (path, bytes, created_unix_ns, mark) VALUES (?, ?, 1, ?)";
+        history.execute(row, (text(&file), bytes.cast_signed(), &mark)).unwrap();
+        drop(history);
+        for owned in [ours.history(), place.clone()] {
+            chown(&owned, Some(USER), None).unwrap();
+            let load = ["run", text(&file), "--writes", "100", "--warm-up", "0s", "--duration", "100ms"];
+            let said = headroom(&ours, &load);
+            let why = if owned == place { "would destroy the content" } else { "it belongs to the user" };
+            said.refused(3, &[why, "try: "]);
+            assert!(fs::read(&file).unwrap() == content, "version {version}");
+            chown(&owned, Some(0), None).unwrap();
+        }
+    }
+    chown(ours.history(), Some(USER), None).unwrap();
+    let read = headroom(&ours, &["history"]);
+    assert_eq!(read.code, Some(0), "{}", read.stderr);
 }
 
 #[test]

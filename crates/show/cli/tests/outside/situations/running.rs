@@ -121,6 +121,10 @@ fn killed_the_next_run_cleans_and_goes_on() {
         load(create, "1s").end().refused(3, &killed);
     }
     assert!(fs::read(&lasting).unwrap().starts_with(b"a file system"));
+    // Whoever has it open for writing is in the way, whatever was said.
+    let pid = format!("open for writing in process {} ", std::process::id());
+    load(&["--destroy-data", text(&lasting)], "1s").end().refused(3, &["it is in use", &pid]);
+    drop(file_system);
     let read = headroom(&ours, &["run", text(&lasting), "--warm-up", "0s", "--duration", "1s"]);
     assert_eq!(read.code, Some(0), "{}", read.stderr);
     assert_eq!(load(&["--destroy-data", text(&lasting)], "1s").end().code, Some(0));
@@ -282,7 +286,8 @@ fn only_what_headroom_made_is_written_to_unless_it_is_named_as_lost() {
     // Somebody makes it their own: of the same name, inode and size.
     let content = precious(&scratch, 8 * MIB);
     for more in [&["--create", "8M"][..], &[]] {
-        load(more).refused(3, &["another program changed it since", "or --destroy-data"]);
+        load(more)
+            .refused(3, &["it was written to, renamed or given other rights since", "or --destroy-data"]);
     }
     assert!(fs::read(&scratch).unwrap() == content);
     nothing_left(dir.path());
