@@ -31,6 +31,13 @@ impl Refused {
 
 impl From<history::Error> for Refused {
     fn from(error: history::Error) -> Refused {
+        if error.is_interrupted() {
+            return Refused {
+                status: 503,
+                error: "the answer took too long to read from the history".to_owned(),
+                remedy: "a shorter stretch of time, or the same again later".to_owned(),
+            };
+        }
         let remedy = "headroom history lists what is kept; the agent's log says more".to_owned();
         Refused { status: 503, error: error.to_string(), remedy }
     }

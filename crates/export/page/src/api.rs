@@ -2,7 +2,7 @@ use crate::about::{About, measure_command};
 use crate::answer::{Answer, Refused};
 use crate::devices::Devices;
 use crate::live::{Live, VolumeNow};
-use crate::query::Query;
+use crate::question::{NAMED, Question, Topic};
 use crate::series::Remembered;
 use crate::{Details, Moments, capabilities, curve, incident_list, series, state, verdicts};
 use history::History;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use timeline::{POINTS_MAX, Span};
+use timeline::{Grid, Span};
 
 /// Answers the page's requests.
 #[derive(Debug)]
@@ -20,7 +20,8 @@ pub struct Api {
     live: Arc<Live>,
     about: Mutex<About>,
     path: PathBuf,
-    history: Mutex<Option<History>>,
+    /// Open histories that no request reads now.
+    histories: Mutex<Vec<History>>,
     devices: Mutex<Devices>,
     /// The last state.
     rendered: Mutex<Option<Rendered>>,
@@ -36,20 +37,15 @@ struct Rendered {
     text: Arc<str>,
 }
 
-/// The default stretch of a chart.
-const SERIES_NS: i128 = 900_000_000_000;
-/// The default stretch of verdicts: a day.
-const VERDICTS_NS: i128 = 86_400_000_000_000;
-/// Points of a chart, where no number is given.
-const POINTS: i128 = 900;
+/// Whether an answer is still wanted: its client waits, and it took no longer than it may.
+pub type Wanted = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// How long a request waits for what is reduced only when someone looks.
-const DETAILS_WITHIN: Duration = Duration::from_secs(3);
-/// The longest stretch of a chart: ten years.
-const SPAN_MAX_NS: u64 = 10 * 365 * 86_400_000_000_000;
+pub const DETAILS_WITHIN: Duration = Duration::from_secs(3);
 /// Streams share a state for this long: twenty databases make a new one four times a second, and each stream would have its own.
 const SHARED: Duration = Duration::from_secs(1);
-const NAP: Duration = Duration::from_millis(50);
-const NAMED: &str = "/api/v1/state names the volumes";
+/// Histories that stay open between two requests, each with up to 2 MiB of pages: one for charts, one for the state.
+const HISTORIES_MAX: usize = 2;
 
 impl Api {
     /// For an agent whose history is at `path`; `ended_unix_ns` is the last time of one that nothing is added to.
@@ -58,7 +54,7 @@ impl Api {
             live,
             about: Mutex::new(about),
             path,
-            history: Mutex::new(None),
+            histories: Mutex::default(),
             devices: Mutex::default(),
             rendered: Mutex::new(None),
             ended_unix_ns,
@@ -78,26 +74,47 @@ impl Api {
         self.live.known().ready
     }
 
-    /// Answers a path below `/api/v1/`. It may read the history and wait: not for a thread that others wait for.
-    pub fn answer(&self, path: &str, query: &str) -> Answer {
-        let query = Query(query);
-        let result = match path {
-            "state" => return Answer { status: 200, body: self.state().to_string() },
-            "curve" => self.curve(&query),
-            "series" => self.series(&query),
-            "verdicts" => self.verdicts(&query),
-            "files" => self.details(&query).map(|details| details.files_json(query.text("path").as_deref())),
-            "waits" => self.details(&query).map(|details| details.waits_json()),
-            "devices" => self.devices(&query),
-            "incidents" => self.with_history(incident_list::list),
-            "capabilities" => self.with_history(|history| capabilities::capabilities(history, self.now_ns())),
-            _ => match path.strip_prefix("incidents/") {
-                Some(id) => self.with_history(|history| incident_list::one(history, id)),
-                None => Err(Refused::not_found(
-                    "there is no such thing",
-                    "state, series, verdicts, curve, files, waits, devices, incidents, capabilities and stream exist",
-                )),
-            },
+    /// Reads a path below `/api/v1/` and its query.
+    ///
+    /// # Errors
+    /// The answer that refuses it.
+    pub fn question(&self, path: &str, query: &str) -> Result<Question, Answer> {
+        let question = Question::parse(path, query, self.now_ns());
+        let question = question.and_then(|question| match question.volume() {
+            Some(volume) => self.with_volume(volume, |_, _| Ok(())).map(|()| question),
+            None => Ok(question),
+        });
+        question.map_err(|refused| Err(refused).into())
+    }
+
+    /// Whether the figures of a question are there. Those of files, waits and devices are reduced with the next judgement, which comes
+    /// before its time when someone waits for them: this call says that someone does.
+    pub fn has_figures_for(&self, question: &Question) -> bool {
+        match &question.topic {
+            Topic::Files { volume, .. } | Topic::Waits { volume } => self.is_reduced(volume),
+            Topic::Devices { volume } => self.is_reduced(volume) && self.are_devices_known(),
+            _ => true,
+        }
+    }
+
+    /// Answers a question. It may read the history: not for a thread that others wait for. What is wanted no more is given up, with an
+    /// answer of status 503.
+    pub fn answer(&self, question: &Question, wanted: &Wanted) -> Answer {
+        let result = match &question.topic {
+            Topic::State => return Answer { status: 200, body: self.state() },
+            Topic::Curve { volume } => self.curve(volume),
+            Topic::Series { volume, grid } => self.series(volume, grid, wanted),
+            Topic::Verdicts { volume, grid } => self.verdicts(volume, grid, wanted),
+            Topic::Files { volume, path } => {
+                self.details(volume).map(|details| details.files_json(path.as_deref()))
+            }
+            Topic::Waits { volume } => self.details(volume).map(|details| details.waits_json()),
+            Topic::Devices { volume } => self.devices(volume),
+            Topic::Incidents => self.with_history(wanted, incident_list::list),
+            Topic::Incident { id } => self.with_history(wanted, |history| incident_list::one(history, *id)),
+            Topic::Capabilities => {
+                self.with_history(wanted, |history| capabilities::capabilities(history, self.now_ns()))
+            }
         };
         result.into()
     }
@@ -125,9 +142,8 @@ impl Api {
         if let Some(kept) = rendered.as_ref().filter(is_kept) {
             return kept.clone();
         }
-        let open = self.with_history(|history| {
-            Ok(history.map(History::open_incidents).transpose()?.map_or(0, |open| open.len()))
-        });
+        let always: Wanted = Arc::new(|| true);
+        let open = self.with_history(&always, |history| Ok(history.open_incidents()?.len()));
         let about = lock(&self.about).clone();
         let known = self.live.known();
         // Through a value: its keys are in the order of the alphabet.
@@ -154,8 +170,8 @@ impl Api {
         self.ended_unix_ns.unwrap_or_else(host::unix_ns)
     }
 
-    fn curve(&self, query: &Query<'_>) -> Result<Value, Refused> {
-        self.with_volume(query, |subject, volume| {
+    fn curve(&self, volume: &str) -> Result<Value, Refused> {
+        self.with_volume(volume, |subject, volume| {
             let capability = volume.judged.as_ref().and_then(|judged| judged.capability.as_ref());
             let capability = capability.ok_or_else(|| {
                 let error = format!("it was never measured what {} can give", subject.mount);
@@ -165,15 +181,9 @@ impl Api {
         })
     }
 
-    fn series(&self, query: &Query<'_>) -> Result<Value, Refused> {
-        let span = self.span(query, SERIES_NS)?;
-        let points = usize::try_from(query.number("points", POINTS)?)
-            .ok()
-            .filter(|points| (1..=POINTS_MAX).contains(points));
-        let points =
-            points.ok_or_else(|| Refused::wrong("points is out of range", format!("1 to {POINTS_MAX}")))?;
+    fn series(&self, volume: &str, grid: &Grid, wanted: &Wanted) -> Result<Value, Refused> {
         let now_ns = self.now_ns();
-        let (subject, remembered) = self.with_volume(query, |subject, volume| {
+        let (subject, remembered) = self.with_volume(volume, |subject, volume| {
             let remembered = Remembered {
                 instants: volume.ring.samples().map(|(_, instant)| instant.clone()).collect(),
                 gaps: volume.ring.gaps(now_ns),
@@ -182,97 +192,79 @@ impl Api {
             };
             Ok((subject.clone(), remembered))
         })?;
-        self.with_history(|history| series::series(&subject, &remembered, history, (span, points)))
+        self.with_history(wanted, |history| series::series(&subject, &remembered, history, grid))
     }
 
-    fn verdicts(&self, query: &Query<'_>) -> Result<Value, Refused> {
-        let span = self.span(query, VERDICTS_NS)?;
+    fn verdicts(&self, volume: &str, grid: &Grid, wanted: &Wanted) -> Result<Value, Refused> {
         let now_ns = self.now_ns();
-        let (subject, watched, gaps) = self.with_volume(query, |subject, volume| {
+        // The last point may end after now.
+        let Some(span) = grid.span().within(Span { from_ns: 0, to_ns: now_ns }) else {
+            return Ok(json!({ "stretches": [] }));
+        };
+        let (subject, watched, gaps) = self.with_volume(volume, |subject, volume| {
             let begin = volume.ring.begin_ns();
             let watched =
                 begin.map(|from_ns| Span { from_ns, to_ns: now_ns }).filter(|_| self.ended_unix_ns.is_none());
             Ok((subject.clone(), watched, volume.ring.gaps(now_ns)))
         })?;
-        self.with_history(|history| verdicts::verdicts(&subject, watched.as_slice(), &gaps, history, span))
+        self.with_history(wanted, |history| {
+            verdicts::verdicts(&subject, watched.as_slice(), &gaps, history, span)
+        })
     }
 
-    /// The files, waits and users of a volume. They are reduced with the next judgement, which comes before its time when someone
-    /// waits for them.
-    fn details(&self, query: &Query<'_>) -> Result<Arc<Details>, Refused> {
-        let id = self.with_volume(query, |_, volume| Ok(volume.id.clone()))?;
-        let began = Instant::now();
-        loop {
-            let details = self.live.look_at(&id);
-            let is_judged = self.with_volume(query, |_, volume| Ok(volume.ring.failing().is_none()))?;
-            if details.is_some()
-                || !is_judged
-                || self.ended_unix_ns.is_some()
-                || began.elapsed() > DETAILS_WITHIN
-            {
-                return Ok(details.unwrap_or_default());
-            }
-            std::thread::sleep(NAP);
-        }
+    /// Whether the files, waits and users of a volume were reduced, or will not be.
+    fn is_reduced(&self, volume: &str) -> bool {
+        let details = self.live.look_at(volume);
+        let is_judged = self.with_volume(volume, |_, volume| Ok(volume.ring.failing().is_none()));
+        details.is_some() || self.ended_unix_ns.is_some() || !is_judged.unwrap_or(false)
     }
 
-    fn devices(&self, query: &Query<'_>) -> Result<Value, Refused> {
-        let details = self.details(query)?;
-        let facts = self.with_volume(query, |_, volume| Ok(volume.facts.clone()))?;
-        let began = Instant::now();
-        let devices = loop {
-            let mut devices = lock(&self.devices);
-            devices.read();
-            if devices.is_known() || self.ended_unix_ns.is_some() || began.elapsed() > DETAILS_WITHIN {
-                break facts.map(|facts| devices.json(&facts)).unwrap_or_default();
-            }
-            drop(devices);
-            std::thread::sleep(NAP);
-        };
+    fn are_devices_known(&self) -> bool {
+        let mut devices = lock(&self.devices);
+        devices.read();
+        devices.is_known() || self.ended_unix_ns.is_some()
+    }
+
+    /// The files, waits and users of a volume; none where they were not reduced.
+    fn details(&self, volume: &str) -> Result<Arc<Details>, Refused> {
+        self.with_volume(volume, |_, volume| Ok(volume.details.clone().unwrap_or_default()))
+    }
+
+    fn devices(&self, volume: &str) -> Result<Value, Refused> {
+        let details = self.details(volume)?;
+        let facts = self.with_volume(volume, |_, volume| Ok(volume.facts.clone()))?;
+        let devices = facts.map(|facts| lock(&self.devices).json(&facts)).unwrap_or_default();
         Ok(json!({ "devices": devices, "users": details.users_json() }))
     }
 
-    /// `from` and `to`, by default the newest stretch of a length. Negative ones are before now.
-    fn span(&self, query: &Query<'_>, length: i128) -> Result<Span, Refused> {
-        let now = i128::from(self.now_ns());
-        let absolute = |value: i128| if value <= 0 { now + value } else { value };
-        let to = absolute(query.number("to", 0)?);
-        let from = query.number("from", i128::MIN)?;
-        let from = if from == i128::MIN { to - length } else { absolute(from) };
-        let in_range = |ns: i128| {
-            u64::try_from(ns).map_err(|_| Refused::wrong("a time is out of range", "nanoseconds since 1970"))
-        };
-        let span = Span { from_ns: in_range(from)?, to_ns: in_range(to)? };
-        if span.len_ns() == 0 || span.len_ns() > SPAN_MAX_NS {
-            return Err(Refused::wrong(
-                "from is not before to, or more than ten years",
-                "from=-900000000000",
-            ));
-        }
-        Ok(span)
-    }
-
-    /// The history, which is opened with the first request that needs it.
+    /// Reads a history; another one is opened where requests read all that are open.
     fn with_history<T>(
         &self,
-        read: impl FnOnce(Option<&History>) -> Result<T, Refused>,
+        wanted: &Wanted,
+        read: impl FnOnce(&History) -> Result<T, Refused>,
     ) -> Result<T, Refused> {
-        let mut history = lock(&self.history);
-        if history.is_none() {
-            *history = Some(with(Privilege::Files, || History::open_kept(&self.path))?);
+        let kept = lock(&self.histories).pop();
+        let history = match kept {
+            Some(history) => history,
+            None => with(Privilege::Files, || History::open_kept(&self.path))?,
+        };
+        let is_wanted = wanted.clone();
+        let value = history.read_while(move || is_wanted(), read);
+        let mut histories = lock(&self.histories);
+        if histories.len() < HISTORIES_MAX {
+            histories.push(history);
         }
-        read(history.as_ref())
+        value
     }
 
-    /// What a volume is asked for, while nothing changes.
+    /// Reads a volume while nothing changes.
     fn with_volume<T>(
         &self,
-        query: &Query<'_>,
+        id: &str,
         read: impl FnOnce(&Subject, &VolumeNow) -> Result<T, Refused>,
     ) -> Result<T, Refused> {
-        let id = query.text("volume").ok_or_else(|| Refused::wrong("which volume is not said", NAMED))?;
         let known = self.live.known();
-        match known.find(&id) {
+        match known.find(id) {
             Some((subject, volume)) => read(subject, volume),
             None => Err(Refused::not_found(format!("there is no volume {id}"), NAMED)),
         }

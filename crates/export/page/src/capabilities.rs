@@ -13,20 +13,20 @@ use workload::{Durability, Shape};
 const LISTED_MAX: usize = 200;
 
 /// The document.
-pub(crate) fn capabilities(history: Option<&History>, now_ns: u64) -> Result<Value, Refused> {
-    let found =
-        history.map(|history| history.newest_capabilities(LISTED_MAX)).transpose()?.unwrap_or_default();
-    let seen = history.map(|history| history.newest_seen(LISTED_MAX)).transpose()?.unwrap_or_default();
-    let seen = seen.into_iter().filter(|(_, seen)| !seen.is_empty()).map(|(target, seen)| {
-        let known = KnownStorage {
-            target,
-            now_unix_ns: now_ns,
-            capabilities: Vec::new(),
-            seen: Some(seen),
-            caps: None,
-        };
-        report::json::known_storage(&known)
-    });
+pub(crate) fn capabilities(history: &History, now_ns: u64) -> Result<Value, Refused> {
+    let found = history.newest_capabilities(LISTED_MAX)?;
+    let seen = history.newest_seen(LISTED_MAX)?.into_iter().filter(|(_, seen)| !seen.is_empty()).map(
+        |(target, seen)| {
+            let known = KnownStorage {
+                target,
+                now_unix_ns: now_ns,
+                capabilities: Vec::new(),
+                seen: Some(seen),
+                caps: None,
+            };
+            report::json::known_storage(&known)
+        },
+    );
     Ok(json!({
         "capabilities": found.iter().map(|one| capability(one, now_ns)).collect::<Vec<_>>(),
         "seen": seen.collect::<Vec<_>>(),

@@ -3,14 +3,13 @@
 use crate::answer::Refused;
 use history::{History, IncidentId};
 use report::NumberedIncident;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Incidents that are listed, the newest.
 const LISTED_MAX: usize = 100;
 
 /// The newest incidents.
-pub(crate) fn list(history: Option<&History>) -> Result<Value, Refused> {
-    let Some(history) = history else { return Ok(json!({ "incidents": [] })) };
+pub(crate) fn list(history: &History) -> Result<Value, Refused> {
     let found = history.incidents(LISTED_MAX)?.into_iter();
     let found: Vec<NumberedIncident> =
         found.map(|(id, incident)| NumberedIncident { id: id.0, incident }).collect();
@@ -18,12 +17,9 @@ pub(crate) fn list(history: Option<&History>) -> Result<Value, Refused> {
 }
 
 /// One of them.
-pub(crate) fn one(history: Option<&History>, id: &str) -> Result<Value, Refused> {
-    let remedy = "/api/v1/incidents lists those there are";
-    let number: i64 =
-        id.parse().map_err(|_| Refused::wrong(format!("no number of an incident: {id}"), remedy))?;
-    let found = history.map(|history| history.incident(IncidentId(number))).transpose()?.flatten();
-    let incident =
-        found.ok_or_else(|| Refused::not_found(format!("there is no incident {number}"), remedy))?;
-    Ok(report::json::incident(&NumberedIncident { id: number, incident }))
+pub(crate) fn one(history: &History, id: i64) -> Result<Value, Refused> {
+    let incident = history.incident(IncidentId(id))?.ok_or_else(|| {
+        Refused::not_found(format!("there is no incident {id}"), "/api/v1/incidents lists those there are")
+    })?;
+    Ok(report::json::incident(&NumberedIncident { id, incident }))
 }

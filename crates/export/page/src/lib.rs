@@ -5,7 +5,8 @@
 //!                        ── each judgement ──> Live::judged()    the last verdict; files, waits and users where asked for
 //! the agent ── began, failed, gone ──────────> Live
 //!
-//! Api::answer("/api/v1/series", "volume=...")   Live + the history ─> JSON
+//! Api::question("series", "volume=...")          a checked request, its cost bounded, or why it is refused
+//! Api::answer(question, wanted)                   Live + the history ─> JSON, until it is wanted no more
 //! Api::shared_state(), Api::moments()            what a stream of events sends
 //! ```
 //!
@@ -28,17 +29,19 @@ mod instant;
 mod live;
 mod moments;
 mod query;
+mod question;
 mod series;
 mod state;
 mod verdicts;
 
 pub use about::About;
 pub use answer::Answer;
-pub use api::Api;
+pub use api::{Api, DETAILS_WITHIN, Wanted};
 pub use details::Details;
 pub use instant::Instant;
 pub use live::{Database, Judged, Live};
 pub use moments::Moments;
+pub use question::Question;
 
 /// The schema of what `/api/v1/state` answers.
 #[cfg(feature = "schema")]

@@ -2,7 +2,7 @@
 
 use crate::Instant;
 use crate::answer::{Refused, short};
-use history::History;
+use history::{History, MINUTES_MAX};
 use incidents::{Mark, Readings, Subject};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -20,6 +20,8 @@ pub(crate) struct Remembered {
 const MINUTE_NS: u64 = 60_000_000_000;
 /// Minutes further apart than this were not watched. An agent that is started again keeps its first row at the end of a minute.
 pub(crate) const APART_MAX_NS: u64 = 2 * MINUTE_NS;
+/// Minutes that one answer reads: more than a history keeps until its next retention.
+const MINUTES_READ_MAX: usize = 2 * MINUTES_MAX;
 /// Incidents that are drawn, the newest.
 const INCIDENTS_MAX: usize = 1_000;
 
@@ -27,15 +29,11 @@ const INCIDENTS_MAX: usize = 1_000;
 pub(crate) fn series(
     subject: &Subject,
     remembered: &Remembered,
-    history: Option<&History>,
-    (span, points): (Span, usize),
+    history: &History,
+    grid: &Grid,
 ) -> Result<Value, Refused> {
-    let grid = Grid::new(span, points);
     let old = Span { from_ns: grid.from_ns, to_ns: remembered.begin_ns.min(grid.span().to_ns) };
-    let minutes = match history.filter(|_| old.len_ns() > 0) {
-        Some(history) => minutes(history, subject, old)?,
-        None => Vec::new(),
-    };
+    let minutes = if old.len_ns() > 0 { minutes(history, subject, old)? } else { Vec::new() };
     let newest: Vec<Sample> = remembered.instants.iter().map(|instant| instant.sample).collect();
     let figures = Reading::FIGURES.iter().map(|(name, figure)| {
         let envelope = grid.envelope(minutes.iter().chain(&newest), |sample| figure(&sample.reading));
@@ -52,14 +50,30 @@ pub(crate) fn series(
         "step_ns": grid.step_ns,
         "times_unix_s": grid.starts_ns().map(|ns| ns as f64 / 1e9).collect::<Vec<f64>>(),
         "series": series,
-        "gaps": gaps(&minutes, remembered, old, span).iter().map(gap_json).collect::<Vec<_>>(),
+        "gaps": gaps(&minutes, remembered, old, grid.span()).iter().map(gap_json).collect::<Vec<_>>(),
         "marks": marks(subject, remembered, history, grid.span())?,
     }))
 }
 
+/// The figures of a subject from one minute to another. A stretch of any length has few: only another program's history has more.
+pub(crate) fn judged_minutes(
+    history: &History,
+    subject: &Subject,
+    stretch: (u64, u64),
+) -> Result<Vec<(u64, Readings)>, Refused> {
+    let rows = history.judged_minutes(subject, stretch, MINUTES_READ_MAX + 1)?;
+    match rows.len() > MINUTES_READ_MAX {
+        true => Err(Refused::wrong(
+            format!("more than {MINUTES_READ_MAX} minutes are kept of this stretch"),
+            "a shorter stretch of time",
+        )),
+        false => Ok(rows),
+    }
+}
+
 /// A sample for each minute that the history keeps.
 fn minutes(history: &History, subject: &Subject, span: Span) -> Result<Vec<Sample>, Refused> {
-    let rows = history.judged_minutes(subject, span.from_ns / MINUTE_NS, span.to_ns.div_ceil(MINUTE_NS))?;
+    let rows = judged_minutes(history, subject, (span.from_ns / MINUTE_NS, span.to_ns.div_ceil(MINUTE_NS)))?;
     let sample = |(minute, readings): (u64, Readings)| {
         let to_ns = minute.saturating_mul(MINUTE_NS);
         let all = Span { from_ns: to_ns.saturating_sub(MINUTE_NS), to_ns };
@@ -106,22 +120,15 @@ fn gap_json(gap: &Gap) -> Value {
 fn marks(
     subject: &Subject,
     remembered: &Remembered,
-    history: Option<&History>,
+    history: &History,
     span: Span,
 ) -> Result<Vec<Value>, Refused> {
     let is_within = |at: u64| span.from_ns <= at && at < span.to_ns;
     // The newest are in memory and, a moment later, in the history too.
-    let mut set: BTreeSet<Mark> = match history {
-        Some(history) => history.marks(subject, span.from_ns, span.to_ns)?.into_iter().collect(),
-        None => BTreeSet::new(),
-    };
+    let mut set: BTreeSet<Mark> = history.marks(subject, span.from_ns, span.to_ns)?.into_iter().collect();
     set.extend(remembered.marks.iter().filter(|mark| is_within(mark.at_unix_ns)).cloned());
     let mut marks: Vec<(u64, Value)> = set.iter().map(|mark| (mark.at_unix_ns, mark_json(mark))).collect();
-    let incidents = match history {
-        Some(history) => history.incidents_between(span.from_ns, span.to_ns, INCIDENTS_MAX)?,
-        None => Vec::new(),
-    };
-    for (id, incident) in incidents {
+    for (id, incident) in history.incidents_between(span.from_ns, span.to_ns, INCIDENTS_MAX)? {
         if incident.affects(subject) && is_within(incident.started_unix_ns) {
             let at = incident.started_unix_ns;
             let text =

@@ -1,7 +1,7 @@
 //! `/api/v1/verdicts`: what held from when to when.
 
 use crate::answer::Refused;
-use crate::series::APART_MAX_NS;
+use crate::series::{APART_MAX_NS, judged_minutes};
 use history::History;
 use incidents::Subject;
 use serde_json::{Value, json};
@@ -17,13 +17,12 @@ pub(crate) fn verdicts(
     subject: &Subject,
     watched: &[Span],
     gaps: &[Gap],
-    history: Option<&History>,
+    history: &History,
     span: Span,
 ) -> Result<Value, Refused> {
-    let Some(history) = history else { return Ok(json!({ "stretches": [] })) };
     let changes = history.verdict_changes(subject)?;
     let (from, until) = (span.from_ns / MINUTE_NS, span.to_ns.div_ceil(MINUTE_NS) + 1);
-    let rows = history.judged_minutes(subject, from, until)?;
+    let rows = judged_minutes(history, subject, (from, until))?;
     let minutes = rows.into_iter().map(|(minute, _)| {
         let to_ns = minute.saturating_mul(MINUTE_NS);
         Span { from_ns: to_ns.saturating_sub(MINUTE_NS), to_ns }

@@ -12,6 +12,8 @@ export class Problem extends Error {
 
 /** An agent that hangs must not hold the few connections of a browser. */
 const PATIENCE_MS = 20_000;
+/** Requests of one figure, where the agent is busy and says when to ask again. */
+const TRIES = 4;
 
 /** What a saved page carries: answers by path; null on a live page. @type {Record<string, any> | null} */
 export const saved = readSaved();
@@ -37,12 +39,7 @@ export async function get(path) {
     if (answer.error) throw new Problem(answer.error, answer.try ?? null, 404);
     return answer;
   }
-  let response;
-  try {
-    response = await fetch(`api/v1/${path}`, { signal: AbortSignal.timeout(PATIENCE_MS) });
-  } catch {
-    throw new Problem("the agent does not answer", null, 0);
-  }
+  const response = await answer(path);
   /** @type {any} */
   let body;
   try {
@@ -52,6 +49,24 @@ export async function get(path) {
   }
   if (!response.ok) throw new Problem(body.error ?? `status ${response.status}`, body.try ?? null, response.status);
   return body;
+}
+
+/**
+ * The response of an agent, which may be busy for a moment.
+ * @param {string} path
+ */
+async function answer(path) {
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  try {
+    for (let tries = 1; ; tries += 1) {
+      const response = await fetch(`api/v1/${path}`, { signal });
+      const seconds = Number(response.headers.get("retry-after"));
+      if (response.status !== 503 || !seconds || tries === TRIES) return response;
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    }
+  } catch {
+    throw new Problem("the agent does not answer", null, 0);
+  }
 }
 
 /** The parameter of a volume. @param {string} id */

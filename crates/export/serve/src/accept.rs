@@ -1,27 +1,28 @@
 //! Accepts connections, and answers the requests that [`Access`] allows.
 //!
 //! ```text
-//! connection ─> Connections::begin ─> TLS ─> request ─> refuse? 421 405 401 ─> Connections::enter 503 ─> answer ─> gzip
-//!                                             └─ and everything within the time of Pace ─┘
+//! connection ─> Connections::begin ─> TLS ─> request ─> refuse? 421 405 403 401 ─> Connections::enter 503 ─> answer
+//!                                             └─ and everything within the time of Pace, while the client is there ─┘
 //! ```
 
 use crate::access::{Access, Rules};
 use crate::connections::{Class, Connections};
-use crate::encoding::{BoxError, accepts_gzip, compress};
+use crate::cross_site::is_cross_site;
 use crate::pace::{PATIENCE, Paced, PacedBody, Shared};
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{
-    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap, HeaderValue,
-    RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap, HeaderName,
+    HeaderValue, REFERRER_POLICY, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
-use std::convert::Infallible;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -32,8 +33,34 @@ use tokio_rustls::TlsAcceptor;
 
 /// Bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 32 << 10;
+/// Between two checks whether a client that waits for its answer is still there.
+const GONE_EVERY: Duration = Duration::from_millis(100);
+/// Headers of each answer: a page loads and runs only what this server sends, is shown in no frame, and is not kept; pages of other
+/// sites embed nothing of it.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (
+        CONTENT_SECURITY_POLICY,
+        "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
+    ),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (CACHE_CONTROL, "no-cache"),
+    (REFERRER_POLICY, "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
 /// Answered without authentication, and without a place of an authenticated client: it says only that the server lives.
 const HEALTH: &str = "/healthz";
+
+/// Why a body cannot be made.
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The address of a request's client; an extension of the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client(pub IpAddr);
+
+/// A client has closed its connection before it was answered.
+#[derive(Debug, thiserror::Error)]
+#[error("the client is gone")]
+struct Gone;
 
 /// What each connection needs.
 struct Server<F> {
@@ -62,9 +89,10 @@ where
         };
         // An answer's head must not wait for its body.
         let _ = stream.set_nodelay(true);
-        let place =
-            Place { number: server.connections.begin(client.ip().to_canonical()), server: server.clone() };
-        let number = place.number;
+        let client = client.ip().to_canonical();
+        let number = server.connections.begin(client);
+        let socket = stream.as_fd().try_clone_to_owned().ok();
+        let place = Place { number, client, socket, server: server.clone() };
         let task = tokio::spawn(serve(stream, place));
         server.connections.set_task(number, task.abort_handle());
         // A request that has arrived is answered before many further connections are accepted.
@@ -75,6 +103,9 @@ where
 /// The place of a connection; given back however the connection ends.
 struct Place<F> {
     number: u64,
+    client: IpAddr,
+    /// The connection's socket, to see its end behind bytes that are not read yet.
+    socket: Option<OwnedFd>,
     server: Arc<Server<F>>,
 }
 
@@ -104,19 +135,30 @@ where
             }
         }
     };
-    first(served, pace.overdue()).await;
+    let _ = first(served, pace.overdue()).await;
 }
 
-/// Waits for the first of two to end, and drops the other.
-async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+/// Waits for the first of two to end, and drops the other. `None` where it is the other.
+async fn first<R>(one: impl Future<Output = R>, other: impl Future<Output = ()>) -> Option<R> {
     let (mut one, mut other) = (pin!(one), pin!(other));
-    std::future::poll_fn(|context| {
-        match one.as_mut().poll(context).is_ready() || other.as_mut().poll(context).is_ready() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
+    std::future::poll_fn(|context| match one.as_mut().poll(context) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending => other.as_mut().poll(context).map(|()| None),
     })
-    .await;
+    .await
+}
+
+/// Waits until the client has closed its end of a connection. The HTTP library sees that only where it has read all that came before,
+/// and it reads no second request before the first is answered.
+async fn gone(socket: Option<&OwnedFd>) {
+    let Some(socket) = socket else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(GONE_EVERY).await;
+        let mut sockets = [PollFd::new(socket, PollFlags::RDHUP)];
+        if poll(&mut sockets, Some(&Timespec::default())).is_ok() && !sockets[0].revents().is_empty() {
+            return;
+        }
+    }
 }
 
 async fn serve_requests<S, F, A, B>(paced: Paced<S>, place: &Place<F>)
@@ -131,8 +173,8 @@ where
         let pace = pace.clone();
         async move {
             pace.begin_answer();
-            let response = respond(request, place, &pace).await;
-            Ok::<_, Infallible>(response.map(|body| PacedBody { body, pace }))
+            let answered = first(respond(request, place, &pace), gone(place.socket.as_ref())).await;
+            answered.map(|response| response.map(|body| PacedBody { body, pace })).ok_or(Gone)
         }
     });
     let mut connection = http1::Builder::new();
@@ -141,9 +183,13 @@ where
     let _ = connection.serve_connection(TokioIo::new(paced), service).await;
 }
 
-type Sent<B> = Either<Either<B, Full<Bytes>>, Full<Bytes>>;
+type Sent<B> = Either<B, Full<Bytes>>;
 
-async fn respond<F, A, B>(request: Request<Incoming>, place: &Place<F>, pace: &Shared) -> Response<Sent<B>>
+async fn respond<F, A, B>(
+    mut request: Request<Incoming>,
+    place: &Place<F>,
+    pace: &Shared,
+) -> Response<Sent<B>>
 where
     F: Fn(Request<Incoming>) -> A,
     A: Future<Output = Response<B>>,
@@ -161,23 +207,15 @@ where
         }
         None if !is_open && !server.connections.enter(place.number, class) => busy().map(Either::Right),
         None => {
-            let gzip = accepts_gzip(request.headers());
+            request.extensions_mut().insert(Client(place.client));
             let response = (server.answer)(request).await;
             if class == Class::Stream && response.status() == StatusCode::OK {
                 pace.begin_stream();
             }
-            match gzip {
-                true => compress(response).await.map(Either::Left),
-                false => response.map(|body| Either::Left(Either::Left(body))),
-            }
+            response.map(Either::Left)
         }
     };
-    // A page loads and runs only what this server sends, and is not kept.
-    for (name, value) in [
-        (CONTENT_SECURITY_POLICY, "default-src 'self'"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (CACHE_CONTROL, "no-cache"),
-    ] {
+    for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
@@ -193,6 +231,11 @@ fn refuse(request: &Request<Incoming>, access: &Access) -> Option<Response<Full<
         let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return Some(response);
+    }
+    if is_cross_site(request, host(request), |name| access.is_named(name)) {
+        let text = "a page of another site made this request: open this page by its own address, \
+                    or give --host-name NAME where a proxy serves it by that name\n";
+        return Some(plain(StatusCode::FORBIDDEN, text));
     }
     None
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! connection ─> Access::rules() ─> tls         handshake, perhaps with a client's certificate
-//! request    ─> Access::allows() ─> HostNames  421     ─> method 405     ─> password or token 401
+//! request    ─> Access::allows() ─> HostNames  421     ─> method 405, another site 403     ─> password or token 401
 //! ```
 
 mod error;
@@ -21,6 +21,7 @@ use files::Files;
 use host::privileges::{Privilege, with};
 use host_names::HostNames;
 use hyper::header::HeaderValue;
+pub(crate) use passwords::HASHES_MAX;
 use passwords::{Passwords, Users};
 use ring::rand::SystemRandom;
 use std::net::SocketAddr;
@@ -145,6 +146,11 @@ impl Access {
     /// browser of this machine does not.
     pub(crate) fn is_host(&self, name: Option<&str>) -> bool {
         self.host_names.as_ref().is_none_or(|names| name.is_some_and(|name| names.contain(name)))
+    }
+
+    /// Whether an authority has a name that the user gave this host.
+    pub(crate) fn is_named(&self, authority: &str) -> bool {
+        HostNames::given(&self.settings.host_names).contain(authority)
     }
 
     /// Whether a request with this header Authorization is answered.

@@ -1,5 +1,8 @@
 //! The files of the page, embedded in the program.
 
+use crate::encoding::gzip;
+use std::sync::OnceLock;
+
 /// A file.
 pub(crate) struct File {
     /// Its path without the slash.
@@ -12,6 +15,18 @@ pub(crate) struct File {
 
 /// All of them, by name.
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// Each file compressed, in their order: once, since the thread that serves would do it for each request.
+static COMPRESSED: OnceLock<Vec<Option<Vec<u8>>>> = OnceLock::new();
+
+impl File {
+    /// Its compressed content.
+    pub fn gzip(&self) -> Option<&'static [u8]> {
+        let compressed = COMPRESSED.get_or_init(|| FILES.iter().map(|file| gzip(file.bytes)).collect());
+        let at = FILES.iter().position(|file| file.name == self.name)?;
+        compressed.get(at)?.as_deref()
+    }
+}
 
 /// The file at a path.
 pub(crate) fn at(path: &str) -> Option<&'static File> {

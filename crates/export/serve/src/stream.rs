@@ -15,17 +15,21 @@
 //! Each stream is a task that ends when its client does. It makes the next event only when the last one was taken, so that a
 //! slow client gets fewer of them and keeps nothing waiting.
 
+use crate::kept::Weight;
+use crate::work::{NoResult, Work};
 use http_body_util::{Either, Full};
 use hyper::Response;
 use hyper::body::{Body, Bytes, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use page::Api;
+use page::{Api, Wanted};
 use std::convert::Infallible;
+use std::net::Ipv4Addr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
 /// Events that wait for a client.
@@ -42,8 +46,27 @@ const RETRY: &str = "retry: 2000\n\n";
 /// The body of any answer.
 pub(crate) type Sent = Either<Full<Bytes>, Events>;
 
-/// The body of a stream.
-pub(crate) struct Events(Receiver<Bytes>);
+/// The body of a stream. Its task ends with it.
+pub(crate) struct Events {
+    events: Receiver<Bytes>,
+    task: AbortHandle,
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A state and its version, which all streams share.
+#[derive(Clone)]
+pub(crate) struct SharedState(u64, Arc<str>);
+
+impl Weight for SharedState {
+    fn bytes(&self) -> Option<usize> {
+        Some(self.1.len())
+    }
+}
 
 impl Body for Events {
     type Data = Bytes;
@@ -53,21 +76,21 @@ impl Body for Events {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|event| event.map(|bytes| Ok(Frame::data(bytes))))
+        self.events.poll_recv(context).map(|event| event.map(|bytes| Ok(Frame::data(bytes))))
     }
 }
 
 /// Begins a stream, with the moments of the volume that the query names.
-pub(crate) fn events(api: Arc<Api>, query: String) -> Response<Sent> {
+pub(crate) fn events(api: Arc<Api>, states: Work<SharedState>, query: String) -> Response<Sent> {
     let (to, events) = channel(WAITING_MAX);
-    tokio::spawn(send(api, query, to));
-    let mut response = Response::new(Either::Right(Events(events)));
+    let task = tokio::spawn(send(api, states, query, to)).abort_handle();
+    let mut response = Response::new(Either::Right(Events { events, task }));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     response
 }
 
 /// Sends until the client is gone. The connection of one that takes nothing any more is closed.
-async fn send(api: Arc<Api>, query: String, to: Sender<Bytes>) {
+async fn send(api: Arc<Api>, states: Work<SharedState>, query: String, to: Sender<Bytes>) {
     let volume = query.split('&').find_map(|pair| pair.strip_prefix("volume=")).map(str::to_owned);
     if to.send(Bytes::from_static(RETRY.as_bytes())).await.is_err() {
         return;
@@ -81,9 +104,15 @@ async fn send(api: Arc<Api>, query: String, to: Sender<Bytes>) {
         ticks.tick().await;
         let mut events = String::new();
         if sent_version != Some(api.version()) && Instant::now() >= state_at {
-            let Some((version, state)) = blocking(&api, Api::shared_state).await else { return };
+            let shared = match shared_state(&api, &states).await {
+                Ok(shared) => Some(shared),
+                Err(NoResult::Fault) => return,
+                // The history is slow: the next tick tries again.
+                Err(NoResult::Busy | NoResult::Late) => None,
+            };
             // A state that this client has already: the change is sent with the next tick.
-            if sent_version != Some(version) {
+            let new = shared.filter(|SharedState(version, _)| sent_version != Some(*version));
+            if let Some(SharedState(version, state)) = new {
                 let pause = Duration::from_secs_f64(state.len() as f64 / STATE_BYTES_PER_SECOND as f64);
                 (sent_version, state_at) = (Some(version), Instant::now() + pause);
                 events += &event("state", &state);
@@ -109,13 +138,14 @@ async fn send(api: Arc<Api>, query: String, to: Sender<Bytes>) {
     }
 }
 
-/// Something that may read the history; `None` where it panicked.
-async fn blocking<R: Send + 'static>(
-    api: &Arc<Api>,
-    read: impl FnOnce(&Api) -> R + Send + 'static,
-) -> Option<R> {
+/// The state, made once for all streams that ask for it at the time.
+async fn shared_state(api: &Arc<Api>, states: &Work<SharedState>) -> Result<SharedState, NoResult> {
     let api = api.clone();
-    tokio::task::spawn_blocking(move || read(&api)).await.ok()
+    let make = move |_: &Wanted| {
+        let (version, state) = api.shared_state();
+        SharedState(version, state.into())
+    };
+    states.ask(String::new(), Ipv4Addr::LOCALHOST.into(), Duration::ZERO, make).await
 }
 
 fn event(name: &str, data: &str) -> String {

@@ -46,7 +46,7 @@ impl Judged {
 }
 
 /// Minutes kept of each subject: a month.
-const MINUTES_MAX: u32 = 31 * 24 * 60;
+pub const MINUTES_MAX: usize = 31 * 24 * 60;
 /// Changes kept of each subject: one in five minutes for a month.
 const CHANGES_MAX: u32 = 8_928;
 /// Marks kept of each subject: one in an hour for a month.
@@ -154,19 +154,19 @@ impl History {
         self.first_row("read a notification", query, (receiver, id.0), |row| row.get(0))
     }
 
-    /// The figures of a subject from one minute to another, both included.
+    /// The figures of a subject from one minute to another, both included: the first `limit` of them.
     ///
     /// # Errors
     /// Where the file cannot be read.
     pub fn judged_minutes(
         &self,
         subject: &Subject,
-        from: u64,
-        until: u64,
+        (from, until): (u64, u64),
+        limit: usize,
     ) -> Result<Vec<(u64, Readings)>, Error> {
         let query = "SELECT m.* FROM judged_minutes m JOIN subjects s ON s.id = m.subject \
-             WHERE s.mount = ? AND s.database_name = ? AND minute BETWEEN ? AND ? ORDER BY minute";
-        let values = (&subject.mount, &subject.database, Exact(from), Exact(until));
+             WHERE s.mount = ? AND s.database_name = ? AND minute BETWEEN ? AND ? ORDER BY minute LIMIT ?";
+        let values = (&subject.mount, &subject.database, Exact(from), Exact(until), limit as i64);
         self.rows("read judged minutes", query, values, |row| Ok((exact(row, "minute")?, readings(row)?)))
     }
 
@@ -232,7 +232,7 @@ impl History {
         self.transact("remove old judgements", |transaction| {
             for id in rows(transaction, "SELECT id FROM subjects", [], |row| row.get::<_, i64>(0))? {
                 for (table, column, most) in [
-                    ("judged_minutes", "minute", MINUTES_MAX),
+                    ("judged_minutes", "minute", MINUTES_MAX as u32),
                     ("verdict_changes", "at_unix_ns", CHANGES_MAX),
                     ("marks", "at_unix_ns", MARKS_MAX),
                 ] {

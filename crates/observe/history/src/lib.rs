@@ -54,6 +54,7 @@ mod series;
 mod statements;
 mod test_files;
 mod wait_rows;
+mod wanted;
 
 pub use aside::MovedAside;
 pub use capture_table::{CaptureRow, to_csv};
@@ -63,7 +64,7 @@ pub use error::Error;
 pub use file_state::APPLICATION_ID;
 pub use gaps::{Gap, GapId};
 pub use intervals::{IntervalFilter, IntervalRow, Latency};
-pub use judged::{IncidentId, Judged};
+pub use judged::{IncidentId, Judged, MINUTES_MAX};
 pub use matrices::{MatrixId, MatrixInfo};
 pub use results::ResultId;
 pub use retention::{Retention, RetentionStep, Thinned};

@@ -1,4 +1,4 @@
-use history::{History, IncidentId};
+use history::{History, IncidentId, MINUTES_MAX};
 use report::NumberedIncident;
 use std::path::{Path, PathBuf};
 use terminal::{Done, FINE, Failure, Output, kept, page};
@@ -63,7 +63,8 @@ fn page_of(history: &History, one: &NumberedIncident) -> Result<String, Failure>
     let incident = &one.incident;
     let until = incident.ended_unix_ns.unwrap_or(incident.last_bad_unix_ns);
     let from = (incident.started_unix_ns / MINUTE_NS).saturating_sub(MINUTES_AROUND);
-    let minutes = history.judged_minutes(&incident.subject, from, until / MINUTE_NS + MINUTES_AROUND)?;
+    let minutes =
+        history.judged_minutes(&incident.subject, (from, until / MINUTE_NS + MINUTES_AROUND), MINUTES_MAX)?;
     let ended: Vec<_> =
         minutes.into_iter().map(|(minute, readings)| (minute.saturating_mul(MINUTE_NS), readings)).collect();
     Ok(report::html::incident(one, &ended, env!("CARGO_PKG_VERSION")))

@@ -18,6 +18,11 @@ impl HostNames {
         HostNames(["localhost".to_owned(), address].into_iter().chain(more).collect())
     }
 
+    /// Those that the user says, alone.
+    pub fn given(names: &[String]) -> HostNames {
+        HostNames(names.iter().map(|name| normal(name)).collect())
+    }
+
     /// Whether a value of the header Host has one of the names.
     pub fn contain(&self, header: &str) -> bool {
         // A user before the name is none that a browser would send.

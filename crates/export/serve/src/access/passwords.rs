@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 /// Passwords that are remembered: as many as exporter-toolkit does.
 const REMEMBERED_MAX: usize = 100;
 /// Hashes at a time: guesses of passwords take at most one processor, and the right ones of others wait.
-const HASHES_MAX: usize = 1;
+pub(crate) const HASHES_MAX: usize = 1;
 
 /// Users and the bcrypt hashes of their passwords.
 pub(super) type Users = BTreeMap<String, String>;

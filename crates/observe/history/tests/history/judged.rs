@@ -105,8 +105,8 @@ fn minutes_and_changes_come_back_and_what_is_unknown_stays_so() {
     assert!(!judged.is_empty());
     history.save_judged(&judged).unwrap();
     let known = Readings { outstanding: None, ..readings };
-    assert_eq!(history.judged_minutes(&data, 0, 1).unwrap(), [(1, known)]);
-    assert_eq!(history.judged_minutes(&data, 2, 9).unwrap(), [(2, Readings::default())]);
+    assert_eq!(history.judged_minutes(&data, (0, 1), 9).unwrap(), [(1, known)]);
+    assert_eq!(history.judged_minutes(&data, (2, 9), 9).unwrap(), [(2, Readings::default())]);
     let changes = [(60 * S, Some(VerdictKind::Healthy)), (90 * S, None)];
     assert_eq!(history.verdict_changes(&data).unwrap(), changes);
     assert_eq!(history.marks(&data, 0, 81 * S).unwrap(), [cap.clone(), restart]);
@@ -151,7 +151,7 @@ fn a_month_is_kept_and_takes_little_space() {
             a_month = bytes() - before;
         }
     }
-    let kept = history.judged_minutes(&data, 0, u64::MAX >> 1).unwrap();
+    let kept = history.judged_minutes(&data, (0, u64::MAX >> 1), usize::MAX >> 1).unwrap();
     assert_eq!((kept.len(), kept[0].0), (month, month as u64));
     println!("a month of one subject: {} KiB", a_month >> 10);
     // 15 of them (5 volumes, 3 databases) in 40 MB.
