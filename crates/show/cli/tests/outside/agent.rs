@@ -1,5 +1,6 @@
 //! `headroom agent` with real servers on real block devices whose limits change at a known second.
 
+mod abandoned;
 mod page;
 mod privileges;
 mod soak;
