@@ -283,6 +283,26 @@ impl Judge<'_> {
         self.judge_run(&again, chance, run.setting.kind.generations()).map_err(|found| why(found.what))
     }
 
+    /// A device that ignores flushes loses the log and the control file since a drawn operation, and keeps all pages: those that
+    /// are newer than the log are reported.
+    pub(crate) fn judge_newer_pages(&mut self, run: &Run, chance: &mut Chance) -> Result<(), String> {
+        let end = at_the_end(run);
+        for _ in 0..self.lab.images {
+            let at = chance.below(run.trace.len() as u64 + 1) as usize;
+            let mut medium = run.start.clone();
+            run.trace[..at].iter().for_each(|op| medium.apply(op));
+            let mut files = medium.crash(None, chance);
+            files[FileId::Data as usize] = end.crash(None, chance)[FileId::Data as usize].clone();
+            let expected = Expected { tolerance: Tolerance::Reported, ..run.expected(at) };
+            let recovery = Setting::draw_recovery(chance);
+            let judged = judge(run, &files, expected, recovery, chance)
+                .map_err(|what| format!("pages of the end, log of operation {at}: {what}"))?;
+            self.outcome.damage_reported += u64::from(judged.is_none());
+            self.outcome.crash_points += 1;
+        }
+        Ok(())
+    }
+
     /// Flips bits of what was durable at the end of a run.
     pub(crate) fn judge_rot(&mut self, run: &Run, chance: &mut Chance) -> Result<(), String> {
         let medium = at_the_end(run);

@@ -14,8 +14,11 @@ const DIRECTORY: &str = "/volume/stores/shop";
 
 /// Of the operations that are not on names one in this many is crashed.
 const CRASHED_ONE_IN: u64 = 16;
-/// Of the crashes of a first creation one in this many is followed by crashes of what comes next.
-const CONTINUED_ONE_IN: u64 = 4;
+/// Of the crashes of a first creation one in this many is followed by crashes of what comes next: of kills, which leave names
+/// that are not durable, and of power failures.
+const CONTINUED_ONE_IN: [u64; 2] = [2, 8];
+/// Power failures when a commit was acknowledged, and all names must be durable.
+const AT_ACKNOWLEDGEMENT: usize = 4;
 
 /// A process that creates the store, or opens it.
 struct Attempt {
@@ -45,7 +48,7 @@ pub(crate) fn judge_creation(options: Options, chance: &mut Chance) -> Result<Cr
         let next = attempt(&left, was_acknowledged, options).map_err(crashed)?;
         totals.crash_points += 1;
         totals.kills += u64::from(is_killed);
-        if !chance.once_in(CONTINUED_ONE_IN) {
+        if !chance.once_in(CONTINUED_ONE_IN[usize::from(!is_killed)]) {
             continue;
         }
         for (again, left, _) in crashes(&left, &next, chance) {
@@ -74,7 +77,10 @@ fn crashes(before: &NamedMedium, attempt: &Attempt, chance: &mut Chance) -> Vec<
             .into_iter()
             .flatten()
             .any(|at| matches!(attempt.trace.get(at), Some(Op::Name(_))));
-        if is_at_name || at == attempt.acknowledged || in_flight.is_none() || chance.once_in(CRASHED_ONE_IN) {
+        if at == attempt.acknowledged {
+            let left = |_| (at, medium.crash(in_flight, chance), false);
+            crashes.extend((0..AT_ACKNOWLEDGEMENT).map(left));
+        } else if is_at_name || in_flight.is_none() || chance.once_in(CRASHED_ONE_IN) {
             let is_killed = chance.once_in(2);
             let left =
                 if is_killed { medium.killed(in_flight, chance) } else { medium.crash(in_flight, chance) };

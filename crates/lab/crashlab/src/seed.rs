@@ -150,7 +150,7 @@ impl Judge<'_> {
         // Each stage has its own generator, so that it can run alone.
         let own = |salt: u64| Chance::new(self.lab.seed ^ salt);
         let [mut faults, mut lost, mut rot, mut misled] = [0xfa17, 0x1057, 0x0b17, 0x1d78].map(own);
-        let mut rare = own(0x2a2e);
+        let [mut rare, mut newer] = [0x2a2e, 0x2e3e].map(own);
         let (setting, mut chance) = self.lab.setting(kind);
         let run = catch_panic(|| perform(setting, SimDisk::new(), None, steps))?;
         self.outcome.survived += run.survived.total();
@@ -182,6 +182,7 @@ impl Judge<'_> {
         if matches!(only, Stage::Rot | Stage::All) {
             *stage = Stage::Rot;
             catch_panic(|| self.judge_rot(&run, &mut rot))?;
+            catch_panic(|| self.judge_newer_pages(&run, &mut newer))?;
             // It continues with the stage's generator.
             catch_panic(|| self.judge_misled(&run, &mut rot))?;
         }
@@ -254,7 +255,7 @@ mod tests {
     use crate::workload;
 
     /// Seeds of every test: enough for each kind of crash, and as fast as 16 without creations and threads.
-    const SEEDS: u64 = 13;
+    const SEEDS: u64 = 10;
 
     /// The part that runs with every test; `examples/crash.rs` runs any number of seeds.
     #[test]
@@ -270,7 +271,9 @@ mod tests {
         let Outcome { in_recovery, damage_reported, survived, kills, with_threads, .. } = outcome;
         assert!(
             outcome.crash_points >= 1000
-                && [in_recovery, damage_reported, survived, kills, with_threads].iter().all(|count| *count > 0),
+                && [in_recovery, damage_reported, survived, kills, with_threads]
+                    .iter()
+                    .all(|count| *count > 0),
             "{outcome:?}"
         );
     }
@@ -284,7 +287,8 @@ mod tests {
         let mut judge = Judge { lab: &lab, outcome: Outcome::default() };
         for fault in Fault::RARE {
             for nth in 0..4 {
-                let fitting: Vec<usize> = (0..run.trace.len()).filter(|at| fault.fits(&run.trace[*at])).collect();
+                let fitting: Vec<usize> =
+                    (0..run.trace.len()).filter(|at| fault.fits(&run.trace[*at])).collect();
                 let at = fitting[fitting.len() * nth / 4];
                 judge.judge_one_fault(&run, (fault, at), &steps, &mut chance).unwrap();
             }

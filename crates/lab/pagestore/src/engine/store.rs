@@ -318,10 +318,11 @@ fn open_recovered(
         control,
         tracker,
     };
-    let inner = Inner::new(disk, counters, options, parts);
+    let mut inner = Inner::new(disk, counters, options, parts);
     inner.redo_cost.log_read(report.log_bytes, recovered.log_read);
     inner.journal.append_note(&Record::Recovery { epoch: u64::from(control.epoch), cut: report.cut })?;
     inner.journal.flush()?;
+    inner.opening = (report.cut, inner.journal.durable());
     if options.recovery == Recovery::Wide && report.pages > 0 {
         inner.checkpoint()?;
     }
