@@ -255,7 +255,7 @@ mod tests {
     use crate::workload;
 
     /// Seeds of every test: enough for each kind of crash, and as fast as 16 without creations and threads.
-    const SEEDS: u64 = 10;
+    const SEEDS: u64 = 9;
 
     /// The part that runs with every test; `examples/crash.rs` runs any number of seeds.
     #[test]
