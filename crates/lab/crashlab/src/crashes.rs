@@ -5,7 +5,7 @@ use crate::oracle::{Expected, Tolerance, judge};
 use crate::path::{Continuation, Counterexample, CrashImage, CrashPoint, Torn, crashed, show};
 use crate::run::{Run, Start, is_log_write, perform_from};
 use crate::workload::{self, Model, Setting};
-use crate::{Chance, Files, Medium, Op, SimDisk, cuts, indices, kind};
+use crate::{Chance, Files, Medium, Op, SimDisk, cuts, indices, kind, units};
 use pagestore::Recovery;
 use pagestore::internals::{BLOCK_BYTES_MAX, newest_control};
 use pagestore_disk::FileId;
@@ -13,10 +13,17 @@ use pagestore_disk::FileId;
 /// Images of a log write during recovery of which the end landed and the beginning did not.
 const ENDS_IN_RECOVERY: u64 = 6;
 
+/// One in this many runs that go on from a crash goes on from the page cache of a killed process.
+const KILLED_ONE_IN: u64 = 2;
+/// One in this many failed disks is used again by the next process.
+const USED_AGAIN_ONE_IN: u64 = 3;
+/// Steps on such a disk.
+const STEPS_AGAIN: usize = 4;
+
 /// A place from which the laboratory goes on with another run.
 struct ContinueAt {
     at: usize,
-    torn: Option<Torn>,
+    image: CrashImage,
 }
 
 /// A run that goes on from a crash.
@@ -63,19 +70,24 @@ impl Judge<'_> {
         chance: &mut Chance,
         generation: u32,
     ) -> Result<(), Counterexample> {
-        let mut medium = Medium::holding(run.start.clone());
+        let mut medium = run.start.clone();
         let continued = self.lab.places_to_continue(run, chance, generation);
         for at in 0..=run.trace.len() {
             let in_flight = run.trace.get(at);
             let expected = run.expected(at);
             let here = || continued.iter().filter(|place| place.at == at);
             if at == run.trace.len() || here().next().is_some() || run.setting.kind.is_crashed(chance) {
-                let continues = here().any(|place| place.torn.is_none());
+                let continues = here().any(|place| matches!(place.image, CrashImage::Plain(_)));
                 let crash = CrashAt { run, at, in_flight, medium: &medium, expected, generation, continues };
                 self.judge_images(&crash, chance)?;
                 self.judge_truncated(&crash, chance)?;
-                for torn in here().filter_map(|place| place.torn) {
-                    self.judge_torn(&crash, torn, chance)?;
+                self.judge_units(&crash, chance)?;
+                for place in here() {
+                    match place.image {
+                        CrashImage::Torn(torn) => self.judge_torn(&crash, torn, chance)?,
+                        CrashImage::Killed => self.judge_killed(&crash, chance)?,
+                        CrashImage::Plain(_) | CrashImage::Cut | CrashImage::Units => {}
+                    }
                 }
             }
             in_flight.into_iter().for_each(|op| medium.apply(op));
@@ -94,11 +106,11 @@ impl Judge<'_> {
             let found = found.map_err(|what| crash.failed(&what, point.clone()))?;
             self.outcome.crash_points += 1;
             self.outcome.in_recovery += u64::from(is_in_recovery(run, at, generation));
-            if let Some((sequence, model)) = found
+            if let Some(found) = found
                 && image == 0
                 && crash.continues
             {
-                let start = Start { files, sequence, model, rotten: false };
+                let start = Start::after_power_failure(files, found);
                 let steps = kind::draw_again(chance, run.setting.kind, self.lab.steps / 3);
                 self.continue_from(run, NextRun { point, start, steps }, chance, generation + 1)?;
             }
@@ -119,6 +131,37 @@ impl Judge<'_> {
         self.outcome.crash_points += 1;
         self.outcome.damage_reported += u64::from(found.is_none());
         Ok(())
+    }
+
+    /// Judges the same crash on a device with large units, where that is drawn.
+    fn judge_units(&mut self, crash: &CrashAt<'_>, chance: &Chance) -> Result<(), Counterexample> {
+        let Some(mut aside) = units::is_drawn(chance) else { return Ok(()) };
+        let drawn = aside.clone();
+        let image = units::crash(crash.run, crash.medium, crash.at, &mut aside);
+        let Some((files, expected)) = image else { return Ok(()) };
+        let point = crash.point(CrashImage::Units, drawn, aside.clone());
+        let found = self.lab.judge(crash.run, &files, expected, &mut aside, crash.generation);
+        let found = found.map_err(|what| crash.failed(&format!("a large unit damaged: {what}"), point))?;
+        self.outcome.crash_points += 1;
+        self.outcome.damage_reported += u64::from(found.is_none());
+        Ok(())
+    }
+
+    /// Judges what a killed process leaves to the page cache, and goes on from it: now power failures may lose what recovery
+    /// has read.
+    fn judge_killed(&mut self, crash: &CrashAt<'_>, chance: &mut Chance) -> Result<(), Counterexample> {
+        let drawn = chance.clone();
+        let medium = crash.medium.killed(crash.in_flight, chance);
+        let point = crash.point(CrashImage::Killed, drawn, chance.clone());
+        let found = self.lab.judge(crash.run, &medium.cached(), crash.expected, chance, crash.generation);
+        let found = found.map_err(|what| crash.failed(&what, point.clone()))?;
+        self.outcome.crash_points += 1;
+        self.outcome.kills += 1;
+        let Some((found, _)) = found else { return Ok(()) };
+        let start =
+            Start::after_kill(medium, crash.run, crash.expected.created, crash.expected.least..=found);
+        let steps = kind::draw_again(chance, crash.run.setting.kind, self.lab.steps / 3);
+        self.continue_from(crash.run, NextRun { point, start, steps }, chance, crash.generation + 1)
     }
 
     /// Judges a crash that tears the write in flight, and goes on from it.
@@ -179,16 +222,12 @@ impl Judge<'_> {
         chance: &mut Chance,
     ) -> Result<(), String> {
         let (fault, fault_at) = run.fault.expect("a run with a fault");
-        let tolerance = if fault.is_reported() { Tolerance::None } else { Tolerance::Reported };
-        let mut medium = Medium::holding(run.start.clone());
+        let mut medium = run.start.clone();
         for at in 0..=run.trace.len() {
             let in_flight = run.trace.get(at);
             // Before the fault the run equals the one without.
             if at >= fault_at && (everywhere.contains(&at) || chance.once_in(4)) {
-                let mut expected = Expected { tolerance, ..run.expected(at) };
-                if tolerance == Tolerance::Reported {
-                    expected.least = expected.least.min(run.witnessed(fault_at, at));
-                }
+                let expected = run.expected_after_fault(at);
                 let files = medium.crash(in_flight, chance);
                 let recovery = Setting::draw_recovery(chance);
                 let judged = judge(run, &files, expected, recovery, chance).map_err(|what| {
@@ -201,10 +240,65 @@ impl Judge<'_> {
                 self.outcome.damage_reported += u64::from(judged.is_none());
                 self.outcome.after_faults += 1;
                 self.outcome.crash_points += 1;
+                let is_mixed = judged.is_some_and(|(last, found)| run.state(last) != Some(&found));
+                self.outcome.unnoticed += u64::from(is_mixed && expected.tolerance == Tolerance::Stale);
             }
             if let Some(op) = in_flight {
                 medium.apply(op);
             }
+        }
+        if fault.is_reported() && chance.clone().once_in(USED_AGAIN_ONE_IN) {
+            self.judge_disk_used_again(run, &medium, &mut Chance::new(chance.clone().draw()))?;
+        }
+        Ok(())
+    }
+
+    /// After an error of the disk another process opens the store, whose writes and syncs succeed, and a power failure comes
+    /// during each of its operations.
+    fn judge_disk_used_again(
+        &mut self,
+        run: &Run,
+        medium: &Medium,
+        chance: &mut Chance,
+    ) -> Result<(), String> {
+        let expected = run.expected(run.trace.len());
+        let medium = medium.killed(None, chance);
+        let why = |what: String| {
+            let (fault, at) = run.fault.expect("a run with a fault");
+            format!(
+                "{fault:?} at operation {at} ({}), and a process after it: {what}",
+                show(run.trace.get(at))
+            )
+        };
+        let recovery = Setting::draw_recovery(chance);
+        let found = judge(run, &medium.cached(), expected, recovery, chance).map_err(why)?;
+        self.outcome.crash_points += 1;
+        self.outcome.kills += 1;
+        let Some((found, _)) = found else { return Ok(()) };
+        let start = Start::after_kill(medium, run, expected.created, expected.least..=found);
+        let steps = kind::draw_again(chance, run.setting.kind, STEPS_AGAIN);
+        let again =
+            perform_from(run.setting, start, &steps).map_err(why)?.ok_or("no damage may be reported")?;
+        self.outcome.runs += 1;
+        self.judge_run(&again, chance, run.setting.kind.generations()).map_err(|found| why(found.what))
+    }
+
+    /// A device that ignores flushes loses the log and the control file since a drawn operation, and keeps all pages: those that
+    /// are newer than the log are reported.
+    pub(crate) fn judge_newer_pages(&mut self, run: &Run, chance: &mut Chance) -> Result<(), String> {
+        let end = at_the_end(run);
+        for _ in 0..self.lab.images {
+            let at = chance.below(run.trace.len() as u64 + 1) as usize;
+            let mut medium = run.start.clone();
+            run.trace[..at].iter().for_each(|op| medium.apply(op));
+            let mut files = medium.crash(None, chance);
+            files[FileId::Data as usize] = end.crash(None, chance)[FileId::Data as usize].clone();
+            let expected = Expected { tolerance: Tolerance::Reported, ..run.expected(at) };
+            let recovery = Setting::draw_recovery(chance);
+            let judged = judge(run, &files, expected, recovery, chance)
+                .map_err(|what| format!("pages of the end, log of operation {at}: {what}"))?;
+            self.outcome.damage_reported += u64::from(judged.is_none());
+            self.outcome.crash_points += 1;
         }
         Ok(())
     }
@@ -271,7 +365,7 @@ fn after_torn(
     before: &Run,
     torn: Torn,
     mut files: Files,
-    (sequence, model): (u64, Model),
+    found: (u64, Model),
     chance: &mut Chance,
 ) -> (Start, Vec<workload::Step>) {
     let rotten = torn.spoil_control_if_needed(&mut files);
@@ -282,12 +376,12 @@ fn after_torn(
         Torn::LastBlocks => workload::draw_small(chance, 24, value_bytes),
         Torn::AllButTheEnd => Vec::new(),
     };
-    (Start { files, sequence, model, rotten }, steps)
+    (Start { rotten, ..Start::after_power_failure(files, found) }, steps)
 }
 
 /// The medium after all operations of a run.
 fn at_the_end(run: &Run) -> Medium {
-    let mut medium = Medium::holding(run.start.clone());
+    let mut medium = run.start.clone();
     run.trace.iter().for_each(|op| medium.apply(op));
     medium
 }
@@ -340,7 +434,11 @@ impl Lab {
             return Vec::new();
         }
         let mut places: Vec<ContinueAt> = (0..self.continued(run.setting.kind))
-            .map(|_| ContinueAt { at: chance.below(run.trace.len() as u64 + 1) as usize, torn: None })
+            .map(|_| {
+                let at = chance.below(run.trace.len() as u64 + 1) as usize;
+                let is_killed = Chance::new(chance.clone().draw() ^ 0x0911_0000).once_in(KILLED_ONE_IN);
+                ContinueAt { at, image: if is_killed { CrashImage::Killed } else { CrashImage::Plain(0) } }
+            })
             .collect();
         let log_writes = |least: usize, most: usize| -> Vec<usize> {
             let fits =
@@ -352,7 +450,7 @@ impl Lab {
         let mut pick = |from: &[usize], torn: Torn| {
             if !from.is_empty() {
                 let at = from[chance.below(from.len() as u64) as usize];
-                places.push(ContinueAt { at, torn: Some(torn) });
+                places.push(ContinueAt { at, image: CrashImage::Torn(torn) });
             }
         };
         if generation < 2 {

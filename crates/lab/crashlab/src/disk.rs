@@ -1,6 +1,8 @@
 //! The simulated disk.
 
+use crate::op::NameOp;
 use crate::trouble::{Refused, Trouble, Troubles};
+use crate::{Chance, Fault, Medium, Op};
 use pagestore_disk::{Disk, FileId, MemoryScratch, Scratch};
 use std::io;
 use std::ops::Range;
@@ -8,98 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The unit that a device writes atomically.
 pub(crate) const SECTOR: usize = 512;
+/// The unit that the page cache keeps or drops.
+pub(crate) const CACHED_PAGE: usize = 4096;
 
 /// The three files' bytes, in the order of `FileId::ALL`.
 pub type Files = [Vec<u8>; 3];
 
-/// An operation of the disk.
-#[derive(Clone, Debug)]
-pub enum Op {
-    /// A write; with `through` it is durable at once, otherwise after the next sync of the file.
-    Write {
-        /// The file.
-        file: FileId,
-        /// The offset.
-        offset: u64,
-        /// The data.
-        bytes: Vec<u8>,
-        /// Durable on return.
-        through: bool,
-    },
-    /// Everything written to the file becomes durable.
-    Sync {
-        /// The file.
-        file: FileId,
-    },
-    /// The file is cut to this length; durable after the next sync.
-    Truncate {
-        /// The file.
-        file: FileId,
-        /// The length.
-        length: u64,
-    },
-    /// A cut that failed: it may be on the medium.
-    FailedTruncate {
-        /// The file.
-        file: FileId,
-        /// The length.
-        length: u64,
-    },
-    /// A write that was acknowledged and not done.
-    Lost {
-        /// The file.
-        file: FileId,
-        /// The offset.
-        offset: u64,
-        /// The length.
-        bytes: usize,
-    },
-    /// A write that failed: parts of it may be on the medium.
-    FailedWrite {
-        /// The file.
-        file: FileId,
-        /// The offset.
-        offset: u64,
-        /// The data.
-        bytes: Vec<u8>,
-    },
-    /// A sync that failed: pending writes may be on the medium or not, and no later sync makes them durable.
-    FailedSync {
-        /// The file.
-        file: FileId,
-    },
-}
-
-/// A fault of the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// A write or sync fails with `EIO`.
-    Io,
-    /// A write fails with `ENOSPC`; of a sync, as `Io`.
-    NoSpace,
-    /// A write is acknowledged and not done; syncs work.
-    Lost,
-    /// A write is acknowledged and done elsewhere in the file; syncs work.
-    Misdirected,
-}
-
-impl Fault {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Io, Self::NoSpace, Self::Lost, Self::Misdirected];
-
-    /// Whether the engine gets an error.
-    #[must_use]
-    pub fn is_reported(self) -> bool {
-        matches!(self, Self::Io | Self::NoSpace)
-    }
-}
-
-/// A disk in memory. Reads return the last write, as from a page cache, whether it is durable or not.
+/// A disk in memory. Reads return the last write, as from a page cache, whether it is durable or not. After a failed sync or
+/// write some return what was there before: the cache drops pages that it could not write.
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
 }
 
 struct State {
+    /// The medium before the trace; needed where a fault is to come.
+    before: Option<Medium>,
     view: Files,
     trace: Vec<Op>,
     fault: Option<(usize, Fault)>,
@@ -126,14 +51,26 @@ impl SimDisk {
     #[must_use]
     pub fn holding(files: Files) -> Self {
         let (trace, troubles) = Default::default();
-        let state = State { view: files, trace, fault: None, fault_met: None, unreadable: None, troubles };
+        let (before, fault, fault_met, unreadable) = Default::default();
+        let state = State { before, view: files, trace, fault, fault_met, unreadable, troubles };
         Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// A disk whose files are read from the page cache: some of what is read is not on the medium.
+    #[must_use]
+    pub fn caching(medium: &Medium) -> Self {
+        Self::holding(medium.cached())
     }
 
     /// Operation `at` (from 0) has this fault.
     #[must_use]
     pub fn with_fault(self, at: usize, fault: Fault) -> Self {
-        self.lock().fault = Some((at, fault));
+        {
+            let mut state = self.lock();
+            assert!(state.trace.is_empty(), "the fault comes after the beginning");
+            state.before = Some(Medium::holding(state.view.clone()));
+            state.fault = Some((at, fault));
+        }
         self
     }
 
@@ -193,6 +130,17 @@ impl SimDisk {
         self.lock().fault_met.clone()
     }
 
+    /// Records an operation on a name. An empty file takes the place of the one that is made again.
+    pub(crate) fn name(&self, op: NameOp) {
+        let mut state = self.lock();
+        if let NameOp::Create(path, _) = &op
+            && let Some(file) = FileId::ALL.iter().find(|file| path.ends_with(file.name()))
+        {
+            state.view[*file as usize].clear();
+        }
+        state.trace.push(Op::Name(op));
+    }
+
     /// The files as reads see them.
     pub fn files(&self) -> Files {
         self.lock().view.clone()
@@ -201,46 +149,71 @@ impl SimDisk {
     fn do_write(&self, file: FileId, offset: u64, bytes: &[u8], through: bool) -> io::Result<()> {
         let mut state = self.lock();
         let op = Op::Write { file, offset, bytes: bytes.to_vec(), through };
-        if let Some((at, fault)) = state.fault
-            && at == state.trace.len()
-        {
-            state.fault_met = Some(op.clone());
-            match fault {
-                Fault::Io | Fault::NoSpace => {
-                    state.trace.push(Op::FailedWrite { file, offset, bytes: bytes.to_vec() });
-                    let error = if fault == Fault::Io { libc::EIO } else { libc::ENOSPC };
-                    return Err(io::Error::from_raw_os_error(error));
-                }
-                Fault::Lost => {
-                    state.trace.push(Op::Lost { file, offset, bytes: bytes.len() });
-                    return Ok(());
-                }
-                Fault::Misdirected => {
-                    let elsewhere = misplaced(offset, bytes.len(), state.view[file as usize].len());
-                    overwrite(&mut state.view[file as usize], elsewhere, bytes);
-                    state.trace.push(Op::Write { file, offset: elsewhere, bytes: bytes.to_vec(), through });
-                    return Ok(());
-                }
+        let fault = state.fault_of(&op);
+        match fault {
+            Some(Fault::Io | Fault::NoSpace) => {
+                state.fail_write(file, offset, bytes);
+                let error = if fault == Some(Fault::Io) { libc::EIO } else { libc::ENOSPC };
+                return Err(io::Error::from_raw_os_error(error));
             }
+            Some(Fault::Lost) => {
+                state.trace.push(Op::Lost { file, offset, bytes: bytes.len() });
+                return Ok(());
+            }
+            _ => {}
         }
-        if !through && file != FileId::Data && state.troubles.refuses(Refused::Growth) {
+        let lengths = state.view.each_ref().map(|file| file.len() as u64);
+        let place = fault.and_then(|fault| fault.misplaced((file, offset), bytes.len(), lengths));
+        if place.is_none() && !through && file != FileId::Data && state.troubles.refuses(Refused::Growth) {
             state.trace.push(Op::FailedWrite { file, offset, bytes: bytes.to_vec() });
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
+        let (file, offset) = place.unwrap_or((file, offset));
+        let through = through && !fault.is_some_and(Fault::lies);
         overwrite(&mut state.view[file as usize], offset, bytes);
-        state.trace.push(op);
+        state.trace.push(Op::Write { file, offset, bytes: bytes.to_vec(), through });
         Ok(())
+    }
+}
+
+impl State {
+    /// The fault of this operation, which comes next.
+    fn fault_of(&mut self, op: &Op) -> Option<Fault> {
+        let (at, fault) = self.fault?;
+        let is_met = at == self.trace.len() || fault == Fault::LyingDevice && at < self.trace.len();
+        if !is_met {
+            return None;
+        }
+        self.fault_met.get_or_insert_with(|| op.clone());
+        Some(fault)
+    }
+
+    /// Records a write that fails. The cache has taken some of its pages.
+    fn fail_write(&mut self, file: FileId, offset: u64, bytes: &[u8]) {
+        let mut chance = Chance::new(self.trace.len() as u64 ^ 0xca_c4ed);
+        for (page, part) in bytes.chunks(CACHED_PAGE).enumerate() {
+            if chance.once_in(2) {
+                overwrite(&mut self.view[file as usize], offset + (page * CACHED_PAGE) as u64, part);
+            }
+        }
+        self.trace.push(Op::FailedWrite { file, offset, bytes: bytes.to_vec() });
+    }
+
+    /// Records a sync that fails. Its pages count as clean, and the cache drops some of them: reads return what was on the
+    /// medium before (Rebello et al., ATC 2020).
+    fn fail_sync(&mut self, file: FileId) {
+        self.trace.push(Op::FailedSync { file });
+        let Some(mut medium) = self.before.clone() else { return };
+        self.trace.iter().for_each(|op| medium.apply(op));
+        let mut chance = Chance::new(self.trace.len() as u64 ^ 0xca_c4ed);
+        for (offset, content) in medium.dropped(file, &mut chance) {
+            overwrite(&mut self.view[file as usize], offset, &content);
+        }
     }
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().expect("no thread panics with the disk locked")
-}
-
-/// Another offset of the same alignment.
-fn misplaced(offset: u64, bytes: usize, length: usize) -> u64 {
-    let step = bytes.next_multiple_of(4096) as u64;
-    if offset >= step { offset - step } else { (offset + step).min((length as u64).next_multiple_of(4096)) }
 }
 
 pub(crate) fn overwrite(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
@@ -314,14 +287,9 @@ impl Disk for SimDisk {
         if state.view[file as usize].len() as u64 <= length {
             return Ok(());
         }
-        if let Some((at, fault)) = state.fault
-            && at == state.trace.len()
-        {
-            state.fault_met = Some(Op::Truncate { file, length });
-            if fault.is_reported() {
-                state.trace.push(Op::FailedTruncate { file, length });
-                return Err(io::Error::from_raw_os_error(libc::EIO));
-            }
+        if state.fault_of(&Op::Truncate { file, length }).is_some_and(Fault::is_reported) {
+            state.trace.push(Op::FailedTruncate { file, length });
+            return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         state.view[file as usize].truncate(length as usize);
         state.trace.push(Op::Truncate { file, length });
@@ -330,20 +298,55 @@ impl Disk for SimDisk {
 
     fn sync(&self, file: FileId) -> io::Result<()> {
         let mut state = self.lock();
-        if let Some((at, fault)) = state.fault
-            && at == state.trace.len()
-        {
-            state.fault_met = Some(Op::Sync { file });
-            if fault.is_reported() {
-                state.trace.push(Op::FailedSync { file });
-                return Err(io::Error::from_raw_os_error(libc::EIO));
-            }
+        let fault = state.fault_of(&Op::Sync { file });
+        if fault.is_some_and(Fault::is_reported) {
+            state.fail_sync(file);
+            return Err(io::Error::from_raw_os_error(libc::EIO));
         }
-        state.trace.push(Op::Sync { file });
+        let lies = fault.is_some_and(Fault::lies);
+        state.trace.push(if lies { Op::IgnoredSync { file } } else { Op::Sync { file } });
         Ok(())
     }
 
     fn len(&self, file: FileId) -> io::Result<u64> {
         Ok(self.lock().view[file as usize].len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first bytes of two pages.
+    fn pages(disk: &SimDisk) -> [u8; 2] {
+        [0, CACHED_PAGE as u64].map(|offset| {
+            let mut byte = [9];
+            disk.read(FileId::Data, offset, &mut byte).unwrap();
+            byte[0]
+        })
+    }
+
+    #[test]
+    fn after_a_failed_sync_reads_return_new_and_old_pages_and_later_syncs_succeed() {
+        let mut seen = std::collections::BTreeSet::new();
+        for before in 0..12 {
+            let disk = SimDisk::new().with_fault(before + 4, Fault::Io);
+            (0..before).for_each(|_| disk.sync(FileId::Log).unwrap());
+            for (offset, byte) in [(0, 1), (CACHED_PAGE as u64, 1)] {
+                disk.write_through(FileId::Data, offset, &[byte; SECTOR]).unwrap();
+            }
+            for (offset, byte) in [(0, 2), (CACHED_PAGE as u64, 2)] {
+                disk.write(FileId::Data, offset, &[byte; SECTOR]).unwrap();
+            }
+            assert_eq!(pages(&disk), [2, 2]);
+            assert!(disk.sync(FileId::Data).is_err());
+            let found = pages(&disk);
+            seen.insert(found);
+            disk.sync(FileId::Data).unwrap();
+            assert_eq!(pages(&disk), found, "until it is written again");
+            disk.write(FileId::Data, 0, &[3; SECTOR]).unwrap();
+            assert_eq!(pages(&disk)[0], 3);
+        }
+        assert!(seen.len() > 2, "{seen:?}");
     }
 }

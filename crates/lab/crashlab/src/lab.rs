@@ -2,6 +2,7 @@
 
 use crate::Step;
 use crate::path::AfterCrash;
+use crate::trace_text::ThreadedFailure;
 #[cfg(test)]
 use crate::workload::Model;
 use std::cell::Cell;
@@ -22,6 +23,8 @@ pub struct Lab {
     pub continued: u64,
     /// Faults for every first run.
     pub faults: u64,
+    /// Whether the creation of a store and a store with its threads are crashed too.
+    pub creation_and_threads: bool,
     /// Whether a failure is reduced to the steps that it needs.
     pub minimise: bool,
     /// A broken oracle for tests: rejects some states of some generations.
@@ -37,6 +40,7 @@ impl Default for Lab {
             images: 3,
             continued: 2,
             faults: 12,
+            creation_and_threads: true,
             minimise: true,
             #[cfg(test)]
             broken: None,
@@ -55,8 +59,16 @@ pub struct Outcome {
     pub in_recovery: u64,
     /// Those of them after a fault of the disk.
     pub after_faults: u64,
+    /// Crashes while threads ran.
+    pub with_threads: u64,
+    /// Those of them with several operations of the disk in flight.
+    pub overlapping: u64,
+    /// Processes that were killed, after which the page cache had what was not durable.
+    pub kills: u64,
     /// Damage that was reported as damage.
     pub damage_reported: u64,
+    /// Pages of different ages after a sync that a device acknowledged and did not do, which nothing reveals.
+    pub unnoticed: u64,
     /// Errors and panics after which callers went on.
     pub survived: u64,
 }
@@ -68,7 +80,11 @@ impl Outcome {
         self.crash_points += other.crash_points;
         self.in_recovery += other.in_recovery;
         self.after_faults += other.after_faults;
+        self.with_threads += other.with_threads;
+        self.overlapping += other.overlapping;
+        self.kills += other.kills;
         self.damage_reported += other.damage_reported;
+        self.unnoticed += other.unnoticed;
         self.survived += other.survived;
     }
 }
@@ -86,10 +102,15 @@ pub struct Failure {
     pub needed: Vec<Step>,
     /// For a failure after several crashes: each crash but the last, and the run after it.
     pub crashes: Vec<AfterCrash>,
+    /// For a failure of threads: their trace.
+    pub threads: Option<Box<ThreadedFailure>>,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(threads) = &self.threads {
+            return write!(f, "{threads}");
+        }
         writeln!(f, "seed {} with {} steps: {}", self.seed, self.steps, self.what)?;
         writeln!(f, "needed for a failure, {} of its steps:", self.needed.len())?;
         let list = |f: &mut fmt::Formatter<'_>, steps: &[Step]| {

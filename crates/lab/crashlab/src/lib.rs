@@ -6,6 +6,7 @@
 //!                  ── crashes them at every write and sync (crashes, medium, cuts, indices) ── recovers the image
 //!                  ── asks the oracle (oracle) ── goes on from the recovered store, and crashes that run, too
 //!                  a failure is reduced to the steps and crashes that it needs (seed, shrink, reduce)
+//!                  also the creation of a store (creation, names), and a store with its threads (threads, recording)
 //! KillTest::round  kill -9 of processes that commit and recover on a real file system (kill)
 //! ```
 //! `SimDisk` implements the engine's disk in memory and records all writes and syncs. `Medium` replays that record and makes
@@ -14,28 +15,40 @@
 
 mod caller;
 mod crashes;
+mod creation;
 mod cuts;
 mod disk;
+mod fault;
 mod indices;
 pub mod kill;
 mod kind;
 mod lab;
 mod medium;
+mod names;
+mod op;
 mod oracle;
 mod path;
+mod recording;
 mod reduce;
 mod run;
 mod seed;
 mod shrink;
+mod threads;
+mod trace_text;
 mod trouble;
+mod units;
 mod workload;
 
 use stream::random::SplitMix64;
 
-pub use disk::{Fault, Files, Op, SimDisk};
+pub use disk::{Files, SimDisk};
+pub use fault::Fault;
 pub use lab::{Failure, Lab, Outcome};
 pub use medium::Medium;
+pub use op::{NameOp, Op};
 pub use path::AfterCrash;
+pub use threads::replay_threads;
+pub use trace_text::ThreadedFailure;
 pub use trouble::{Refused, Trouble};
 pub use workload::{Change, End, OnError, Setting, Step, WorkloadKind};
 

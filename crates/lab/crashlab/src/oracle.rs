@@ -5,11 +5,12 @@
 //! recovery leads to the same state. (e) Damage is an error, never data. (f) Nothing is there of a commit that was refused
 //! while the store went on.
 
-use crate::run::{Event, Run, is_log_write, state_of};
-use crate::workload::{Model, contents, difference};
-use crate::{Chance, Files, Op, SimDisk};
+use crate::run::{Event, Run, is_log_write};
+use crate::workload::{Model, contents, difference, read_entries};
+use crate::{Chance, Fault, Files, Op, SimDisk};
 use pagestore::{Error, Options, Recovery, Store};
 use pagestore_disk::FileId;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The range of commits that may be the last one.
@@ -36,8 +37,23 @@ impl Run {
         expected
     }
 
-    pub(crate) fn state(&self, sequence: u64) -> Option<&Model> {
-        state_of(&self.events, sequence)
+    /// As `expected`, in a run with a fault.
+    pub(crate) fn expected_after_fault(&self, at: usize) -> Expected {
+        let expected = self.expected(at);
+        let Some((fault, fault_at)) = self.fault.filter(|(fault, _)| !fault.is_reported()) else {
+            return expected;
+        };
+        let least = match fault {
+            Fault::LyingDevice => self.before_lies(fault_at, at),
+            _ => self.witnessed(fault_at, at),
+        };
+        let is_stale = match fault {
+            Fault::LyingDevice => true,
+            Fault::LyingSync => matches!(self.fault_met, Some(Op::Sync { file: FileId::Data })),
+            _ => false,
+        };
+        let tolerance = if is_stale { Tolerance::Stale } else { Tolerance::Reported };
+        Expected { least: expected.least.min(least), tolerance, ..expected }
     }
 
     /// The oldest state allowed after a crash during operation `at`, if operation `fault_at` was not done as acknowledged.
@@ -50,14 +66,42 @@ impl Run {
         if self.trace[fault_at..at.max(fault_at)].iter().skip(1).any(is_log_write) {
             return self.expected(at).least;
         }
-        let was_log_write = is_log_write(own) || matches!(own, Op::Lost { file: FileId::Log, .. });
-        let oldest = self.overwritten(fault_at).or(was_log_write.then_some(fault_at));
+        let was_log_write = matches!(own, Op::Lost { file: FileId::Log, .. })
+            || [Some(own), self.fault_met.as_ref()].into_iter().flatten().any(is_log_write);
+        let overwritten = match own {
+            Op::Write { file: FileId::Log, offset, bytes, .. } => {
+                self.oldest_log_write(fault_at, *offset..*offset + bytes.len() as u64)
+            }
+            _ => None,
+        };
+        let oldest = overwritten.or(was_log_write.then_some(fault_at));
         self.expected(oldest.unwrap_or(at)).least
     }
 
-    /// The oldest log write that still occupied one of the sectors of the log that operation `at` overwrote.
-    fn overwritten(&self, at: usize) -> Option<usize> {
-        let Op::Write { file: FileId::Log, offset, bytes, .. } = &self.trace[at] else { return None };
+    /// The oldest state allowed after a crash during operation `at`, if nothing has been durable since operation `lies_at`: what
+    /// was acknowledged up to there, without what was overwritten since.
+    pub(crate) fn before_lies(&self, lies_at: usize, at: usize) -> u64 {
+        let acknowledged = self.expected(lies_at.min(at)).least;
+        let since = self.trace.get(lies_at..).unwrap_or_default().iter().take(at + 1 - lies_at.min(at));
+        let overwritten = since.filter_map(|op| match op {
+            Op::Write { file: FileId::Log, offset, bytes, .. } => {
+                self.oldest_log_write(lies_at, *offset..*offset + bytes.len() as u64)
+            }
+            _ => None,
+        });
+        overwritten.map(|oldest| self.expected(oldest).least).fold(acknowledged, u64::min)
+    }
+
+    /// Whether a table and key ever had this value.
+    fn has_ever_had(&self, key: (u8, u32), value: &[u8]) -> bool {
+        self.events.iter().any(|(_, event)| match event {
+            Event::Attempt(_, model) => model.get(&key).is_some_and(|own| own == value),
+            _ => false,
+        })
+    }
+
+    /// The oldest log write before operation `at` that still occupied one of the sectors in these bytes of the log.
+    pub(crate) fn oldest_log_write(&self, at: usize, place: Range<u64>) -> Option<usize> {
         let holder = |sector: u64| {
             self.trace[..at].iter().rposition(|op| match op {
                 Op::Write { file: FileId::Log, offset, bytes, through: true } => {
@@ -66,7 +110,7 @@ impl Run {
                 _ => false,
             })
         };
-        (*offset..*offset + bytes.len() as u64).step_by(512).filter_map(holder).min()
+        place.step_by(512).filter_map(holder).min()
     }
 
     /// The oldest state allowed if a byte of a file is damaged at the end of the run and the last log write holds it: no later
@@ -84,6 +128,25 @@ impl Run {
 pub(crate) enum Tolerance {
     None,
     Reported,
+    /// It may also find pages of different ages: a checkpoint relied on a sync of the data file that was not done. No page is
+    /// damaged then, so that no checksum reveals it.
+    Stale,
+}
+
+impl Tolerance {
+    pub(crate) fn allows_reports(self) -> bool {
+        self != Self::None
+    }
+}
+
+fn reports_damage(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::CorruptLog { .. }
+            | Error::CorruptPage { .. }
+            | Error::CorruptTree { .. }
+            | Error::NotAStore { .. }
+    )
 }
 
 /// Recovers a crash image and compares it with the model. `Ok(None)`: there is no store yet, or damage was reported and
@@ -95,8 +158,11 @@ pub(crate) fn judge(
     recovery: Recovery,
     chance: &mut Chance,
 ) -> Result<Option<(u64, Model)>, String> {
-    let disk = Arc::new(SimDisk::holding(files.clone()));
     let options = Options { recovery, ..run.setting.options };
+    if expected.tolerance == Tolerance::Stale {
+        return judge_stale(run, files, expected, options);
+    }
+    let disk = Arc::new(SimDisk::holding(files.clone()));
     let recovered = Store::open_on(disk, options).and_then(|store| {
         let before = contents(&store.read()?)?;
         if chance.once_in(4) {
@@ -116,12 +182,7 @@ pub(crate) fn judge(
     let (sequence, found) = match recovered {
         Ok(recovered) => recovered,
         Err(Error::NotAStore { .. }) if !expected.created => return Ok(None),
-        Err(
-            Error::CorruptLog { .. }
-            | Error::CorruptPage { .. }
-            | Error::CorruptTree { .. }
-            | Error::NotAStore { .. },
-        ) if expected.tolerance == Tolerance::Reported => return Ok(None),
+        Err(error) if expected.tolerance.allows_reports() && reports_damage(&error) => return Ok(None),
         Err(error) => return Err(format!("{recovery:?} recovery: it cannot be opened: {error}")),
     };
     let why = |what: String| Err(format!("{recovery:?} recovery: {what}"));
@@ -142,4 +203,38 @@ pub(crate) fn judge(
         ));
     }
     Ok(Some((sequence, model)))
+}
+
+/// Recovers files whose pages may be of different ages, and checks that nothing is read that was never written.
+fn judge_stale(
+    run: &Run,
+    files: &Files,
+    expected: Expected,
+    options: Options,
+) -> Result<Option<(u64, Model)>, String> {
+    let disk = Arc::new(SimDisk::holding(files.clone()));
+    let recovered = Store::open_on(disk, options).and_then(|store| {
+        let mut found = Model::new();
+        let reader = store.read()?;
+        read_entries(&reader, &mut found)?;
+        Ok((store.stats().last_sequence, found))
+    });
+    let (sequence, found) = match recovered {
+        Ok(recovered) => recovered,
+        // A page may refer to one that does not exist yet.
+        Err(Error::NoSuchTable { .. } | Error::NoSuchPage { .. } | Error::StaleTable { .. }) => {
+            return Ok(None);
+        }
+        Err(error) if reports_damage(&error) => return Ok(None),
+        Err(error) => return Err(format!("{:?} recovery: it cannot be opened: {error}", options.recovery)),
+    };
+    if !(expected.least..=expected.most).contains(&sequence) {
+        let Expected { least, most, .. } = expected;
+        return Err(format!("commit {sequence} is the last one there, and not one of {least} to {most}"));
+    }
+    let unknown = found.iter().find(|(key, value)| !run.has_ever_had(**key, value));
+    match unknown {
+        Some((key, _)) => Err(format!("table and key {key:?} have a value that they never had")),
+        None => Ok(Some((sequence, found))),
+    }
 }

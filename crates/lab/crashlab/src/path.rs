@@ -1,5 +1,6 @@
 //! The path to a failure: the crashes that the laboratory went on from, and the one that it failed after.
 
+use crate::op::NameOp;
 use crate::run::Place;
 use crate::{Chance, Op, Step};
 use pagestore::Recovery;
@@ -23,6 +24,10 @@ pub(crate) enum CrashImage {
     Torn(Torn),
     /// With a truncated file.
     Cut,
+    /// On a device with large units.
+    Units,
+    /// The process was killed: nothing is lost yet, and what was not durable is in the page cache.
+    Killed,
 }
 
 /// A crash and the draws behind it.
@@ -105,6 +110,14 @@ pub(crate) fn show(op: Option<&Op>) -> String {
             format!("failed write {file} {offset}+{}", bytes.len())
         }
         Some(Op::Sync { file }) => format!("sync {file}"),
+        Some(Op::Name(op)) => match op {
+            NameOp::MakeDirectory(path) => format!("make directory {}", path.display()),
+            NameOp::Create(path, _) => format!("create {}", path.display()),
+            NameOp::Remove(path) => format!("remove {}", path.display()),
+            NameOp::SyncDirectory(path) => format!("sync directory {}", path.display()),
+            NameOp::Replace(_, content) => format!("replace the lock's content by {} bytes", content.len()),
+        },
+        Some(Op::IgnoredSync { file }) => format!("ignored sync {file}"),
         Some(Op::Truncate { file, length }) => format!("cut {file} to {length}"),
         Some(Op::FailedTruncate { file, length }) => format!("failed cut {file} to {length}"),
         Some(Op::FailedSync { file }) => format!("failed sync {file}"),

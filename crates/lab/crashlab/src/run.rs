@@ -2,11 +2,12 @@
 
 use crate::caller::{Caller, Survived};
 use crate::workload::{self, Change, End, Model, OnError, assert_state, contents};
-use crate::{Fault, Files, Op, Setting, SimDisk, Step};
+use crate::{Fault, Files, Medium, Op, Setting, SimDisk, Step};
 use pagestore::internals::READ_BACK;
 use pagestore::{CompactionHolder, Durability, Error, ReadTx, Result, Store};
 use pagestore_disk::FileId;
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Snapshots that are held at once.
@@ -43,7 +44,8 @@ pub(crate) fn state_of(events: &[(usize, Event)], sequence: u64) -> Option<&Mode
 /// A finished run.
 pub(crate) struct Run {
     pub setting: Setting,
-    pub start: Files,
+    /// The medium before the first operation.
+    pub start: Medium,
     pub trace: Vec<Op>,
     pub events: Vec<(usize, Event)>,
     /// The number of operations of opening the store.
@@ -51,6 +53,8 @@ pub(crate) struct Run {
     /// The number of operations before each step.
     pub begins: Vec<usize>,
     pub fault: Option<(Fault, usize)>,
+    /// The operation that had the fault, as the engine issued it.
+    pub fault_met: Option<Op>,
     pub survived: Survived,
 }
 
@@ -64,6 +68,11 @@ pub(crate) struct Place {
 }
 
 impl Run {
+    /// The state after a commit of this number.
+    pub(crate) fn state(&self, sequence: u64) -> Option<&Model> {
+        state_of(&self.events, sequence)
+    }
+
     /// The place of operation `at`.
     pub(crate) fn place(&self, at: usize) -> Place {
         // A step without operations begins where the next one does.
@@ -87,11 +96,31 @@ impl Run {
 
 /// The image that a run starts from.
 pub(crate) struct Start {
-    pub files: Files,
-    pub sequence: u64,
-    pub model: Model,
+    pub medium: Medium,
+    /// The states that recovery may find, by the number of their last commit.
+    pub states: Vec<(u64, Model)>,
+    /// The least of them that recovery must find.
+    pub least: u64,
+    /// Whether there must be a store.
+    pub created: bool,
     /// A copy of the control file was damaged: recovery may report damage if the other copy is too old.
     pub rotten: bool,
+}
+
+impl Start {
+    /// The files that a power failure left, and what recovery found there: it must always be found there.
+    pub(crate) fn after_power_failure(files: Files, (sequence, model): (u64, Model)) -> Self {
+        let states = vec![(sequence, model)];
+        Self { medium: Medium::holding(files), states, least: sequence, created: true, rotten: false }
+    }
+
+    /// The medium of a killed process: recovery finds the last of these commits, of which the first had been acknowledged.
+    /// Until recovery has ended, a power failure may lose the others.
+    pub(crate) fn after_kill(medium: Medium, run: &Run, created: bool, commits: RangeInclusive<u64>) -> Self {
+        let least = *commits.start();
+        let states = commits.map(|own| (own, run.state(own).cloned().unwrap_or_default())).collect();
+        Self { medium, states, least, created, rotten: false }
+    }
 }
 
 /// Whether the operation wrote blocks of the log.
@@ -124,7 +153,7 @@ pub(crate) fn perform(
     {
         return Err(worker.failed(&error));
     }
-    Ok(worker.into_run(Files::default(), 0, fault))
+    Ok(worker.into_run(Medium::default(), 0, fault))
 }
 
 /// Opens a crash image and runs a workload on it. `None`: damage was reported, and may be.
@@ -133,19 +162,23 @@ pub(crate) fn perform_from(
     start: Start,
     steps: &[Step],
 ) -> std::result::Result<Option<Run>, String> {
-    let disk = SimDisk::holding(start.files.clone());
-    let mut worker = Worker::new(setting, disk, start.model, start.sequence);
-    worker.event(Event::Created);
-    worker.event(Event::Attempt(start.sequence, Box::new(worker.model.clone())));
-    // Whatever happens while it is opened again, a commit that was found once must stay.
-    worker.event(Event::Durable(start.sequence));
+    let Start { medium, states, least, created, rotten } = start;
+    let (sequence, model) = states.last().cloned().ok_or("nothing is to be recovered")?;
+    let mut worker = Worker::new(setting, SimDisk::caching(&medium), model, sequence);
+    if created {
+        worker.event(Event::Created);
+    }
+    states.into_iter().for_each(|(own, model)| worker.event(Event::Attempt(own, Box::new(model))));
+    // Whatever happens while it is opened again, what was acknowledged must stay.
+    worker.event(Event::Durable(least));
     let store = match Store::open_on(worker.disk.clone(), setting.options) {
-        Err(Error::CorruptLog { .. } | Error::CorruptPage { .. }) if start.rotten => return Ok(None),
+        Err(Error::CorruptLog { .. } | Error::CorruptPage { .. }) if rotten => return Ok(None),
         other => other.map_err(|error| {
             format!("{:?} recovery: it cannot be opened: {error}", setting.options.recovery)
         })?,
     };
     let opened = worker.disk.ops();
+    worker.event(Event::Created);
     let result = (|| {
         if store.read()?.sequence() < 2 {
             worker.event(Event::Attempt(2, Box::default()));
@@ -159,7 +192,7 @@ pub(crate) fn perform_from(
     {
         return Err(worker.failed(&error));
     }
-    Ok(Some(worker.into_run(start.files, opened, None)))
+    Ok(Some(worker.into_run(medium, opened, None)))
 }
 
 /// Performs the steps and records the acknowledgements.
@@ -199,10 +232,11 @@ impl Worker {
         format!("the workload failed without a fault: {error}; at: {}", self.doing)
     }
 
-    fn into_run(self, start: Files, opened: usize, fault: Option<(Fault, usize)>) -> Run {
+    fn into_run(self, start: Medium, opened: usize, fault: Option<(Fault, usize)>) -> Run {
         Run {
             setting: self.setting,
             start,
+            fault_met: self.disk.fault_met(),
             trace: self.disk.take_trace(),
             events: self.events,
             opened,

@@ -1,6 +1,7 @@
 //! The test of one seed: its workloads, crashed at every write and sync, on faulty disks and with damaged files.
 
 use crate::crashes::Judge;
+use crate::creation::{CreationTotals, judge_creation};
 use crate::lab::{Failure, Lab, Outcome, catch_panic};
 use crate::path::Counterexample;
 use crate::reduce::reduce;
@@ -22,6 +23,9 @@ enum Stage {
     All,
 }
 
+/// Beside this many faults there is one of a rarer type.
+const RARE_ONE_IN: u64 = 3;
+
 /// Lost ends of virtual log files per seed.
 const LOST_ENDS_MAX: usize = 4;
 
@@ -35,6 +39,9 @@ impl Lab {
     /// The failure.
     pub fn run(&self) -> Result<Outcome, Box<Failure>> {
         let mut all = Outcome::default();
+        if self.creation_and_threads {
+            all.add(&self.run_creation_and_threads()?);
+        }
         for (kind, steps) in self.workloads() {
             match self.run_steps(kind, &steps, Stage::All) {
                 Ok(done) => all.add(&done),
@@ -44,10 +51,28 @@ impl Lab {
         Ok(all)
     }
 
+    /// Crashes the creation of a store, and one with its threads.
+    fn run_creation_and_threads(&self) -> Result<Outcome, Box<Failure>> {
+        let (setting, mut chance) = self.setting(WorkloadKind::Random);
+        let created = catch_panic(|| judge_creation(setting.options, &mut chance));
+        let mut all = Outcome::from(created.map_err(|what| Box::new(self.plain_failure(what)))?);
+        let done = self.run_threads().map_err(|threads| {
+            let failure = self.plain_failure(threads.what.clone());
+            Box::new(Failure { threads: Some(threads), ..failure })
+        });
+        all.add(&done?);
+        Ok(all)
+    }
+
+    /// A failure that needs no steps.
+    fn plain_failure(&self, what: String) -> Failure {
+        let (needed, crashes, threads) = Default::default();
+        Failure { seed: self.seed, steps: self.steps, what, needed, crashes, threads }
+    }
+
     /// The failure as it is reported, reduced if `minimise` is set.
     fn failure(&self, kind: WorkloadKind, steps: Vec<Step>, stage: Stage, found: Counterexample) -> Failure {
-        let failure =
-            |what, needed, crashes| Failure { seed: self.seed, steps: self.steps, what, needed, crashes };
+        let failure = |what, needed, crashes| Failure { needed, crashes, ..self.plain_failure(what) };
         if !found.path.is_empty() {
             let (what, needed, crashes) = self.shrink_path(kind, &steps, found);
             failure(what, needed, crashes)
@@ -108,6 +133,12 @@ impl Lab {
     }
 }
 
+impl From<CreationTotals> for Outcome {
+    fn from(CreationTotals { crash_points, kills }: CreationTotals) -> Self {
+        Self { runs: 1, crash_points, kills, ..Self::default() }
+    }
+}
+
 impl Judge<'_> {
     fn judge_steps(
         &mut self,
@@ -119,6 +150,7 @@ impl Judge<'_> {
         // Each stage has its own generator, so that it can run alone.
         let own = |salt: u64| Chance::new(self.lab.seed ^ salt);
         let [mut faults, mut lost, mut rot, mut misled] = [0xfa17, 0x1057, 0x0b17, 0x1d78].map(own);
+        let [mut rare, mut newer] = [0x2a2e, 0x2e3e].map(own);
         let (setting, mut chance) = self.lab.setting(kind);
         let run = catch_panic(|| perform(setting, SimDisk::new(), None, steps))?;
         self.outcome.survived += run.survived.total();
@@ -145,10 +177,12 @@ impl Judge<'_> {
             *stage = Stage::Faults;
             catch_panic(|| self.judge_faults(&run, steps, &mut faults))?;
             catch_panic(|| self.judge_lost_commits(&run, steps, &mut lost))?;
+            catch_panic(|| self.judge_rare_faults(&run, steps, &mut rare))?;
         }
         if matches!(only, Stage::Rot | Stage::All) {
             *stage = Stage::Rot;
             catch_panic(|| self.judge_rot(&run, &mut rot))?;
+            catch_panic(|| self.judge_newer_pages(&run, &mut newer))?;
             // It continues with the stage's generator.
             catch_panic(|| self.judge_misled(&run, &mut rot))?;
         }
@@ -163,6 +197,17 @@ impl Judge<'_> {
             if chance.once_in(4) {
                 at = indices::write_of_index(&run.trace, chance).unwrap_or(at);
             }
+            self.judge_one_fault(run, (fault, at), steps, chance)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the same steps on disks that misdirect writes to other files or lie about what is durable.
+    fn judge_rare_faults(&mut self, run: &Run, steps: &[Step], chance: &mut Chance) -> Result<(), String> {
+        for _ in 0..self.lab.faults.div_ceil(RARE_ONE_IN) {
+            let fault = Fault::RARE[chance.below(Fault::RARE.len() as u64) as usize];
+            let fitting: Vec<usize> = (0..run.trace.len()).filter(|at| fault.fits(&run.trace[*at])).collect();
+            let at = fitting[chance.below(fitting.len() as u64) as usize];
             self.judge_one_fault(run, (fault, at), steps, chance)?;
         }
         Ok(())
@@ -209,24 +254,46 @@ mod tests {
     use crate::kind::draw_log_reuse;
     use crate::workload;
 
+    /// Seeds of every test: enough for each kind of crash, and as fast as 16 without creations and threads.
+    const SEEDS: u64 = 9;
+
     /// The part that runs with every test; `examples/crash.rs` runs any number of seeds.
     #[test]
     fn every_acknowledged_commit_survives_a_crash_at_any_point() {
         let mut outcome = Outcome::default();
-        for seed in 0..16 {
+        for seed in 0..SEEDS {
             match (Lab { seed, steps: 24, images: 2, continued: 1, faults: 6, ..Lab::default() }).run() {
                 Ok(done) => outcome.add(&done),
                 Err(failure) => panic!("{failure}"),
             }
         }
         println!("{outcome:?}");
+        let Outcome { in_recovery, damage_reported, survived, kills, with_threads, .. } = outcome;
         assert!(
             outcome.crash_points >= 1000
-                && outcome.in_recovery > 0
-                && outcome.damage_reported > 0
-                && outcome.survived > 0,
+                && [in_recovery, damage_reported, survived, kills, with_threads]
+                    .iter()
+                    .all(|count| *count > 0),
             "{outcome:?}"
         );
+    }
+
+    #[test]
+    fn disks_that_lie_and_misdirect_lose_nothing_silently_but_what_no_engine_can_keep() {
+        let lab = Lab { seed: 3, steps: 24, faults: 0, ..Lab::default() };
+        let steps = workload::draw(&mut Chance::new(lab.seed), lab.steps);
+        let (setting, mut chance) = lab.setting(WorkloadKind::Random);
+        let run = perform(setting, SimDisk::new(), None, &steps).unwrap();
+        let mut judge = Judge { lab: &lab, outcome: Outcome::default() };
+        for fault in Fault::RARE {
+            for nth in 0..4 {
+                let fitting: Vec<usize> =
+                    (0..run.trace.len()).filter(|at| fault.fits(&run.trace[*at])).collect();
+                let at = fitting[fitting.len() * nth / 4];
+                judge.judge_one_fault(&run, (fault, at), &steps, &mut chance).unwrap();
+            }
+        }
+        assert!(judge.outcome.damage_reported > 0 && judge.outcome.after_faults > 20, "{:?}", judge.outcome);
     }
 
     #[test]

@@ -6,12 +6,12 @@
 
 use crate::crashes::tear;
 use crate::lab::{Lab, catch_panic};
-use crate::oracle::{Expected, Tolerance};
+use crate::oracle::Tolerance;
 use crate::path::{AfterCrash, Counterexample, CrashImage, CrashPoint, crashed, show};
 use crate::reduce::reduce;
 use crate::run::{Place, Run, Start, perform, perform_from};
 use crate::workload::WorkloadKind;
-use crate::{Chance, Medium, Op, SimDisk, Step, cuts};
+use crate::{Chance, Files, Op, SimDisk, Step, cuts, units};
 use pagestore::{Durability, Recovery};
 
 /// Bounds the replays of one reduction.
@@ -156,7 +156,8 @@ impl Lab {
                 _ => return None,
             }
             let torn = match point.image {
-                CrashImage::Plain(_) | CrashImage::Cut => String::new(),
+                CrashImage::Plain(_) | CrashImage::Cut | CrashImage::Units => String::new(),
+                CrashImage::Killed => ", the process is killed".into(),
                 CrashImage::Torn(torn) => format!(", {torn:?} of it landed"),
             };
             crashes.push(format!("operation {at} ({}){torn}", show(run.trace.get(at))));
@@ -174,33 +175,45 @@ impl Lab {
         draw: u64,
         generation: u32,
     ) -> Option<Result<Option<Start>, String>> {
-        let mut medium = Medium::holding(run.start.clone());
+        let mut medium = run.start.clone();
         run.trace[..at].iter().for_each(|op| medium.apply(op));
         let mut drawn = draws_of(&point.drawn, draw);
-        let mut tolerance = Tolerance::None;
-        let (mut files, torn) = match point.image {
+        let (in_flight, mut expected) = (run.trace.get(at), run.expected(at));
+        let mut judging = draws_of(&point.judging, draw);
+        let mut judge = |files: &Files, expected| self.judge(run, files, expected, &mut judging, generation);
+        let files = match point.image {
             CrashImage::Plain(image) => {
                 let mut images = self.images_at(run, &medium, at, &mut drawn, generation);
-                (images.swap_remove(image.min(images.len() - 1)), None)
+                images.swap_remove(image.min(images.len() - 1))
             }
             CrashImage::Torn(torn) => {
                 let several = |op: &&Op| matches!(op, Op::Write { bytes, .. } if bytes.len() > 512);
-                (tear(&medium, run.trace.get(at).filter(several)?, torn, &mut drawn), Some(torn))
+                let mut files = tear(&medium, in_flight.filter(several)?, torn, &mut drawn);
+                return Some(judge(&files, expected).map(|found| {
+                    let found = found?;
+                    let rotten = torn.spoil_control_if_needed(&mut files);
+                    Some(Start { rotten, ..Start::after_power_failure(files, found) })
+                }));
             }
             CrashImage::Cut => {
-                tolerance = Tolerance::Reported;
-                let vlf_bytes = run.setting.layout.vlf_bytes;
-                (cuts::cut(&medium, run.trace.get(at), vlf_bytes, &mut drawn), None)
+                expected.tolerance = Tolerance::Reported;
+                cuts::cut(&medium, in_flight, run.setting.layout.vlf_bytes, &mut drawn)
+            }
+            CrashImage::Units => {
+                let (files, own) = units::crash(run, &medium, at, &mut drawn)?;
+                expected = own;
+                files
+            }
+            CrashImage::Killed => {
+                let left = medium.killed(in_flight, &mut drawn);
+                return Some(judge(&left.cached(), expected).map(|found| {
+                    let commits = expected.least..=found?.0;
+                    Some(Start::after_kill(left, run, expected.created, commits))
+                }));
             }
         };
-        let expected = Expected { tolerance, ..run.expected(at) };
-        let mut judging = draws_of(&point.judging, draw);
-        let judged = self.judge(run, &files, expected, &mut judging, generation);
-        Some(judged.map(|found| {
-            let (sequence, model) = found?;
-            let rotten = torn.is_some_and(|torn| torn.spoil_control_if_needed(&mut files));
-            Some(Start { files, sequence, model, rotten })
-        }))
+        let found = judge(&files, expected);
+        Some(found.map(|found| Some(Start::after_power_failure(files, found?))))
     }
 }
 
@@ -342,10 +355,15 @@ mod tests {
     use crate::workload::Model;
     use crate::{Change, Failure};
 
+    fn small(broken: fn(u32, &Model) -> bool) -> Lab {
+        let creation_and_threads = false;
+        Lab { steps: 16, images: 1, faults: 0, creation_and_threads, broken: Some(broken), ..Lab::default() }
+    }
+
     /// The reduced failures of the first seeds that fail.
     fn failures(broken: fn(u32, &Model) -> bool) -> Vec<Failure> {
         let fails = |seed| {
-            let lab = Lab { seed, steps: 16, images: 1, faults: 0, broken: Some(broken), ..Lab::default() };
+            let lab = Lab { seed, ..small(broken) };
             lab.run().err().map(|failure| *failure)
         };
         (0..12).filter_map(fails).take(3).collect()
@@ -388,7 +406,7 @@ mod tests {
     #[test]
     fn a_path_that_is_not_reduced_is_reported_unchanged() {
         let broken: fn(u32, &Model) -> bool = |generation, found| generation == 2 && has_long_value(found);
-        let lab = Lab { seed: 0, steps: 16, images: 1, faults: 0, broken: Some(broken), ..Lab::default() };
+        let lab = small(broken);
         let whole = |seed| Lab { seed, minimise: false, ..lab.clone() }.run().err();
         let failure = (0..12).find_map(whole).expect("one of them has a long value");
         assert_eq!((failure.needed.len() >= 16, failure.crashes.len()), (true, 2), "{failure}");

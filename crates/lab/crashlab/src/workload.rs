@@ -369,22 +369,29 @@ pub(crate) fn contents(reader: &impl Tables) -> Result<Option<Model>> {
 
 /// As `contents`, in the order of the model; keeps what was read before an error.
 pub(crate) fn read_contents(reader: &impl Tables, found: &mut Model) -> Result<bool> {
-    let names = reader.tables()?;
-    if names.is_empty() {
+    if reader.tables()?.is_empty() {
         return Ok(false);
     }
+    read_entries(reader, found)?;
+    for table in 0..TABLES {
+        let entries = found.range((table, 0)..=(table, u32::MAX)).count() as u64;
+        let own = reader.table(&name(table))?;
+        assert_eq!(reader.len(own)?, entries, "the number of entries that table {table} keeps");
+    }
+    Ok(true)
+}
+
+/// The entries of all tables; keeps what was read before an error.
+pub(crate) fn read_entries(reader: &impl Tables, found: &mut Model) -> Result<()> {
     for table in 0..TABLES {
         let own: Table = reader.table(&name(table))?;
-        let before = found.len();
         for entry in reader.range(own, &[], None)? {
             let (key, value) = entry?;
             let key = key.try_into().map(u32::from_be_bytes).unwrap_or(u32::MAX);
             found.insert((table, key), value);
         }
-        let entries = (found.len() - before) as u64;
-        assert_eq!(reader.len(own)?, entries, "the number of entries that table {table} keeps");
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Table and key of the first difference of two states.

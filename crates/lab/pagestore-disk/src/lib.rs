@@ -7,8 +7,10 @@
 //! share one simulated disk.
 
 mod forward;
+mod names;
 mod scratch;
 
+pub use names::{FileNames, Names};
 pub use pagestore_counters::FileId;
 pub use scratch::{MemoryScratch, Scratch};
 

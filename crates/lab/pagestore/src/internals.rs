@@ -4,11 +4,15 @@
 pub use crate::format::codec::{put_u32, u32_at};
 pub use crate::log::record::Record;
 
-use crate::error::Result;
+use crate::disk::real::creation;
+use crate::error::{Error, Result};
 use crate::format::control::Control;
 use crate::log::record::Records;
 use crate::types::Lsn;
-use pagestore_disk::Disk;
+use crate::{Layout, Options, Store};
+use pagestore_disk::{Disk, FileId, Names};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes before the first slot of the log file.
 pub const LOG_HEAD_BYTES: u64 = crate::format::geometry::LOG_HEAD_BYTES;
@@ -48,4 +52,48 @@ pub struct ControlCopy {
 pub fn newest_control(disk: &dyn Disk) -> Result<Option<ControlCopy>> {
     let control = Control::read(disk)?;
     Ok(control.map(|control| ControlCopy { redo: control.redo.lsn, offset: control.place() }))
+}
+
+/// As [`Store::create`], on a disk whose files have these names.
+///
+/// # Errors
+/// As `Store::create`.
+pub fn create_in(
+    names: &dyn Names,
+    directory: &Path,
+    disk: Arc<dyn Disk>,
+    layout: Layout,
+    options: Options,
+) -> Result<Store> {
+    creation::make_directory(names, directory)?;
+    creation::check_vacant(names, directory)?;
+    let lock = || match names.create(&directory.join(creation::LOCK)) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(Error::io("lock", directory.display(), error))
+        }
+        _ => Ok(()),
+    };
+    let holds_store = || {
+        let are_there = FileId::ALL.iter().all(|file| names.is_there(&directory.join(file.name())));
+        are_there && !matches!(Control::read(disk.as_ref()), Ok(None))
+    };
+    creation::begin(names, directory, lock, holds_store)?;
+    let created = Store::create_on(disk, layout, options, 1);
+    let store = created.inspect_err(|_| creation::abandon(names, directory))?;
+    creation::finish(names, directory)?;
+    Ok(store)
+}
+
+/// As [`Store::open`], on a disk whose files have these names.
+///
+/// # Errors
+/// As `Store::open`.
+pub fn open_in(names: &dyn Names, directory: &Path, disk: Arc<dyn Disk>, options: Options) -> Result<Store> {
+    if let Some(file) = FileId::ALL.iter().find(|file| !names.is_there(&directory.join(file.name()))) {
+        return Err(Error::not_a_store(directory, format!("there is no file '{}'", file.name())));
+    }
+    creation::open(names, directory, disk.as_ref())?;
+    let store = Store::open_on(disk, options)?;
+    creation::finish(names, directory)?;
+    Ok(store)
 }

@@ -204,11 +204,12 @@ pub(crate) fn recover(
 
 impl Opening {
     fn begin(disk: Arc<dyn Disk>, options: Options, tracker: Arc<RecoveryTracker>) -> Result<Self> {
-        let mut control = read_control(disk.as_ref())?;
-        // What is read may be only in the system's cache; make it durable before relying on it.
+        // A process that was killed may have left what is read to a cache, the log's end too: it must be durable before anything
+        // relies on it. If a sync fails, nothing was read that the cache may have dropped.
         for file in FileId::ALL {
             disk.sync(file).map_err(Error::during("sync", file))?;
         }
+        let mut control = read_control(disk.as_ref())?;
         if control.log_slots > 0 {
             // Its log was being shortened. The next write of the control file says that this is done.
             let length = control.geometry.slot_offset(control.log_slots as usize);

@@ -3,7 +3,7 @@
 
 use crashlab::{Chance, Files, SimDisk};
 use pagestore::inspect::{Filter, Inspection};
-use pagestore::{Durability, Layout, Options, PageNo, Pages, Recovery, Store};
+use pagestore::{Durability, Error, Layout, Options, PageNo, Pages, Recovery, Store, Tables};
 use std::ops::ControlFlow;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -44,6 +44,32 @@ fn crashed(log_sector_bytes: usize) -> Files {
     store.checkpoint().unwrap();
     until(4);
     disk.files()
+}
+
+/// A device that ignores flushes may keep pages and lose the log and the control file that were written before them.
+#[test]
+fn a_page_that_is_newer_than_the_log_is_reported() {
+    let disk = Arc::new(SimDisk::new());
+    let layout = Layout { vlf_bytes: VLF_BYTES, vlfs: 3, ..Layout::default() };
+    let store = Store::create_on(disk.clone(), layout, options(), 1).unwrap();
+    let table = store.transact(Durability::Full, |tx| tx.create_table("t")).unwrap();
+    let put = |value: u8| {
+        store.transact(Durability::Full, |tx| tx.put(table, b"key", &[value; 400])).unwrap();
+        store.checkpoint().unwrap();
+        disk.files()
+    };
+    let ([control, _, log], [_, newer, _]) = (put(1), put(2));
+    for recovery in STRATEGIES {
+        let disk = SimDisk::holding([control.clone(), newer.clone(), log.clone()]);
+        let found = Store::open_on(Arc::new(disk), Options { recovery, ..options() }).and_then(|store| {
+            let reader = store.read()?;
+            reader.get(reader.table("t")?, b"key")
+        });
+        match found {
+            Err(Error::CorruptPage { why, .. }) => assert!(why.contains("acknowledged is lost"), "{why}"),
+            other => panic!("{recovery:?}: {other:?}"),
+        }
+    }
 }
 
 fn put(bytes: &mut [u8], at: usize, value: u32) {

@@ -1,6 +1,7 @@
 //! `headroom lab crash`: the page store on a simulated disk that loses and tears; or killed on a real one.
 
 mod real;
+mod trace;
 
 use crashlab::{Failure as CrashFailure, Lab, Outcome, Step};
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 Examples:
   headroom lab crash                                100 seeds on the simulated disk, a minute or so
   headroom lab crash --seed 5                       one seed again, as a failure names it
+  headroom lab crash --replay crash-seed-5.trace    a crash of threads again, whose trace a failure has left
   headroom lab crash --real /data --duration 60s    kill -9 on a real file system, again and again
 Exit code 1: a seed failed, and the steps that are needed for it are printed; or what was acknowledged is not there.")]
 pub struct CrashArgs {
@@ -37,6 +39,9 @@ pub struct CrashArgs {
     #[arg(long, default_value_t = Lab::default().steps as u64, value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1..=STEPS_MAX))]
     steps: u64,
+    /// Instead, judge again the crash of threads whose trace a failure has left in this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "first_seed", "seed", "steps", "real"])]
+    replay: Option<PathBuf>,
     /// Instead, kill processes that commit and recover, on a store in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["seeds", "first_seed", "steps"])]
     real: Option<PathBuf>,
@@ -50,6 +55,9 @@ pub struct CrashArgs {
 
 /// `headroom lab crash`: on the simulated disk at every write and sync, or with `--real` by killing.
 pub fn run(args: &CrashArgs, history: Option<&Path>, out: &mut Output) -> Done {
+    if let Some(file) = &args.replay {
+        return trace::replay(file, out);
+    }
     match (&args.real, &args.child) {
         (Some(directory), Some(part)) => real::child(directory, part),
         (Some(directory), None) => real::run(directory, args.duration, history, out),
@@ -84,6 +92,8 @@ struct Simulated {
     all: Outcome,
     seconds: f64,
     failure: Option<Box<CrashFailure>>,
+    /// The trace of a failure of threads.
+    trace: Option<PathBuf>,
 }
 
 fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
@@ -101,6 +111,7 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
         all: Outcome::default(),
         seconds: 0.0,
         failure: None,
+        trace: None,
     };
     interrupt::install();
     for seed in first_seed..end {
@@ -116,6 +127,7 @@ fn simulated(args: &CrashArgs, out: &mut Output) -> Done {
         match run_seed(Lab { seed, steps, ..Lab::default() }, &mut report) {
             Some(Ok(outcome)) => result.all.add(&outcome),
             Some(Err(failure)) => {
+                result.trace = failure.threads.as_ref().and_then(|threads| trace::keep(threads, out));
                 result.failure = Some(failure);
                 break;
             }
@@ -135,15 +147,23 @@ impl Simulated {
     fn text(&self) -> String {
         let Simulated { first_seed, seeds, all, seconds, .. } = self;
         let held = format!(
-            "{} crash points held: {} of them during recovery, {} after faults of the disk; damage was reported \
-             {} times, and {} errors were survived by who met them\n{} workloads of {seeds} seeds from {first_seed}, \
-             {seconds:.1} s\n",
-            all.crash_points, all.in_recovery, all.after_faults, all.damage_reported, all.survived, all.runs,
+            "{} crash points held: {} of them during recovery, {} after faults of the disk, {} of a process that was \
+             killed, {} while threads ran; damage was reported {} times, {} times pages of different ages went \
+             unnoticed after a sync that was not done, and callers went on after {} errors\n\
+             {} workloads of {seeds} seeds from {first_seed}, {seconds:.1} s\n",
+            all.crash_points,
+            all.in_recovery,
+            all.after_faults,
+            all.kills,
+            all.with_threads,
+            all.damage_reported,
+            all.unnoticed,
+            all.survived,
+            all.runs,
         );
-        match &self.failure {
-            Some(failure) => format!("{held}\nfailed: {failure}"),
-            None => held,
-        }
+        let failure = self.failure.as_ref().map(|failure| format!("\nfailed: {failure}")).unwrap_or_default();
+        let again = |path: &PathBuf| format!("again: headroom lab crash --replay {}\n", path.display());
+        held + &failure + &self.trace.as_ref().map(again).unwrap_or_default()
     }
 
     fn json(&self) -> Value {
@@ -154,10 +174,15 @@ impl Simulated {
             "crash_points": self.all.crash_points,
             "in_recovery": self.all.in_recovery,
             "after_faults": self.all.after_faults,
+            "killed": self.all.kills,
+            "with_threads": self.all.with_threads,
+            "overlapping": self.all.overlapping,
             "damage_reported": self.all.damage_reported,
+            "unnoticed": self.all.unnoticed,
             "survived": self.all.survived,
             "workloads": self.all.runs,
             "seconds": self.seconds,
+            "trace": self.trace.as_ref().map(|path| path.display().to_string()),
             "failure": self.failure.as_ref().map(|failure| json!({
                 "seed": failure.seed,
                 "what": failure.what,
@@ -183,7 +208,8 @@ mod tests {
     #[test]
     fn text_and_json_of_simulated_crashes_have_the_same_figures() {
         let all = Outcome { crash_points: 70, in_recovery: 20, runs: 3, ..Outcome::default() };
-        let result = Simulated { first_seed: 5, seeds: 2, steps: 12, all, seconds: 1.0, failure: None };
+        let (failure, trace) = (None, None);
+        let result = Simulated { first_seed: 5, seeds: 2, steps: 12, all, seconds: 1.0, failure, trace };
         let (text, json) = (result.text(), result.json());
         assert!(text.starts_with("70 crash points held: 20 of them during recovery"), "{text}");
         assert!(text.ends_with("3 workloads of 2 seeds from 5, 1.0 s\n"), "{text}");

@@ -8,7 +8,7 @@ use crate::disk::aligned::{ALIGNMENT, AlignedBuffer, is_aligned};
 use crate::error::{Error, Result};
 use crate::format::control::Control;
 use crate::sync::run_on_threads;
-use pagestore_disk::{Apply, Disk, FileId, IoEvent, PageWrite};
+use pagestore_disk::{Apply, Disk, FileId, FileNames, IoEvent, PageWrite};
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, StatxFlags, fallocate, flock, statx};
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -61,24 +61,17 @@ impl RealDisk {
                 Some(lock_directory(directory)?)
             }
             Access::Create => {
-                let lock = lock_directory(directory)?;
-                // Check again under the lock: another process may have created a store since the caller checked.
-                creation::check_vacant(directory)?;
-                // An interrupted creation leaves no valid control file, except at its very end; otherwise a store
-                // was put here meanwhile.
-                let there = Self::open_files(directory, Access::Inspect);
-                if there.is_ok_and(|there| !matches!(Control::read(&there), Ok(None))) {
-                    return Err(Error::Exists { path: directory.display().to_string() });
-                }
-                let begun =
-                    creation::begin(directory, &lock).and_then(|()| Self::open_files(directory, access));
-                let begun = begun.inspect_err(|_| creation::abandon(directory))?;
-                return Ok(Self { lock: Some(lock), ..begun });
+                let there = || Self::open_files(directory, Access::Inspect);
+                let holds_store = || there().is_ok_and(|there| !matches!(Control::read(&there), Ok(None)));
+                let lock = creation::begin(&FileNames, directory, || lock_directory(directory), holds_store)?;
+                let opened = Self::open_files(directory, access)
+                    .inspect_err(|_| creation::abandon(&FileNames, directory))?;
+                return Ok(Self { lock: Some(lock), ..opened });
             }
         };
         let disk = Self { lock, ..Self::open_files(directory, access)? };
-        if disk.lock.is_some() && creation::is_unfinished(directory) && Control::read(&disk)?.is_none() {
-            return Err(Error::not_a_store(directory, "its creation did not finish: create it again"));
+        if disk.lock.is_some() {
+            creation::open(&FileNames, directory, &disk)?;
         }
         Ok(disk)
     }
@@ -86,7 +79,7 @@ impl RealDisk {
     /// Opens all files but the lock.
     fn open_files(directory: &Path, access: Access) -> Result<Self> {
         let open = |file: FileId, flags: i32| open_file(directory, file, access, flags);
-        let disk = Self {
+        Ok(Self {
             directory: directory.into(),
             control: open(FileId::Control, libc::O_DSYNC)?,
             data: open(FileId::Data, 0)?,
@@ -95,22 +88,12 @@ impl RealDisk {
             log_through: open(FileId::Log, libc::O_DSYNC)?,
             log: open(FileId::Log, 0)?,
             lock: None,
-        };
-        if access != Access::Inspect {
-            // The directory entries must also survive a crash.
-            File::open(directory)
-                .and_then(|handle| handle.sync_all())
-                .map_err(|error| Error::io("sync", directory.display(), error))?;
-        }
-        Ok(disk)
+        })
     }
 
     /// The store is complete; clears the mark of its creation if there is one.
     pub(crate) fn creation_finished(&self) -> Result<()> {
-        match &self.lock {
-            Some(lock) if creation::is_unfinished(&self.directory) => creation::finish(&self.directory, lock),
-            _ => Ok(()),
-        }
+        if self.lock.is_some() { creation::finish(&FileNames, &self.directory) } else { Ok(()) }
     }
 
     /// Fails if the device does not accept direct I/O of this size, as far as the kernel reports it (since Linux
@@ -139,7 +122,7 @@ impl RealDisk {
 
 /// Takes the exclusive lock of a directory.
 fn lock_directory(directory: &Path) -> Result<File> {
-    let path = directory.join("lock");
+    let path = directory.join(creation::LOCK);
     let failed = |error| Error::io("lock", path.display(), error);
     let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
     let locked = || Error::Locked { path: directory.display().to_string() };

@@ -98,6 +98,8 @@ pub(crate) struct Inner {
     pub compacting: Mutex<CompactionState>,
     /// Held by the thread that publishes the state of the log.
     pub publishing: Mutex<()>,
+    /// The end of the log that recovery found, and of what the opening itself logged after it, which changes no page.
+    pub opening: (Lsn, Lsn),
 }
 
 impl Inner {
@@ -148,6 +150,7 @@ impl Inner {
             cut_from: AtomicUsize::new(0),
             compacting: Mutex::default(),
             publishing: Mutex::new(()),
+            opening: (Lsn::ZERO, Lsn::ZERO),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::engine::inner::Inner;
 use crate::error::{Error, Result};
 use crate::format::page;
 use crate::sync::lock;
-use crate::types::PageNo;
+use crate::types::{Lsn, PageNo};
 use pagestore_disk::FileId;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -123,8 +123,23 @@ impl Inner {
                 Error::io("read", FileId::Data, error)
             }
         })?;
-        page::unstamp(bytes, self.geometry.store, page)?;
+        let lsn = page::unstamp(bytes, self.geometry.store, page)?;
+        self.check_log_of(page, lsn)?;
         self.counters.engine.page_reads.fetch_add(1, Ordering::Relaxed);
         Ok(content)
+    }
+
+    /// Fails if a page is as of a place that the log had not reached when it was opened, or has not reached: no page is written
+    /// before its log is durable, so that a device has lost log that it had acknowledged. A place that this opening has reached
+    /// since may be either.
+    fn check_log_of(&self, page: PageNo, lsn: Lsn) -> Result<()> {
+        let ((found, opened), end) = (self.opening, self.journal.durable());
+        if lsn > end || (found < lsn && lsn <= opened) {
+            let why = format!(
+                "it is as of {lsn}, and the log ended before that: log that was acknowledged is lost"
+            );
+            return Err(Error::CorruptPage { page, why });
+        }
+        Ok(())
     }
 }

@@ -20,7 +20,7 @@ use crate::recovery::{self, RecoveredPages, RecoveryProgress, RecoveryReport, Re
 use crate::sync::lock;
 use crate::types::{Lsn, Position, UNIT_BYTES};
 use pagestore_counters::{Certificate, Publisher};
-use pagestore_disk::{Disk, FileId};
+use pagestore_disk::{Disk, FileId, FileNames};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -61,15 +61,14 @@ impl Store {
         layout.geometry(store)?;
         layout.log_bytes(options.log_limit_bytes)?;
         let is_new = !directory.exists();
-        std::fs::create_dir_all(directory)
-            .map_err(|error| Error::io("create", directory.display(), error))?;
-        creation::check_vacant(directory)?;
+        creation::make_directory(&FileNames, directory)?;
+        creation::check_vacant(&FileNames, directory)?;
         let created = RealDisk::open(directory, Access::Create).and_then(|disk| {
             let disk = Arc::new(disk);
             disk.check_sector(layout.log_sector_bytes)
                 .and_then(|()| Self::create_on(disk.clone(), layout, options, store))
                 .and_then(|store| disk.creation_finished().map(|()| store))
-                .inspect_err(|_| creation::abandon(directory))
+                .inspect_err(|_| creation::abandon(&FileNames, directory))
         });
         if created.is_err() && is_new {
             // Fails if another process has created a store there meanwhile, as it is not empty then.
@@ -319,10 +318,11 @@ fn open_recovered(
         control,
         tracker,
     };
-    let inner = Inner::new(disk, counters, options, parts);
+    let mut inner = Inner::new(disk, counters, options, parts);
     inner.redo_cost.log_read(report.log_bytes, recovered.log_read);
     inner.journal.append_note(&Record::Recovery { epoch: u64::from(control.epoch), cut: report.cut })?;
     inner.journal.flush()?;
+    inner.opening = (report.cut, inner.journal.durable());
     if options.recovery == Recovery::Wide && report.pages > 0 {
         inner.checkpoint()?;
     }
