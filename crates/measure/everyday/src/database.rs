@@ -90,6 +90,8 @@ pub fn open(path: &Path, vfs: Option<&str>) -> Result<Connection, Error> {
             Some(vfs) => Connection::open_with_flags_and_vfs(path, flags(), vfs)?,
             None => Connection::open_with_flags(path, flags())?,
         };
+        // The directory under test may be full.
+        history::guard_wal_index(&connection);
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "cache_size", -2_048)?;

@@ -1,6 +1,7 @@
 //! Moves a damaged history aside, for an agent that must go on.
 
-use crate::file_state::{beside, check_owner, check_whole};
+use crate::file_state::{check_owner, check_whole};
+use crate::paths::beside;
 use crate::{Error, History};
 use rusqlite::ErrorCode;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -40,7 +41,7 @@ impl History {
 
 fn open_checked(path: &Path) -> Result<History, Error> {
     let history = History::open(path)?;
-    check_whole(&history.connection).map_err(|source| Error::sqlite("check the file", path, source))?;
+    history.execute("check the file", check_whole)?;
     Ok(history)
 }
 

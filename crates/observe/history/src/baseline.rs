@@ -1,5 +1,6 @@
 //! The baseline that later results are compared with.
 
+use crate::clock::latest_unix_ns;
 use crate::exact::{Exact, Word};
 use crate::statements::{insert, rows};
 use crate::{EntryKind, Error, History, ResultId};
@@ -46,7 +47,7 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn newest_run(&self) -> Result<Option<ResultId>, Error> {
-        self.newest("SELECT id FROM runs ORDER BY started_unix_ns DESC, id DESC LIMIT 1")
+        self.newest("SELECT id FROM runs ORDER BY started_unix_ns > ?, started_unix_ns DESC, id DESC LIMIT 1")
     }
 
     /// The newest capability; `None` where there is none.
@@ -54,11 +55,14 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn newest_capability(&self) -> Result<Option<ResultId>, Error> {
-        self.newest("SELECT id FROM capabilities ORDER BY measured_unix_ns DESC, id DESC LIMIT 1")
+        let query = "SELECT id FROM capabilities ORDER BY measured_unix_ns > ?, measured_unix_ns DESC, id DESC LIMIT 1";
+        self.newest(query)
     }
 
+    /// What is dated in the future counts only where there is nothing else.
     fn newest(&self, query: &str) -> Result<Option<ResultId>, Error> {
-        self.first_row("look for the newest result", query, [], |row| row.get(0).map(ResultId))
+        let latest = [Exact(latest_unix_ns())];
+        self.first_row("look for the newest result", query, latest, |row| row.get(0).map(ResultId))
     }
 }
 

@@ -4,10 +4,9 @@
 use crate::{CaptureFilter, CaptureId, Error, History, rfc3339};
 use filestats::{Figure, Sample, Snapshot};
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 
 /// One file of one capture. All counters are cumulative since the file's epoch began: intervals
-/// come from [`History::intervals_between`]. `None` (an empty field in CSV) is unknown, or a mean of nothing.
+/// come from [`History::intervals_between`]. `None` is unknown, or a mean of nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaptureRow {
@@ -109,23 +108,4 @@ impl CaptureRow {
             physical_name: sample.file.path.clone(),
         }
     }
-}
-
-/// Writes rows as CSV (RFC 4180) with a heading.
-///
-/// # Errors
-/// Where `out` cannot be written.
-pub fn to_csv(rows: &[CaptureRow], out: impl Write) -> Result<(), csv::Error> {
-    // Of a row without a file, so that an export without rows has a heading too.
-    let mut blank = csv::Writer::from_writer(Vec::new());
-    blank.serialize(CaptureRow::default())?;
-    let blank = blank.into_inner().expect("a Vec takes all bytes");
-    let heading = csv::Reader::from_reader(blank.as_slice()).headers()?.clone();
-    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
-    writer.write_record(&heading)?;
-    for row in rows {
-        writer.serialize(row)?;
-    }
-    writer.flush()?;
-    Ok(())
 }

@@ -1,7 +1,9 @@
 //! All entries of the history, in one line each, and each one whole.
 
-use crate::exact::{Word, exact};
+use crate::clock::latest_unix_ns;
+use crate::exact::{Exact, Word, exact};
 use crate::{CaptureId, Error, History, ResultId, SessionId};
+use rusqlite::Row;
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,32 +44,57 @@ pub struct Entry {
     pub session: Option<SessionId>,
 }
 
+/// Entries that are dated in the future: the clock was ahead when they were kept, or is behind now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FutureEntries {
+    /// Their number.
+    pub entries: u64,
+    /// The latest date, nanoseconds since 1970.
+    pub latest_unix_ns: u64,
+}
+
+/// Characters of a target or summary in a list; a path has 4,096 at most.
+const TEXT_MAX: usize = 8_192;
+
 /// Text that names no kind of entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is nothing the history keeps; give capture, run, capability or verdict")]
 pub struct UnknownEntryKind(pub String);
 
 impl History {
-    /// The newest entries of all kinds, the newest first.
+    /// The newest entries of all kinds, the newest first. Those that are dated in the future come last: the clock was ahead when
+    /// they were kept, and others may be newer.
     ///
     /// # Errors
     /// Where the file cannot be read.
     pub fn entries(&self, limit: usize) -> Result<Vec<Entry>, Error> {
-        let query = "SELECT kind, id, at_unix_ns, target, summary, session FROM entries \
-             ORDER BY at_unix_ns DESC, kind, id DESC LIMIT ?";
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.rows("list the entries", query, [limit], |row| {
-            let Word(kind) = row.get(0)?;
-            let session: Option<i64> = row.get(5)?;
-            Ok(Entry {
-                kind,
-                id: row.get(1)?,
-                at_unix_ns: exact(row, 2)?,
-                target: row.get(3)?,
-                summary: row.get(4)?,
-                session: session.map(SessionId),
-            })
-        })
+        let latest = Exact(latest_unix_ns());
+        let mut entries = Vec::new();
+        for is_dated_so in ["<=", ">"] {
+            // A comparison in ORDER BY would keep SQLite from using the indexes by time.
+            let query = format!(
+                "SELECT kind, id, at_unix_ns, substr(target, 1, {TEXT_MAX}), substr(summary, 1, {TEXT_MAX}), session \
+                 FROM entries WHERE at_unix_ns {is_dated_so} ? ORDER BY at_unix_ns DESC, kind, id DESC LIMIT ?"
+            );
+            let left = i64::try_from(limit - entries.len()).unwrap_or(i64::MAX);
+            entries.extend(self.rows("list the entries", &query, (latest, left), entry)?);
+        }
+        Ok(entries)
+    }
+
+    /// The entries that are dated in the future; `None` where none is.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub fn future_entries(&self) -> Result<Option<FutureEntries>, Error> {
+        let query = "SELECT count(*), max(at_unix_ns) FROM entries WHERE at_unix_ns > ?";
+        let found =
+            self.first_row("look for dates in the future", query, [Exact(latest_unix_ns())], |row| {
+                Ok((exact(row, 0)?, row.get::<_, Option<Exact>>(1)?))
+            })?;
+        Ok(found.and_then(|(entries, latest)| {
+            latest.map(|Exact(latest_unix_ns)| FutureEntries { entries, latest_unix_ns })
+        }))
     }
 
     /// The whole of an entry as JSON: the snapshot, the run, the capability, or the report of the verdict.
@@ -86,6 +113,19 @@ impl History {
         };
         self.value(kind, query, ResultId(id))
     }
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let Word(kind) = row.get(0)?;
+    let session: Option<i64> = row.get(5)?;
+    Ok(Entry {
+        kind,
+        id: row.get(1)?,
+        at_unix_ns: exact(row, 2)?,
+        target: row.get(3)?,
+        summary: row.get(4)?,
+        session: session.map(SessionId),
+    })
 }
 
 impl fmt::Display for EntryKind {

@@ -1,6 +1,8 @@
 use crate::EntryKind;
-use rusqlite::ErrorCode;
+use crate::bounds::cpu_max;
+use rusqlite::{ErrorCode, ffi};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What can go wrong with the history: its `Display`, and [`remedy`](Self::remedy) for the line below it.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +97,28 @@ pub enum Error {
         /// Why not.
         source: rusqlite::Error,
     },
+    /// The file has the mark of a history, and other tables or views than Headroom makes.
+    #[error("cannot read the history {}: {why}", path.display())]
+    ForeignSchema {
+        /// The file.
+        path: PathBuf,
+        /// The table or view.
+        why: String,
+    },
+    /// A statement takes more processor time, or returns more rows, than is possible for a sound file of this size.
+    #[error(
+        "cannot {doing} in the history {}: it has no end within {} s of processor time, or more rows than its file has room for",
+        path.display(),
+        cpu_max.as_secs()
+    )]
+    TooCostly {
+        /// What was tried.
+        doing: &'static str,
+        /// The history.
+        path: PathBuf,
+        /// The bound.
+        cpu_max: Duration,
+    },
     /// A value whose JSON would not read back as itself.
     #[error("cannot keep this {kind}: its JSON does not read back ({source})")]
     NotStorable {
@@ -159,11 +183,15 @@ pub enum Error {
     },
 }
 
+/// The remedy for a damaged file.
+const RECOVER: &str = "copy the file and its -wal, then save what can be read: sqlite3 COPY .recover | sqlite3 NEW; \
+     or name another file with --history";
+
 impl Error {
     /// What the user can do; `None` where that is not known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
-            Error::NotADatabase { .. } | Error::NotOurs { .. } => {
+            Error::NotADatabase { .. } | Error::NotOurs { .. } | Error::ForeignSchema { .. } => {
                 Some("name another file with --history, or move this one away")
             }
             Error::NotThere { .. } => {
@@ -188,15 +216,13 @@ impl Error {
             Error::MatrixInUse { .. } => Some("wait until it is done, or end it with Ctrl-C"),
             Error::NotPlanned { .. } => Some("headroom matrix --resume, which continues with what is left"),
             Error::DifferentSources { .. } => Some("give two captures of one source"),
+            Error::TooCostly { .. } => Some(RECOVER),
             Error::Io { .. } => Some("name another file with --history"),
             Error::Sqlite { source, .. } => match source.sqlite_error_code() {
                 Some(ErrorCode::DiskFull) => {
                     Some("free some space, or name a file on another disk with --history")
                 }
-                Some(ErrorCode::DatabaseCorrupt) => Some(
-                    "copy the file and its -wal, then save what can be read: sqlite3 COPY .recover | sqlite3 NEW; \
-                     or name another file with --history",
-                ),
+                Some(ErrorCode::DatabaseCorrupt) => Some(RECOVER),
                 Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
                     Some("name a file that this user may write to with --history")
                 }
@@ -206,7 +232,34 @@ impl Error {
     }
 
     pub(crate) fn sqlite(doing: &'static str, path: &Path, source: rusqlite::Error) -> Error {
+        let path: PathBuf = path.into();
+        match &source {
+            rusqlite::Error::SqliteFailure(error, _) if error.code == ErrorCode::OperationInterrupted => {
+                Error::TooCostly { doing, cpu_max: cpu_max(&path), path }
+            }
+            // SQLite could not make its WAL index longer, and calls that an I/O error.
+            rusqlite::Error::SqliteFailure(error, _) if error.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
+                Error::full_disk(doing, &path)
+            }
+            _ => Error::Sqlite { doing, path, source },
+        }
+    }
+
+    /// The disk has no room for the WAL index.
+    pub(crate) fn full_disk(doing: &'static str, path: &Path) -> Error {
+        let why = "the disk is full: it has no room for the index of the WAL".to_owned();
+        let source = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), Some(why));
         Error::Sqlite { doing, path: path.into(), source }
+    }
+
+    /// Whether SQLite could not open the file, or what it puts beside it.
+    pub(crate) fn is_cannot_open(&self) -> bool {
+        matches!(self, Error::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::CannotOpen))
+    }
+
+    /// Whether the disk has no room for what was tried.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        matches!(self, Error::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::DiskFull))
     }
 
     pub(crate) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Error {

@@ -2,13 +2,13 @@
 //! interrupted checkpoint left is accepted.
 
 use crate::Error;
+use crate::paths::{beside, real_path, uri};
 use crate::statements::retry_while;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// "HdRm" in the application id of the header says that the database is a history of Headroom.
@@ -41,6 +41,7 @@ pub(crate) fn check_owner(path: &Path) -> Result<FileState, Error> {
         Ok(metadata) if metadata.len() == 0 => return Ok(FileState::Whole),
         Ok(_) => {}
     }
+    check_beside(path)?;
     match read_application_id(path) {
         // The header holds the number without a sign, the pragma shows it with one.
         Ok((id, state)) if id.cast_unsigned() == APPLICATION_ID => Ok(state),
@@ -52,6 +53,20 @@ pub(crate) fn check_owner(path: &Path) -> Result<FileState, Error> {
     }
 }
 
+/// Refuses a WAL, journal or WAL index that is no file: SQLite would wait for the other end of a pipe, without a limit.
+fn check_beside(path: &Path) -> Result<(), Error> {
+    for suffix in ["-wal", "-journal", "-shm"] {
+        let file = beside(&real_path(path), suffix);
+        match fs::symlink_metadata(&file) {
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(Error::NotAFile { path: file, found: "pipe, link, directory or device" });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Reads the application id from the first page, which an interrupted checkpoint does not change. While another process
 /// makes the file, it may have its first page only, and looks truncated for a moment. A file that stays truncated, without a
 /// WAL or journal that completes it, is damaged.
@@ -59,7 +74,7 @@ fn read_application_id(path: &Path) -> rusqlite::Result<(i32, FileState)> {
     const MAKING_TIMEOUT: Duration = Duration::from_secs(1);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     retry_while(ErrorCode::DatabaseCorrupt, MAKING_TIMEOUT, || {
-        let connection = Connection::open_with_flags(immutable_uri(path), flags)?;
+        let connection = Connection::open_with_flags(uri(path, "mode=ro&immutable=1"), flags)?;
         let application_id = || connection.pragma_query_value(None, "application_id", |row| row.get(0));
         match application_id() {
             Err(error)
@@ -77,31 +92,10 @@ fn read_application_id(path: &Path) -> rusqlite::Result<(i32, FileState)> {
 
 /// Whether a WAL or a journal lies beside the file. `immutable` ignores both.
 fn may_be_completed(path: &Path) -> bool {
-    // SQLite puts them beside the file that a link names.
-    let real = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let real = real_path(path);
     ["-wal", "-journal"]
         .iter()
         .any(|suffix| fs::metadata(beside(&real, suffix)).is_ok_and(|file| file.len() > 0))
-}
-
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// `file:PATH?mode=ro&immutable=1` with every byte that means something in a URI escaped.
-fn immutable_uri(path: &Path) -> String {
-    let mut uri = String::from("file:");
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
-                uri.push(char::from(*byte));
-            }
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri + "?mode=ro&immutable=1"
 }
 
 /// Refuses a file whose missing pages are not in its WAL either. Until that is known nothing is copied from the WAL into

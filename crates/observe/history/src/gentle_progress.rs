@@ -1,5 +1,6 @@
 //! What a gentle measurement of each storage knows so far: one row for each, until it is complete. The value is the caller's.
 
+use crate::clock::latest_unix_ns;
 use crate::exact::{Exact, Json};
 use crate::seen_storage::identity;
 use crate::{Error, History};
@@ -21,8 +22,8 @@ impl History {
             let values = (identity(target), Exact(unix_ns()), Json(progress));
             connection.prepare_cached("INSERT OR REPLACE INTO gentle VALUES (?, ?, ?)")?.execute(values)?;
             let surplus = "DELETE FROM gentle WHERE storage IN \
-                           (SELECT storage FROM gentle ORDER BY updated_unix_ns DESC LIMIT -1 OFFSET ?)";
-            connection.prepare_cached(surplus)?.execute([STORAGES_MAX])?;
+                           (SELECT storage FROM gentle ORDER BY updated_unix_ns > ?, updated_unix_ns DESC LIMIT -1 OFFSET ?)";
+            connection.prepare_cached(surplus)?.execute((Exact(latest_unix_ns()), STORAGES_MAX))?;
             Ok(())
         })
     }

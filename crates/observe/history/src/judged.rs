@@ -3,6 +3,7 @@
 //! All that a tick adds is one transaction. Each table has a bound by the number of its rows, so that a clock that is set
 //! ahead removes nothing.
 
+use crate::clock::latest_unix_ns;
 use crate::exact::{Exact, Json, Word, exact};
 use crate::seen_storage::save_seen;
 use crate::statements::{first_row, rows};
@@ -45,6 +46,7 @@ impl Judged {
     }
 }
 
+const MINUTE_NS: u64 = 60_000_000_000;
 /// Minutes kept of each subject: a month.
 pub const MINUTES_MAX: usize = 31 * 24 * 60;
 /// Changes kept of each subject: one in five minutes for a month.
@@ -79,13 +81,13 @@ impl History {
         })
     }
 
-    /// All incidents, the newest first.
+    /// All incidents, the newest first, and those that are dated in the future last.
     ///
     /// # Errors
     /// Where the file cannot be read.
     pub fn incidents(&self, limit: usize) -> Result<Vec<(IncidentId, Incident)>, Error> {
-        let query = "SELECT id, json FROM incidents ORDER BY started_unix_ns DESC, id DESC LIMIT ?";
-        self.rows("list incidents", query, [limit as i64], numbered)
+        let query = "SELECT id, json FROM incidents ORDER BY started_unix_ns > ?, started_unix_ns DESC, id DESC LIMIT ?";
+        self.rows("list incidents", query, (Exact(latest_unix_ns()), limit as i64), numbered)
     }
 
     /// The incidents of a stretch of time, the newest first: those that began before its end and were not over before it began.
@@ -129,8 +131,9 @@ impl History {
     pub fn last_burst(&self, subject: &Subject) -> Result<Option<Incident>, Error> {
         let query = "SELECT json FROM incidents i JOIN subjects s ON s.id = i.subject \
              WHERE s.mount = ? AND s.database_name = ? AND verdict = ? AND ended_unix_ns IS NOT NULL \
-             ORDER BY started_unix_ns DESC LIMIT 1";
-        let values = (&subject.mount, &subject.database, Word(VerdictKind::Burst));
+             ORDER BY started_unix_ns > ?, started_unix_ns DESC LIMIT 1";
+        let latest = Exact(latest_unix_ns());
+        let values = (&subject.mount, &subject.database, Word(VerdictKind::Burst), latest);
         self.first_row("read the last burst", query, values, |row| row.get(0).map(|Json(incident)| incident))
     }
 
@@ -181,26 +184,29 @@ impl History {
         })
     }
 
-    /// The last minute of which a subject's figures are kept; `None` without any.
+    /// The last minute of which a subject's figures are kept; `None` without any. One that is in the future counts only where there
+    /// is no other.
     ///
     /// # Errors
     /// Where the file cannot be read.
     pub fn last_judged_minute(&self, subject: &Subject) -> Result<Option<(u64, Readings)>, Error> {
         let query = "SELECT m.* FROM judged_minutes m JOIN subjects s ON s.id = m.subject \
-             WHERE s.mount = ? AND s.database_name = ? ORDER BY minute DESC LIMIT 1";
-        self.first_row("read a judged minute", query, (&subject.mount, &subject.database), |row| {
+             WHERE s.mount = ? AND s.database_name = ? ORDER BY minute > ?, minute DESC LIMIT 1";
+        let latest = Exact(latest_unix_ns() / MINUTE_NS);
+        self.first_row("read a judged minute", query, (&subject.mount, &subject.database, latest), |row| {
             Ok((exact(row, "minute")?, readings(row)?))
         })
     }
 
-    /// The changes of a subject's verdict, the oldest first.
+    /// The changes of a subject's verdict, the oldest first, without those that are dated in the future.
     ///
     /// # Errors
     /// Where the file cannot be read.
     pub fn verdict_changes(&self, subject: &Subject) -> Result<Vec<(u64, Option<VerdictKind>)>, Error> {
         let query = "SELECT at_unix_ns, verdict FROM verdict_changes c JOIN subjects s ON s.id = c.subject \
-             WHERE s.mount = ? AND s.database_name = ? ORDER BY at_unix_ns";
-        self.rows("read changes of verdicts", query, (&subject.mount, &subject.database), |row| {
+             WHERE s.mount = ? AND s.database_name = ? AND at_unix_ns <= ? ORDER BY at_unix_ns";
+        let values = (&subject.mount, &subject.database, Exact(latest_unix_ns()));
+        self.rows("read changes of verdicts", query, values, |row| {
             Ok((exact(row, 0)?, row.get::<_, Option<Word<_>>>(1)?.map(|Word(verdict)| verdict)))
         })
     }
@@ -224,23 +230,24 @@ impl History {
         })
     }
 
-    /// Removes what is beyond the bounds, the oldest first; open incidents stay.
+    /// Removes what is beyond the bounds: what is dated in the future first, then the oldest; open incidents stay.
     ///
     /// # Errors
     /// Where the file cannot be written.
     pub fn remove_old_judged(&mut self) -> Result<(), Error> {
         self.transact("remove old judgements", |transaction| {
             for id in rows(transaction, "SELECT id FROM subjects", [], |row| row.get::<_, i64>(0))? {
-                for (table, column, most) in [
-                    ("judged_minutes", "minute", MINUTES_MAX as u32),
-                    ("verdict_changes", "at_unix_ns", CHANGES_MAX),
-                    ("marks", "at_unix_ns", MARKS_MAX),
+                let latest_ns = latest_unix_ns();
+                for (table, column, latest, most) in [
+                    ("judged_minutes", "minute", latest_ns / MINUTE_NS, MINUTES_MAX as u32),
+                    ("verdict_changes", "at_unix_ns", latest_ns, CHANGES_MAX),
+                    ("marks", "at_unix_ns", latest_ns, MARKS_MAX),
                 ] {
                     let remove = format!(
-                        "DELETE FROM {table} WHERE subject = :id AND {column} <= \
-                         (SELECT {column} FROM {table} WHERE subject = :id ORDER BY {column} DESC LIMIT 1 OFFSET :most)"
+                        "DELETE FROM {table} WHERE subject = :id AND {column} IN (SELECT {column} FROM {table} \
+                         WHERE subject = :id ORDER BY {column} > :latest, {column} DESC LIMIT -1 OFFSET :most)"
                     );
-                    let values = named_params! { ":id": id, ":most": most };
+                    let values = named_params! { ":id": id, ":latest": Exact(latest), ":most": most };
                     transaction.prepare_cached(&remove)?.execute(values)?;
                 }
             }

@@ -21,7 +21,10 @@
 //! file over a long period. `schema_1.sql` has the schema with its comments; each later `schema_N.sql` adds to it.
 //!
 //! Numbers are stored exactly, and an unknown figure with its reason. Every save is one transaction: it is visible
-//! to every process as a whole or not at all, also after a kill. Several processes may write at once.
+//! to every process as a whole or not at all, also after a kill. Several processes may write at once. On a full disk it can
+//! still be read.
+//!
+//! The file may be another user's or a stranger's: `bounds.rs` and `schema.rs` keep it from hanging or misleading its reader.
 //!
 //! It never writes into a file that Headroom did not make, never deletes a capture unless [`History::apply_retention`] is
 //! called, and computes nothing: latencies and differences are those of `filestats`.
@@ -29,37 +32,44 @@
 mod aside;
 mod baseline;
 mod blocks;
+mod bounds;
 mod capture_table;
 mod captures;
 mod changes;
+mod clock;
 mod entries;
 mod error;
 mod exact;
 mod file_rows;
 mod file_state;
+mod full_disk;
 mod gaps;
 mod gentle_progress;
 mod imports;
 mod intervals;
 mod judged;
 mod matrices;
+mod migrations;
 mod open;
 mod ownership;
 mod packed;
+mod paths;
 mod results;
 mod retention;
 mod runs;
+mod schema;
 mod seen_storage;
 mod series;
 mod statements;
 mod test_files;
 mod wait_rows;
+mod wal_index;
 mod wanted;
 
 pub use aside::MovedAside;
-pub use capture_table::{CaptureRow, to_csv};
+pub use capture_table::CaptureRow;
 pub use captures::{CaptureFilter, CaptureId, CaptureInfo};
-pub use entries::{Entry, EntryKind, UnknownEntryKind};
+pub use entries::{Entry, EntryKind, FutureEntries, UnknownEntryKind};
 pub use error::Error;
 pub use file_state::APPLICATION_ID;
 pub use gaps::{Gap, GapId};
@@ -72,7 +82,9 @@ pub use runs::SessionId;
 pub use seen_storage::is_same_storage;
 pub use series::{Series, SourceInfo};
 pub use test_files::TestFile;
+pub use wal_index::guard_wal_index;
 
+use bounds::CpuBudget;
 use rusqlite::Connection;
 use std::path::PathBuf;
 
@@ -81,6 +93,9 @@ use std::path::PathBuf;
 pub struct History {
     connection: Connection,
     path: PathBuf,
+    budget: CpuBudget,
+    /// Opened for reading only, because the disk had no room for the WAL index.
+    disk_was_full: bool,
 }
 
 fn rfc3339(unix_ns: u64) -> String {

@@ -1,9 +1,12 @@
-//! Finding, checking, making and migrating the file.
+//! Finding, checking and making the file.
 
-use crate::file_state::{APPLICATION_ID, FileState, check_completed, check_owner};
+use crate::bounds::{CpuBudget, bound};
+use crate::file_state::{FileState, check_completed, check_owner};
+use crate::full_disk::{open_without_wal_index, takes_no_file};
+use crate::migrations::{MIGRATIONS, check_schema, migrate};
 use crate::statements::retry_while;
-use crate::{Error, History};
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use crate::{Error, History, guard_wal_index};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -11,23 +14,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// The steps from one schema version to the next; a file's `user_version` counts the steps it has had.
-const MIGRATIONS: &[&str] = &[
-    include_str!("schema_1.sql"),
-    include_str!("schema_2.sql"),
-    include_str!("schema_3.sql"),
-    include_str!("schema_4.sql"),
-    include_str!("schema_5.sql"),
-    include_str!("schema_6.sql"),
-    include_str!("schema_7.sql"),
-    include_str!("schema_8.sql"),
-    include_str!("schema_9.sql"),
-    include_str!("schema_10.sql"),
-    include_str!("schema_11.sql"),
-    include_str!("schema_12.sql"),
-    include_str!("schema_13.sql"),
-];
 
 /// Longest wait for another Headroom that is writing. A write takes milliseconds; a minute means a hung disk.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -40,17 +26,29 @@ impl History {
     /// A file that is no history of Headroom is refused and not touched: [`Error::NotADatabase`],
     /// [`Error::NotOurs`]. [`Error::NewerSchema`] where a newer Headroom wrote it.
     pub fn open(path: &Path) -> Result<History, Error> {
-        History::open_with(path, MIGRATIONS)
+        History::open_with(path, MIGRATIONS).map_err(|error| {
+            match error.is_cannot_open() && takes_no_file(path) {
+                true => Error::full_disk("open the file", path),
+                false => error,
+            }
+        })
     }
 
-    /// Opens a history that is there, to read what was kept: makes neither file nor directory.
+    /// Opens a history that is there, to read what was kept: makes neither file nor directory. On a full disk nothing can be
+    /// added to it.
     ///
     /// # Errors
     /// [`Error::NotThere`]; those of [`open`](Self::open).
     pub fn open_kept(path: &Path) -> Result<History, Error> {
         match fs::metadata(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::NotThere { path: path.into() }),
-            _ => History::open(path),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Error::NotThere { path: path.into() });
+            }
+            _ => {}
+        }
+        match History::open(path) {
+            Err(full) if full.is_full_disk() => open_without_wal_index(path).map_err(|_| full),
+            opened => opened,
         }
     }
 
@@ -65,8 +63,13 @@ impl History {
     /// Finds out whether something can be added, before an hour of work is done for it.
     ///
     /// # Errors
-    /// [`Error::NotWritable`] where the file or its directory is read-only, or the user may not write to it.
+    /// [`Error::NotWritable`] where the file or its directory is read-only, or the user may not write to it; an error of
+    /// `SQLITE_FULL` where the disk was full when it was opened.
     pub fn check_writable(&self) -> Result<(), Error> {
+        if self.disk_was_full {
+            return Err(Error::full_disk("add an entry", &self.path));
+        }
+        self.budget.begin();
         // The lock of a writer is refused on what cannot be written; nothing is changed.
         self.connection
             .execute_batch("BEGIN IMMEDIATE; ROLLBACK")
@@ -87,7 +90,10 @@ impl History {
             create_private(path)?;
         }
         let opened = open_connection(path, state);
-        let mut connection = opened.map_err(|source| Error::sqlite("open the file", path, source))?;
+        let (mut connection, budget) =
+            opened.map_err(|source| Error::sqlite("open the file", path, source))?;
+        check_schema(&connection, path, migrations)?;
+        budget.begin();
         let migrated = migrate(&mut connection, migrations);
         let version = migrated.map_err(|source| Error::sqlite("set up the tables", path, source))?;
         let known = migrations.len() as i64;
@@ -95,7 +101,7 @@ impl History {
             return Err(Error::NewerSchema { path: path.into(), found: version, known });
         }
         switch_to_wal(&connection).map_err(|source| Error::sqlite("switch to WAL", path, source))?;
-        Ok(History { connection, path: path.into() })
+        Ok(History { connection, path: path.into(), budget, disk_was_full: false })
     }
 }
 
@@ -117,10 +123,12 @@ fn create_private(path: &Path) -> Result<(), Error> {
     }
 }
 
-fn open_connection(path: &Path, state: FileState) -> rusqlite::Result<Connection> {
+fn open_connection(path: &Path, state: FileState) -> rusqlite::Result<(Connection, CpuBudget)> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
+    guard_wal_index(&connection);
+    let budget = bound(&connection, path)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     if state == FileState::CutOff {
         check_completed(&connection)?;
@@ -129,35 +137,7 @@ fn open_connection(path: &Path, state: FileState) -> rusqlite::Result<Connection
     // hour of measuring must outlive a power failure, and one sync for each capture is no load.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    Ok(connection)
-}
-
-/// Brings the schema up to date and returns the version the file then has; a newer file is left as it is.
-///
-/// A new file gets its application id and its tables in one transaction of a rollback journal, before it
-/// is switched to WAL: so its header is complete as soon as the file is not empty, whenever a kill comes.
-fn migrate(connection: &mut Connection, migrations: &[&str]) -> rusqlite::Result<i64> {
-    let known = migrations.len() as i64;
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version >= known {
-        return Ok(version);
-    }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
-    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version >= known {
-        return Ok(version);
-    }
-    if version == 0 {
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    }
-    let done = usize::try_from(version).unwrap_or(0);
-    for step in &migrations[done..] {
-        transaction.execute_batch(step)?;
-    }
-    transaction.pragma_update(None, "user_version", known)?;
-    transaction.commit()?;
-    Ok(known)
+    Ok((connection, budget))
 }
 
 /// SQLite gives up at once, without its busy timeout, where another process is just now switching.
@@ -170,7 +150,7 @@ fn switch_to_wal(connection: &Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file_state::beside;
+    use crate::paths::beside;
     use filestats::{Counters, Figure, Ops, Reason, Rules};
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;

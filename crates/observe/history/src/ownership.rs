@@ -10,7 +10,7 @@
 //! A mark lets load overwrite a file: with one of another user, root would overwrite a file of root. `sudo` may keep the `HOME`
 //! of the user, and with it the default history.
 
-use crate::file_state::beside;
+use crate::paths::beside;
 use crate::{Error, History};
 use rustix::process::geteuid;
 use std::fs::{self, Metadata};

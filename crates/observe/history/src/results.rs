@@ -1,5 +1,6 @@
 //! Capabilities and verdicts: plain columns to query by, and the whole value as JSON. (`runs.rs` has the runs.)
 
+use crate::clock::latest_unix_ns;
 use crate::exact::{Exact, Json, Word};
 use crate::statements::insert;
 use crate::{EntryKind, Error, History};
@@ -78,7 +79,8 @@ impl History {
              AND device_number IS :device_number AND device_name IS :device_name \
              AND device_bytes IS :device_bytes AND backing_file IS :backing_file \
              AND (device_number IS NOT NULL OR mount IS NOT NULL OR target = :target)), \
-             ranked AS (SELECT *, row_number() OVER (PARTITION BY origin ORDER BY preliminary, measured_unix_ns DESC, id DESC) AS age \
+             ranked AS (SELECT *, row_number() OVER (PARTITION BY origin ORDER BY preliminary, measured_unix_ns > :latest, \
+             measured_unix_ns DESC, id DESC) AS age \
              FROM of_storage) \
              SELECT id, json FROM ranked WHERE age = 1 ORDER BY CASE origin \
              WHEN 'measured' THEN 0 WHEN 'gentle' THEN 1 WHEN 'borrowed' THEN 2 ELSE 3 END";
@@ -90,6 +92,7 @@ impl History {
             ":device_bytes": device.map(|device| Exact(device.size_bytes)),
             ":backing_file": device.and_then(|device| device.backing_file.as_ref()),
             ":target": target.path,
+            ":latest": Exact(latest_unix_ns()),
         };
         self.rows("look for a capability", query, values, |row| {
             let Json(capability) = row.get(1)?;
@@ -106,8 +109,10 @@ impl History {
              PARTITION BY mount, device_number, device_name, device_bytes, backing_file, \
              iif(device_number IS NULL AND mount IS NULL, target, NULL) \
              ORDER BY json_extract(json, '$.conditions.effort') IS 'preliminary', id DESC) AS age FROM capabilities) \
-             SELECT json FROM ranked WHERE age = 1 ORDER BY measured_unix_ns DESC, id DESC LIMIT ?";
-        self.rows("list capabilities", query, [limit as i64], |row| row.get(0).map(|Json(one)| one))
+             SELECT json FROM ranked WHERE age = 1 ORDER BY measured_unix_ns > ?, measured_unix_ns DESC, id DESC LIMIT ?";
+        self.rows("list capabilities", query, (Exact(latest_unix_ns()), limit as i64), |row| {
+            row.get(0).map(|Json(one)| one)
+        })
     }
 
     /// Keeps a verdict with its whole report, at the current time.

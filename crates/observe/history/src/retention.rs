@@ -21,7 +21,8 @@
 //! Waits are treated the same way.
 //!
 //! **Age.** A capture's age is the sum of the intervals between later captures of any source, each counted as one day at
-//! most. A clock that is set ten years ahead therefore ages a capture by one day, not by ten years. See `cutoff`.
+//! most. A clock that is set ten years ahead therefore ages a capture by one day, not by ten years. See `cutoff`. A capture that
+//! is dated in the future is as old as the next one of its source that is not.
 //!
 //! A call works for half a second in one transaction. The table `thinned` keeps how far a source was processed, so
 //! that no capture is judged twice.
@@ -199,7 +200,12 @@ fn thin_chunk(
     let begin: Option<i64> = first_row(connection, query, (task.source, every_ns), |row| row.get(0))?;
     let captures = captures(connection, task.source, begin.unwrap_or(0))?;
     budget.captures = budget.captures.saturating_sub(captures.len());
-    let Some(Judged { groups, mut kept, mut more }) = judge(&captures, task) else { return Ok(false) };
+    let after_unix_ns = match captures.last() {
+        Some(last) if last.taken_unix_ns > task.now_unix_ns => next_unix_ns(connection, task, last.id)?,
+        _ => None,
+    };
+    let judged = judge(&captures, after_unix_ns.unwrap_or(task.now_unix_ns), task);
+    let Some(Judged { groups, mut kept, mut more }) = judged else { return Ok(false) };
     if let (Some(first), Some(last)) = (groups.first(), groups.last()) {
         let items = PresentItems::read(connection, task.source, first.after, last.until)?;
         for (at, group) in groups.iter().enumerate() {
@@ -236,6 +242,12 @@ fn captures(connection: &Connection, source: &str, begin: i64) -> rusqlite::Resu
     })
 }
 
+/// The wall clock of a source's next capture after this one that is not dated in the future.
+fn next_unix_ns(connection: &Connection, task: &Task<'_>, id: i64) -> rusqlite::Result<Option<u64>> {
+    let query = "SELECT taken_unix_ns FROM captures WHERE source = ? AND id > ? AND taken_unix_ns <= ? ORDER BY id LIMIT 1";
+    first_row(connection, query, (task.source, id, Exact(task.now_unix_ns)), |row| exact(row, 0))
+}
+
 /// Which of a source's captures are removed.
 struct Judged {
     groups: Vec<Group>,
@@ -246,27 +258,22 @@ struct Judged {
 }
 
 /// Decides which captures are removed; `None` without any capture. The first is kept. The last is not judged, because it
-/// may be the source's newest.
-fn judge(captures: &[Capture], task: &Task<'_>) -> Option<Judged> {
+/// may be the source's newest. `after_unix_ns` is the date that counts for those at the end that are dated in the future.
+fn judge(captures: &[Capture], after_unix_ns: u64, task: &Task<'_>) -> Option<Judged> {
     let mut kept = captures.first()?;
+    let dates = credible_dates(captures, after_unix_ns, task.now_unix_ns);
     let mut groups = Vec::new();
     let mut removed = Vec::new();
     let mut young = false;
-    for three in captures.windows(3) {
+    for (three, date) in captures.windows(3).zip(&dates[1..]) {
         let [before, capture, after] = three else { continue };
-        // A capture from the future has a wrong clock. It is kept, and does not end the loop.
-        let from_the_future = capture.taken_unix_ns > task.now_unix_ns;
-        young = capture.taken_unix_ns >= task.before_unix_ns && !from_the_future;
+        young = *date >= task.before_unix_ns;
         if young {
             break;
         }
+        // By its own date: were the clock behind now, the credible dates of many captures would be one.
         let same = kept.taken_unix_ns / task.every_ns == capture.taken_unix_ns / task.every_ns;
-        if same
-            && !from_the_future
-            && !capture.labelled
-            && !task.is_edge(before, capture)
-            && !task.is_edge(capture, after)
-        {
+        if same && !capture.labelled && !task.is_edge(before, capture) && !task.is_edge(capture, after) {
             removed.push(capture.id);
             continue;
         }
@@ -279,6 +286,23 @@ fn judge(captures: &[Capture], task: &Task<'_>) -> Option<Judged> {
         groups.push(Group { after: kept.id, until: *until, removed });
     }
     Some(Judged { groups, kept: kept.id, more: !young && captures.len() == CHUNK })
+}
+
+/// The date by which each capture ages: its own, or that of the next capture whose clock was right.
+fn credible_dates(captures: &[Capture], after_unix_ns: u64, now_unix_ns: u64) -> Vec<u64> {
+    let mut next = after_unix_ns;
+    let mut dates: Vec<u64> = captures
+        .iter()
+        .rev()
+        .map(|capture| {
+            if capture.taken_unix_ns <= now_unix_ns {
+                next = capture.taken_unix_ns;
+            }
+            next
+        })
+        .collect();
+    dates.reverse();
+    dates
 }
 
 impl Task<'_> {

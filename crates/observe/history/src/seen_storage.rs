@@ -1,5 +1,6 @@
 //! What each storage was seen to give: one row for each, replaced as more is seen.
 
+use crate::clock::latest_unix_ns;
 use crate::exact::{Exact, Json};
 use crate::{Error, History};
 use host::unix_ns;
@@ -49,8 +50,8 @@ pub(crate) fn save_seen(connection: &Connection, target: &TargetFacts, seen: &Se
     let values = (identity(target), Exact(unix_ns()), Json(seen));
     connection.prepare_cached("INSERT OR REPLACE INTO seen VALUES (?, ?, ?)")?.execute(values)?;
     let surplus = "DELETE FROM seen WHERE storage IN \
-                   (SELECT storage FROM seen ORDER BY updated_unix_ns DESC LIMIT -1 OFFSET ?)";
-    connection.prepare_cached(surplus)?.execute([STORAGES_MAX])?;
+                   (SELECT storage FROM seen ORDER BY updated_unix_ns > ?, updated_unix_ns DESC LIMIT -1 OFFSET ?)";
+    connection.prepare_cached(surplus)?.execute((Exact(latest_unix_ns()), STORAGES_MAX))?;
     Ok(())
 }
 

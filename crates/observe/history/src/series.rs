@@ -15,6 +15,7 @@
 mod files;
 mod waits;
 
+use crate::clock::latest_unix_ns;
 use crate::exact::{Exact, Json, exact};
 use crate::file_rows::IDENTITY;
 use crate::statements::rows;
@@ -87,9 +88,10 @@ impl History {
     /// # Errors
     /// Where the file cannot be read.
     pub fn sources(&self) -> Result<Vec<SourceInfo>, Error> {
-        let query = "SELECT source, count(*), min(taken_unix_ns), max(taken_unix_ns) FROM captures \
+        let query = "SELECT source, count(*), min(taken_unix_ns), \
+             coalesce(max(taken_unix_ns) FILTER (WHERE taken_unix_ns <= ?), max(taken_unix_ns)) FROM captures \
              GROUP BY source ORDER BY source";
-        self.rows("list the sources", query, [], |row| {
+        self.rows("list the sources", query, [Exact(latest_unix_ns())], |row| {
             Ok(SourceInfo {
                 source: row.get(0)?,
                 captures: exact(row, 1)?,

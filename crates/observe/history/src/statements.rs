@@ -1,5 +1,6 @@
 //! Recurring forms of statements: all rows of a query, its first row, an insert, a transaction, a retry.
 
+use crate::bounds::too_costly;
 use crate::{Error, History};
 use rusqlite::{
     Connection, ErrorCode, OptionalExtension, Params, Row, ToSql, Transaction, TransactionBehavior,
@@ -16,6 +17,7 @@ impl History {
         doing: &'static str,
         statements: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
+        self.budget.begin();
         statements(&self.connection).map_err(|source| Error::sqlite(doing, &self.path, source))
     }
 
@@ -25,9 +27,15 @@ impl History {
         doing: &'static str,
         query: &str,
         parameters: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        mut read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, Error> {
-        self.execute(doing, |connection| rows(connection, query, parameters, read))
+        let mut left = self.budget.rows_max();
+        self.execute(doing, |connection| {
+            rows(connection, query, parameters, |row| {
+                left = left.checked_sub(1).ok_or_else(too_costly)?;
+                read(row)
+            })
+        })
     }
 
     /// The first row of a query; `None` where it has none.
@@ -48,6 +56,7 @@ impl History {
         doing: &'static str,
         statements: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
+        self.budget.begin();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let done = transaction.and_then(|transaction| {
             let value = statements(&transaction)?;

@@ -1,31 +1,26 @@
 //! Reading that ends when its reader wants it no more.
 
 use crate::{Error, History};
-use rusqlite::ErrorCode;
-use std::ffi::c_int;
-
-/// Instructions of SQLite's virtual machine between two checks: a fraction of a millisecond, and a check takes less than 1 µs.
-const INSTRUCTIONS: c_int = 10_000;
 
 impl History {
     /// Reads as long as `is_wanted` says so, which is called about every millisecond of a statement's work. A statement that is
     /// wanted no more fails with an error that [is interrupted](Error::is_interrupted).
     pub fn read_while<T>(
         &self,
-        mut is_wanted: impl FnMut() -> bool + Send + 'static,
+        is_wanted: impl FnMut() -> bool + Send + 'static,
         read: impl FnOnce(&History) -> T,
     ) -> T {
-        self.connection.progress_handler(INSTRUCTIONS, Some(move || !is_wanted()));
+        self.budget.watch(&self.connection, is_wanted);
         let value = read(self);
-        self.connection.progress_handler(0, None::<fn() -> bool>);
+        self.budget.watch(&self.connection, || true);
         value
     }
 }
 
 impl Error {
-    /// Whether the statement ended because its result was wanted no more.
+    /// Whether the statement ended because its result was wanted no more, or it took more time than it may.
     pub fn is_interrupted(&self) -> bool {
-        matches!(self, Error::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::OperationInterrupted))
+        matches!(self, Error::TooCostly { .. })
     }
 }
 

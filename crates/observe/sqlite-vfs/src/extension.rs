@@ -33,11 +33,9 @@ pub unsafe extern "C" fn sqlite3_extension_init(
     if find.is_null() || register_vfs.is_null() {
         return SQLITE_ERROR;
     }
-    // SAFETY: these slots hold those two functions (sqlite3ext.h), and are not null.
-    let functions = unsafe { SqliteFunctions::from_addresses(find, register_vfs) };
     let publish = Publish::Shared { dir: crate::counters_dir() };
-    // SAFETY: the functions are those of the SQLite that is calling.
-    match unsafe { register(functions, publish, true) } {
+    // SAFETY: these slots hold those two functions (sqlite3ext.h), are not null, and belong to the SQLite that is calling.
+    match unsafe { register(SqliteFunctions::from_addresses(find, register_vfs), publish, true) } {
         Ok(_) => SQLITE_OK_LOAD_PERMANENTLY,
         Err(error) => {
             if std::env::var_os("HEADROOM_VERBOSE").is_some() {

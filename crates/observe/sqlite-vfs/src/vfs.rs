@@ -47,11 +47,11 @@ pub unsafe fn register(
     make_default: bool,
 ) -> Result<&'static Registry, RegisterError> {
     let _one_at_a_time = REGISTERING.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: by contract the functions are SQLite's; the name is null-terminated.
-    let registered = unsafe { (functions.vfs_find)(VFS_NAME_C.as_ptr()) };
+    // SAFETY: by contract the functions are SQLite's; a name is null-terminated, or null for the default.
+    let find = |name| unsafe { (functions.vfs_find)(name) };
+    let registered = find(VFS_NAME_C.as_ptr());
     let shim = if registered.is_null() {
-        // SAFETY: as above; a null name requests the default.
-        let below = unsafe { (functions.vfs_find)(ptr::null()) };
+        let below = find(ptr::null());
         if below.is_null() {
             return Err(RegisterError::NoDefaultVfs);
         }

@@ -1,10 +1,12 @@
+mod capture_sheet;
+
 use clap::Subcommand;
-use history::{CaptureFilter, EntryKind, History, ResultId};
+use history::{CaptureFilter, EntryKind, FutureEntries, History, ResultId};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Instant;
-use terminal::{Done, FINE, Failure, Output, kept};
+use terminal::{Done, FINE, Output, kept};
 
 /// Arguments of `headroom history`.
 #[derive(clap::Args)]
@@ -73,12 +75,15 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
     match &args.what {
         None => {
             // Many captures make one line, so that more entries are looked at than lines are printed.
-            let entries = kept::open(history)?.entries(args.limit.saturating_mul(ENTRIES_A_LINE))?;
+            let history = kept::open(history)?;
+            let entries = history.entries(args.limit.saturating_mul(ENTRIES_A_LINE))?;
+            let future = history.future_entries()?;
             out.answer(
                 |style| {
                     // What reads a pipe searches whole lines.
                     let columns = std::io::stdout().is_terminal().then_some(style.width.max(COLUMNS_MIN));
-                    table(&entries, args.limit, columns)
+                    let note = future.map_or(String::new(), |future| future_note(&future));
+                    table(&entries, args.limit, columns) + &note
                 },
                 || serde_json::json!(entries.iter().take(args.limit).collect::<Vec<_>>()),
             );
@@ -102,10 +107,7 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
         Some(What::Captures { source }) => {
             let filter = CaptureFilter { source: source.clone(), ..CaptureFilter::default() };
             let rows = kept::open(history)?.captures_table(&filter)?;
-            let mut csv = Vec::new();
-            history::to_csv(&rows, &mut csv)
-                .map_err(|error| Failure::new(format_args!("cannot write the capture table: {error}")))?;
-            out.answer(|_| String::from_utf8_lossy(&csv).into_owned(), || serde_json::json!(rows));
+            out.answer(|_| capture_sheet::sheet(&rows), || serde_json::json!(rows));
         }
         Some(What::Pack) => {
             let mut history = kept::open_to_change(history)?;
@@ -183,6 +185,16 @@ fn table(entries: &[history::Entry], limit: usize, columns: Option<usize>) -> St
         columns.map_or(line.clone(), |columns| without_end(&line, columns)) + "\n"
     };
     lines.iter().map(line).collect()
+}
+
+/// A line on entries that are dated in the future, which the list has last.
+fn future_note(future: &FutureEntries) -> String {
+    let (entries, verb) = if future.entries == 1 { ("entry", "is") } else { ("entries", "are") };
+    format!(
+        "note: {} {entries} {verb} dated in the future, up to {}: the clock was ahead then, or is behind now\n",
+        future.entries,
+        kept::format_time(future.latest_unix_ns)
+    )
 }
 
 /// The end of a text of more characters, after an ellipsis.

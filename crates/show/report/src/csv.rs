@@ -1,7 +1,11 @@
 //! Tables for spreadsheets: comma separated, a heading, one row a point. A figure that is not known is empty.
 
+mod cell;
+
+pub use cell::{Cell, row};
+
 use crate::{AnalysisReport, WatchedInterval, number};
-use filestats::{Counters, Figure, Interval, Served, TracedIo};
+use filestats::{Counters, Interval, Served, TracedIo};
 use findings::Weight;
 use matrix::{Estimate, Method, Summary};
 
@@ -21,23 +25,24 @@ const WAIT_COLUMNS: usize = 6;
 pub const TRACE_HEADING: &str =
     "at_ns,pid,tid,comm,op,file,offset_bytes,bytes,latency_ns,flags,served_by,outstanding";
 
-/// One I/O of a trace. Flags are separated by spaces; an unknown figure is empty.
+/// One I/O of a trace, without a line break. Flags are separated by spaces; an unknown figure is empty.
 pub fn traced_io(io: &TracedIo) -> String {
-    let offset = io.offset_bytes.map_or(String::new(), |offset| offset.to_string());
-    let flags = io.flags.words().collect::<Vec<_>>().join(" ");
-    format!(
-        "{},{},{},{},{},{},{offset},{},{},{flags},{},{}",
-        io.at_ns,
-        io.pid,
-        io.tid,
-        field(&io.comm),
-        io.op.word(),
-        field(&io.file),
-        io.bytes,
-        io.latency_ns,
-        io.served.map_or("", Served::word),
-        io.n
-    )
+    let mut line = row([
+        io.at_ns.into(),
+        io.pid.into(),
+        io.tid.into(),
+        (*io.comm).into(),
+        io.op.word().into(),
+        (*io.file).into(),
+        io.offset_bytes.into(),
+        io.bytes.into(),
+        io.latency_ns.into(),
+        io.flags.words().collect::<Vec<_>>().join(" ").into(),
+        io.served.map(Served::word).into(),
+        io.n.into(),
+    ]);
+    line.pop();
+    line
 }
 
 /// The heading of [`analysis`].
@@ -60,23 +65,21 @@ pub fn analysis(report: &AnalysisReport) -> String {
             let instant = |unix_ns: Option<u64>| unix_ns.and_then(number::rfc3339).unwrap_or_default();
             let facts =
                 finding.facts.iter().map(|fact| format!("{}={} {}", fact.what, fact.value, fact.unit));
-            let fields = [
-                field(&source.source),
+            text.push_str(&row([
+                source.source.as_str().into(),
                 weight.into(),
-                kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned(),
-                field(finding.instance.as_deref().unwrap_or_default()),
-                field(finding.path.as_deref().unwrap_or_default()),
-                finding.direction.map_or(String::new(), |direction| direction.to_string()),
-                instant(finding.when.first().map(|span| span.from_unix_ns)),
-                instant(finding.when.first().map(|span| span.until_unix_ns)),
-                finding.stretches.to_string(),
-                finding.stall_ns.to_string(),
-                field(&finding.text),
-                field(&facts.collect::<Vec<String>>().join("; ")),
-                field(finding.next.as_deref().unwrap_or_default()),
-            ];
-            text.push_str(&fields.join(","));
-            text.push('\n');
+                kind.as_ref().and_then(|kind| kind.as_str()).into(),
+                finding.instance.as_deref().into(),
+                finding.path.as_deref().into(),
+                finding.direction.map(|direction| direction.to_string()).into(),
+                instant(finding.when.first().map(|span| span.from_unix_ns)).into(),
+                instant(finding.when.first().map(|span| span.until_unix_ns)).into(),
+                finding.stretches.into(),
+                finding.stall_ns.into(),
+                finding.text.as_str().into(),
+                facts.collect::<Vec<String>>().join("; ").into(),
+                finding.next.as_deref().into(),
+            ]));
         }
     }
     text
@@ -84,119 +87,93 @@ pub fn analysis(report: &AnalysisReport) -> String {
 
 /// The rows of one interval of a source without the heading: one for each file, then one for each event that was waited for.
 pub fn watch(interval: &WatchedInterval) -> String {
-    let when = [
-        number::rfc3339(interval.ended_unix_ns).unwrap_or_default(),
-        interval.elapsed_ns.map_or(String::new(), |ns| ns.to_string()),
-    ];
+    let when: [Cell; 2] = [number::rfc3339(interval.ended_unix_ns).into(), interval.elapsed_ns.into()];
     let mut text = String::new();
-    let mut push = |fields: Vec<String>| {
-        text.push_str(&when.iter().chain(&fields).map(String::as_str).collect::<Vec<_>>().join(","));
-        text.push('\n');
-    };
+    let mut push = |cells: Vec<Cell>| text.push_str(&row(when.iter().cloned().chain(cells)));
     for file in &interval.files {
         let identity = &file.row.file;
-        let mut fields = vec![
-            field(&identity.instance),
-            field(identity.database.as_deref().unwrap_or_default()),
-            identity.kind.to_string(),
-            field(&identity.path),
+        let mut cells: Vec<Cell> = vec![
+            identity.instance.as_str().into(),
+            identity.database.as_deref().into(),
+            identity.kind.to_string().into(),
+            identity.path.as_str().into(),
         ];
         match &file.row.interval {
             Interval::Known(delta) => {
                 let Counters { read, write, sync, .. } = delta.counters;
                 for ops in [read, write] {
-                    fields.extend([ops.count.to_string(), ops.bytes.to_string(), exact(ops.stall_ns)]);
+                    cells.extend([ops.count.into(), ops.bytes.into(), ops.stall_ns.into()]);
                 }
-                fields.push(exact(sync.map(|sync| sync.count)));
-                fields.push(sync.known().map_or(String::new(), |sync| exact(sync.stall_ns)));
-                fields.push(delta.outstanding().known().map_or(String::new(), decimal));
-                fields.push(String::new());
+                cells.push(sync.map(|sync| sync.count).into());
+                cells.push(sync.known().map(|sync| sync.stall_ns).into());
+                cells.push(delta.outstanding().known().map(Cell::decimal).into());
+                cells.push(Cell::default());
             }
             Interval::Unknown(reason) => {
-                fields.extend(empty(FILE_COLUMNS));
-                fields.push(field(&reason.to_string()));
+                cells.extend(empty(FILE_COLUMNS));
+                cells.push(reason.to_string().into());
             }
         }
-        fields.push(field(identity.object.as_deref().unwrap_or_default()));
-        fields.extend(empty(WAIT_COLUMNS));
-        push(fields);
+        cells.push(identity.object.as_deref().into());
+        cells.extend(empty(WAIT_COLUMNS));
+        push(cells);
     }
     for wait in &interval.waits {
         let delta = wait.interval.known();
         if delta.is_some_and(|delta| !delta.is_any()) {
             continue;
         }
-        let mut fields = vec![field(&wait.instance), String::new(), "wait".into(), field(&wait.event)];
-        fields.extend(empty(FILE_COLUMNS));
-        fields.push(wait.interval.reason().map_or(String::new(), |reason| field(&reason.to_string())));
-        fields.push(String::new());
-        fields.push(wait.class.to_string());
-        fields.extend([delta.map(|delta| delta.count), delta.map(|delta| delta.wait_ns)].map(given));
+        let mut cells: Vec<Cell> =
+            vec![wait.instance.as_str().into(), Cell::default(), "wait".into(), wait.event.as_str().into()];
+        cells.extend(empty(FILE_COLUMNS));
+        cells.push(wait.interval.reason().map(|reason| reason.to_string()).into());
+        cells.push(Cell::default());
+        cells.push(wait.class.to_string().into());
+        cells.extend([delta.map(|delta| delta.count), delta.map(|delta| delta.wait_ns)].map(Cell::from));
         let class = interval.reconciled.iter().find(|one| one.class == wait.class);
-        fields.extend([class.map(|one| one.wait_ns), class.map(|one| one.stall_ns)].map(given));
-        fields.push(class.map_or(String::new(), |one| one.agreement.to_string()));
-        push(fields);
+        cells.extend([class.map(|one| one.wait_ns), class.map(|one| one.stall_ns)].map(Cell::from));
+        cells.push(class.map(|one| one.agreement.to_string()).into());
+        push(cells);
     }
     text
 }
 
-fn exact(figure: Figure<u64>) -> String {
-    figure.known().map_or(String::new(), |value| value.to_string())
-}
-
-fn given(figure: Option<Figure<u64>>) -> String {
-    figure.map_or(String::new(), exact)
-}
-
-fn empty(columns: usize) -> impl Iterator<Item = String> {
-    std::iter::repeat_n(String::new(), columns)
+fn empty(columns: usize) -> impl Iterator<Item = Cell> {
+    std::iter::repeat_n(Cell::default(), columns)
 }
 
 /// The results of a matrix, a row for each point.
 pub fn matrix(summary: &Summary) -> String {
     let mut text = format!("{MATRIX_HEADING}\n");
-    for row in &summary.rows {
-        let interval = row.iops.and_then(|estimate| estimate.interval);
+    for point in &summary.rows {
+        let interval = point.iops.and_then(|estimate| estimate.interval);
         let method = interval.map_or("", |interval| match interval.method {
             Method::MeanT => "mean-t",
             Method::MedianOrder => "median-order",
         });
-        let fields = [
-            summary.id.to_string(),
-            field(&row.target_path),
-            row.point.pattern.to_string(),
-            row.point.write_percent.to_string(),
-            row.point.block_bytes.to_string(),
-            row.point.outstanding.to_string(),
-            row.point.threads.to_string(),
-            row.runs.len().to_string(),
-            value(&row.iops),
-            interval.map_or(String::new(), |interval| decimal(interval.low)),
-            interval.map_or(String::new(), |interval| decimal(interval.high)),
+        text.push_str(&row([
+            summary.id.into(),
+            point.target_path.as_str().into(),
+            point.point.pattern.to_string().into(),
+            u64::from(point.point.write_percent).into(),
+            point.point.block_bytes.into(),
+            point.point.outstanding.into(),
+            point.point.threads.into(),
+            point.runs.len().into(),
+            value(&point.iops),
+            interval.map(|interval| Cell::decimal(interval.low)).into(),
+            interval.map(|interval| Cell::decimal(interval.high)).into(),
             method.into(),
-            value(&row.mib_per_s),
-            row.latency_ns.map_or(String::new(), decimal),
-            row.latency_ns_p99.map_or(String::new(), |ns| ns.to_string()),
-            row.failed.to_string(),
-            field(row.skipped.as_deref().unwrap_or_default()),
-        ];
-        text.push_str(&fields.join(","));
-        text.push('\n');
+            value(&point.mib_per_s),
+            point.latency_ns.map(Cell::decimal).into(),
+            point.latency_ns_p99.into(),
+            point.failed.into(),
+            point.skipped.as_deref().into(),
+        ]));
     }
     text
 }
 
-fn value(estimate: &Option<Estimate>) -> String {
-    estimate.map_or(String::new(), |estimate| decimal(estimate.value))
-}
-
-fn decimal(value: f64) -> String {
-    format!("{value:.3}")
-}
-
-/// RFC 4180. What a spreadsheet would take for a formula by its first character is made text; some skip white space there.
-fn field(text: &str) -> String {
-    let text =
-        if text.trim_start().starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.into() };
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+fn value(estimate: &Option<Estimate>) -> Cell {
+    estimate.map(|estimate| Cell::decimal(estimate.value)).into()
 }

@@ -1,7 +1,7 @@
 //! Snapshots in, snapshots out, and what is read between them.
 
 use filestats::*;
-use history::{CaptureFilter, CaptureId, CaptureRow, Error, History, IntervalFilter, to_csv};
+use history::{CaptureFilter, CaptureId, CaptureRow, Error, History, IntervalFilter};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -133,20 +133,6 @@ fn the_capture_table_answers_the_rows_of_the_study() {
     assert_eq!(last.total_stall_ms, Some(4_100.0 * 57.0 + 1_802_000.0));
     assert_eq!((last.size_on_disk_mb, last.sample_ms), (Some(3.0), 1_700_000_180_000.0));
     assert_eq!(rows[1].write_latency_ms, None, "no write has no latency");
-}
-
-#[test]
-fn the_export_has_the_rows_and_a_heading_even_without_rows() {
-    let (_dir, history) = study();
-    let mut csv = Vec::new();
-    let rows = history.captures_table(&CaptureFilter::default()).unwrap();
-    to_csv(&rows, &mut csv).unwrap();
-    let read: Vec<CaptureRow> =
-        csv::Reader::from_reader(csv.as_slice()).deserialize().map(Result::unwrap).collect();
-    assert_eq!(read, rows, "each heading stands over its own column");
-    let mut heading = Vec::new();
-    to_csv(&[], &mut heading).unwrap();
-    assert!(csv.starts_with(&heading) && heading.starts_with(b"capture_id,capture_date,"));
 }
 
 #[test]

@@ -215,7 +215,7 @@ fn read_all(history: &History) -> Result<(), Error> {
         let _ = history.show(EntryKind::Capture, capture.id.0);
     }
     let newest = CaptureFilter { limit: Some(READ_MAX), ..CaptureFilter::default() };
-    let _ = history.captures_table(&newest).map(|rows| history::to_csv(&rows, std::io::sink()));
+    let _ = history.captures_table(&newest);
     if let [newest, .., oldest] = captures.as_slice() {
         let _ = between(history, oldest.id, newest.id);
     }

@@ -191,3 +191,42 @@ fn old_incidents_go_and_open_ones_stay() {
     assert_eq!(history.incidents(10_000).unwrap().len(), 5_001);
     assert_eq!(history.open_incidents().unwrap()[0].1, open);
 }
+
+#[test]
+fn what_a_clock_that_was_ahead_judged_hides_nothing_and_goes_first() {
+    let (_dir, mut history) = history();
+    let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let (ahead_s, year_s) = (now_s + 366 * 24 * 3600, 366 * 24 * 60);
+    let data = subject("/data");
+    let (_, ahead) = incident(data.clone(), VerdictKind::Burst, ahead_s);
+    let (open, closed) = incident(data.clone(), VerdictKind::Burst, now_s - 600);
+    let minute = now_s / 60;
+    let judged = Judged {
+        changes: vec![
+            (data.clone(), ahead_s * S, Some(VerdictKind::Healthy)),
+            (data.clone(), now_s * S, Some(VerdictKind::Burst)),
+        ],
+        minutes: vec![
+            (data.clone(), minute + year_s, Readings::default()),
+            (data.clone(), minute, Readings::default()),
+        ],
+        incidents: vec![ahead.clone(), open],
+        ..Judged::default()
+    };
+    let ids = history.save_judged(&judged).unwrap();
+    assert_eq!(history.open_incidents().unwrap().len(), 1);
+    history.save_judged(&Judged { incidents: vec![closed.clone()], ..Judged::default() }).unwrap();
+    assert!(history.open_incidents().unwrap().is_empty(), "it opens and closes");
+    assert_eq!(history.incidents(1).unwrap(), [(ids[1], closed.clone())], "the newest that was recorded");
+    assert_eq!(history.last_burst(&data).unwrap(), Some(closed));
+    assert_eq!(history.last_judged_minute(&data).unwrap().unwrap().0, minute);
+    assert_eq!(history.verdict_changes(&data).unwrap(), [(now_s * S, Some(VerdictKind::Burst))]);
+
+    // A month of minutes beside those of the wrong clock.
+    let month = 31 * 24 * 60;
+    let minutes = (0..month).map(|at| (data.clone(), minute - at, Readings::default())).collect();
+    history.save_judged(&Judged { minutes, ..Judged::default() }).unwrap();
+    history.remove_old_judged().unwrap();
+    assert!(history.judged_minutes(&data, (minute + 1, u64::MAX >> 1), 1).unwrap().is_empty());
+    assert_eq!(history.judged_minutes(&data, (0, minute), usize::MAX).unwrap().len(), month as usize);
+}

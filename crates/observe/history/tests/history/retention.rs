@@ -282,6 +282,30 @@ fn a_clock_that_is_behind_for_a_while_does_not_end_the_thinning() {
 }
 
 #[test]
+fn captures_of_a_clock_that_was_ahead_are_thinned_as_their_neighbours() {
+    let (_dir, mut history) = history();
+    save(&mut history, &idle(200));
+    let ahead = idle_later(200, TEN_YEARS_S);
+    save(&mut history, &ahead);
+    // The clock is right again.
+    let later = idle_later(200, 3600);
+    save(&mut history, &later);
+    let dated_ahead = |history: &History| {
+        let captures = history.captures(&CaptureFilter::default()).unwrap();
+        captures.iter().filter(|capture| capture.taken_unix_ns >= ahead[0].taken_unix_ns).count()
+    };
+    let now_ns = later[199].taken_unix_ns;
+    assert_eq!(thin_all(&mut history, &Retention::default(), now_ns), 0, "all are young");
+    for day in 1..10 {
+        save(&mut history, &idle_later(1, day * DAY_S));
+    }
+    thin_all(&mut history, &Retention::default(), now_ns + 9 * DAY_S * S);
+    // One in five minutes, and those on both sides of the clock's jumps.
+    let left = dated_ahead(&history);
+    assert!((1..=200 * EVERY_S as usize / STRETCH_S as usize + 3).contains(&left), "{left}");
+}
+
+#[test]
 fn a_time_that_was_not_kept_for_a_while_does_not_become_known() {
     let events = |at: usize| match at {
         28 => Event::Untimed,

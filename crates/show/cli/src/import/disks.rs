@@ -1,6 +1,7 @@
 //! PerfMon's disks: what its rates and means say, interval by interval. Nothing of it is kept.
 
 use super::Log;
+use report::csv::{Cell, row};
 use terminal::kept;
 
 use filestats::{Figure, IoClass, Profile, Reason};
@@ -124,20 +125,17 @@ const COLUMNS: &str = "host,object,disk,until_unix_ns,until,elapsed_s,reads_per_
 /// Every interval as a line; what is unknown is empty.
 pub fn csv(logs: &[Log]) -> String {
     const MIB: f64 = 1024.0 * 1024.0;
-    let figure = |figure: Figure<f64>, factor: f64| {
-        figure.known().map_or(String::new(), |value| (value * factor).to_string())
-    };
-    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let figure = |figure: Figure<f64>, factor: f64| Cell::from(figure.known().map(|value| value * factor));
     let mut text = format!("{COLUMNS}\n");
     for disk in disks(logs) {
         for one in &disk.intervals {
-            let cells = [
-                quoted(&disk.host),
-                disk.object.clone(),
-                quoted(&disk.name),
-                one.ended_unix_ns.to_string(),
-                kept::format_time(one.ended_unix_ns),
-                one.elapsed_ns.known().map_or(String::new(), |ns| (ns as f64 / 1e9).to_string()),
+            text.push_str(&row([
+                disk.host.as_str().into(),
+                disk.object.as_str().into(),
+                disk.name.as_str().into(),
+                one.ended_unix_ns.into(),
+                kept::format_time(one.ended_unix_ns).into(),
+                one.elapsed_ns.known().map(|ns| ns as f64 / 1e9).into(),
                 figure(one.read.per_second, 1.0),
                 figure(one.read.bytes_per_second, 1.0 / MIB),
                 figure(one.read.latency_ns, 1e-6),
@@ -150,9 +148,7 @@ pub fn csv(logs: &[Log]) -> String {
                 figure(one.outstanding(), 1.0),
                 figure(one.queue_mean, 1.0),
                 figure(one.queue_sampled, 1.0),
-            ];
-            text.push_str(&cells.join(","));
-            text.push('\n');
+            ]));
         }
     }
     text
