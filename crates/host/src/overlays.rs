@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// Overlays that lie on one another: the kernel allows two levels.
 const DEPTH_MAX: usize = 2;
 
-/// The names of the file in the layers that it may lie in, where it is on an overlay whose layers can be seen from here. The
-/// first is that of the topmost layer; a layer that does not hold the file is left out.
+/// The names of the file in the upper layers that it lies in, where it is on an overlay whose layers can be seen from here. One
+/// that lies in a lower layer is copied up before it is written to.
 pub(crate) fn names_below(file: &File) -> io::Result<Vec<PathBuf>> {
     let own = Mounts::read()?;
     let (path, mount_id) = name_of(file)?;
@@ -22,10 +22,10 @@ pub(crate) fn names_below(file: &File) -> io::Result<Vec<PathBuf>> {
         if mount.filesystem != "overlay" {
             break;
         }
-        // The kernel names the upper layer last.
-        let layers: Vec<&Path> = mount.overlay_layers().collect();
         let Some(within) = within(mount, &path) else { break };
-        let found = layers.into_iter().rev().map(|layer| layer.join(&within)).find(|name| is_file(name));
+        // The kernel names the upper layer last.
+        let found =
+            mount.overlay_layers().last().map(|layer| layer.join(within)).filter(|name| is_file(name));
         let Some(found) = found else { break };
         let Some(below) = own.mount_of(&found) else { break };
         (mount, path) = (below, found.clone());

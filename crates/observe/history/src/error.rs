@@ -201,10 +201,13 @@ impl Error {
             Error::NotWritable { .. } => {
                 Some("name a file that this user may write to with --history, in a directory it can write to")
             }
-            Error::OfAnotherUser { .. } => Some(
-                "name a file of this user with --history; or run headroom as the owner; where sudo keeps the user's HOME, \
-                 sudo -H uses root's own history",
+            Error::OfAnotherUser { user, .. } if user == "root" => Some(
+                "run headroom as the owner, or name a file of root with --history; where sudo keeps the user's HOME, sudo -H uses \
+                 root's own history",
             ),
+            Error::OfAnotherUser { .. } => {
+                Some("name a file of this user with --history, or run headroom as the owner")
+            }
             Error::NewerSchema { .. } => Some("upgrade Headroom, or name another file with --history"),
             Error::NoHome => Some("name a file with --history"),
             Error::NotStorable { .. } => Some("report this as a bug of Headroom"),

@@ -65,7 +65,7 @@ impl History {
     }
 
     /// Whether only this user, and root, can have written what is in it.
-    pub(crate) fn is_of_this_user_alone(&self) -> bool {
+    pub fn is_of_this_user_alone(&self) -> bool {
         let user = geteuid().as_raw();
         let is_own = |found: &Metadata| found.uid() == user && found.mode() & OTHERS_WRITE == 0;
         let Ok(real) = fs::canonicalize(self.path()) else { return false };

@@ -82,6 +82,15 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
     let begins = args.definition.is_given();
     let open = if begins { kept::open_to_write } else { kept::open_to_change };
     let mut history = open(history)?;
+    if !begins && args.destroy_data && !history.is_of_this_user_alone() {
+        let what = format!(
+            "--destroy-data: {} names the targets, and another user can change it",
+            history.path().display()
+        );
+        return Err(Failure::new(what).with_remedy(
+            "give the matrix's definition again instead of --resume; or let only this user write to the history and its directory",
+        ));
+    }
     interrupt::install();
 
     let id = start_or_resume(args, &mut history)?;

@@ -121,7 +121,7 @@ fn killed_the_next_run_cleans_and_goes_on() {
         load(create, "1s").end().refused(3, &killed);
     }
     assert!(fs::read(&lasting).unwrap().starts_with(b"a file system"));
-    // Whoever has it open for writing is in the way, whatever was said.
+    // A process that has it open for writing is in the way, whatever was said.
     let pid = format!("open for writing in process {} ", std::process::id());
     load(&["--destroy-data", text(&lasting)], "1s").end().refused(3, &["it is in use", &pid]);
     drop(file_system);

@@ -68,7 +68,7 @@ fn who_may_not_write_is_told_so() {
     drop(history::History::open(&shared).unwrap());
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o644)).unwrap();
     let said = as_nobody(&["--history", text(&shared), "measure", text(&home)]);
-    said.refused(3, &["history.db", "  try: name a file that this user may write to"]);
+    said.refused(3, &["history.db", "belongs to the user root", "  try: name a file of this user"]);
     let page = readable.join("page.html");
     as_nobody(&["measure", text(&home), "--html", text(&page)])
         .refused(3, &["page.html: Permission denied", "try:"]);
