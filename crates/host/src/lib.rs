@@ -20,7 +20,8 @@
 //! scheduling_group  /proc/PID/cgroup, autogroup  SchedulingGroups: among which processes a nice value counts
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
 //! privileges      capget(2), capset(2)       give_up_unneeded, with(privilege, work): capabilities of threads
-//! clock           clock_gettime(2)           unix_ns, monotonic_ns
+//! clock           clock_gettime(2)           unix_ns, monotonic_ns, suspended_ns
+//! stops           /proc/thread-self/schedstat  StopMeter, TimedSleep: for how long this process was stopped
 //! ```
 //!
 //! This crate is the only reader of these files. Each parser is a pure function of bytes, and paths stay bytes: a mount
@@ -56,16 +57,17 @@ mod process;
 mod process_files;
 mod processors;
 mod scheduling_group;
+mod stops;
 mod swaps;
 
 pub use block_devices::{
     LoopDevice, attribute_directory, device_chain, device_name, device_sequence, device_size_bytes,
-    device_troubles, is_read_only, loop_devices, loop_uses_direct_io, queue_attribute,
+    device_troubles, is_read_only, loop_devices, loop_is_detaching, loop_uses_direct_io, queue_attribute,
 };
 pub use cgroups::{
     GroupHierarchies, ThrottleFile, cap_counted, caps_for, caps_on, control_groups, throttle_files,
 };
-pub use clock::{monotonic_ns, unix_ns};
+pub use clock::{monotonic_ns, suspended_ns, unix_ns};
 pub use command_line::{arguments_of, variable_of};
 pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
@@ -88,3 +90,4 @@ pub use process::{
 pub use process_files::{FilePlace, MountView, ProcessFiles};
 pub use processors::{ProcessorTimes, clock_ticks};
 pub use scheduling_group::{SchedulingGroup, SchedulingGroups};
+pub use stops::{StopMeter, TimedSleep, suspended_since};

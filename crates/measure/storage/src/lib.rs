@@ -27,6 +27,7 @@ mod live_files;
 mod made_file;
 mod overwrite_guard;
 mod region;
+mod region_state;
 mod target;
 mod test_file;
 mod workspace;
@@ -38,6 +39,7 @@ pub use live_files::{LIVE_FILE_BYTES_MIN, LiveFiles};
 pub use made_file::{FoundFile, MadeFile};
 pub use overwrite_guard::Access;
 pub use region::{ExpectedAccess, MEMBERS_MAX, PARTS_MAX, Region, Volume};
+pub use region_state::RegionState;
 pub use target::Target;
 pub use test_file::{
     BEGUN_BYTES_MIN, FillProgress, RESERVE_BYTES_MAX, RESERVE_BYTES_MIN, TestFile, reserve_bytes,

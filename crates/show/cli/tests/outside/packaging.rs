@@ -73,7 +73,9 @@ fn both_units_run_as_one_user_with_the_same_protections() {
     let settings = |name: &str| -> Vec<String> {
         let of_command = ["Description=", "ExecStart=", "ExecReload="];
         let is_shared = |line: &&str| {
-            line.contains('=') && !line.starts_with('#') && !of_command.iter().any(|key| line.starts_with(key))
+            line.contains('=')
+                && !line.starts_with('#')
+                && !of_command.iter().any(|key| line.starts_with(key))
         };
         unit(name).lines().filter(is_shared).map(str::to_owned).collect()
     };
