@@ -81,6 +81,12 @@ pub fn loop_uses_direct_io(number: DeviceNumber) -> bool {
         == Some("1")
 }
 
+/// Whether a loop device is detached as soon as no process has it open: it was made so, or detached while it was in use.
+pub fn loop_is_detaching(number: DeviceNumber) -> bool {
+    attribute_directory(number).and_then(|directory| read(&directory.join("loop/autoclear"))).as_deref()
+        == Some("1")
+}
+
 /// Bytes of a block device.
 pub fn device_size_bytes(number: DeviceNumber) -> Option<u64> {
     size_bytes(&attribute_directory(number)?)

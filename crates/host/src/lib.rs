@@ -25,7 +25,8 @@
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
 //! users           /etc/passwd                name_of_user, user_id, group_id
 //! privileges      capget(2), capset(2)       give_up_unneeded, with(privilege, work): capabilities of threads
-//! clock           clock_gettime(2)           unix_ns, monotonic_ns
+//! clock           clock_gettime(2)           unix_ns, monotonic_ns, suspended_ns
+//! stops           /proc/thread-self/schedstat  StopMeter, TimedSleep: for how long this process was stopped
 //! ```
 //!
 //! This crate is the only reader of these files. Each parser is a pure function of bytes, and paths stay bytes: a mount
@@ -66,17 +67,18 @@ mod process_files;
 mod processors;
 mod scheduling_group;
 mod socket_file;
+mod stops;
 mod swaps;
 mod users;
 
 pub use block_devices::{
     LoopDevice, attribute_directory, device_chain, device_name, device_sequence, device_size_bytes,
-    device_troubles, is_read_only, loop_devices, loop_uses_direct_io, queue_attribute,
+    device_troubles, is_read_only, loop_devices, loop_is_detaching, loop_uses_direct_io, queue_attribute,
 };
 pub use cgroups::{
     GroupHierarchies, ThrottleFile, cap_counted, caps_for, caps_on, control_groups, throttle_files,
 };
-pub use clock::{monotonic_ns, unix_ns};
+pub use clock::{monotonic_ns, suspended_ns, unix_ns};
 pub use command_line::{arguments_of, variable_of};
 pub use device_number::DeviceNumber;
 pub use diskstats::{DISKSTATS, DiskCounters, DiskTransfers, disk_counters, read_diskstats};
@@ -103,4 +105,5 @@ pub use process_files::{FilePlace, MountView, ProcessFiles};
 pub use processors::{ProcessorTimes, clock_ticks};
 pub use scheduling_group::{SchedulingGroup, SchedulingGroups};
 pub use socket_file::{SocketFile, peer_at};
+pub use stops::{StopMeter, TimedSleep, suspended_since};
 pub use users::{group_id, name_of_user, user_id};

@@ -8,6 +8,7 @@ use crate::volumes::{Scope, Volume, Volumes};
 use collect::Source;
 use filestats::{FileInterval, Rules, Snapshot, SourceTotals, WaitInterval, intervals, wait_intervals};
 use history::History;
+use host::TimedSleep;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 use storage::Target;
@@ -31,6 +32,9 @@ pub struct Observer<'a> {
     waits: VecDeque<Snapshot>,
     /// What all samples add up to; `None` where that is of no use.
     totals: Option<SourceTotals>,
+    /// Time that this program was stopped since the last sample, and before it.
+    stopped_ns: u64,
+    left_out_ns: u64,
 }
 
 /// How much of what is observed is kept.
@@ -77,6 +81,8 @@ impl<'a> Observer<'a> {
             samples: Vec::new(),
             waits: VecDeque::new(),
             totals: None,
+            stopped_ns: 0,
+            left_out_ns: 0,
         }
     }
 
@@ -95,6 +101,17 @@ impl<'a> Observer<'a> {
     /// What was added to [`Observer::with_totals`], with it.
     pub fn totals(&self) -> SourceTotals {
         self.totals.clone().unwrap_or_default()
+    }
+
+    /// This program was stopped for that long since the last sample: the moment that the next one ends is left out. A load of its own
+    /// stood still meanwhile, and where the whole machine was stopped, so did the database.
+    pub fn note_stop(&mut self, stopped_ns: u64) {
+        self.stopped_ns = self.stopped_ns.saturating_add(stopped_ns);
+    }
+
+    /// Nanoseconds that this program was stopped while it observed.
+    pub fn stopped_ns(&self) -> u64 {
+        self.left_out_ns.saturating_add(self.stopped_ns)
     }
 
     /// The source.
@@ -171,8 +188,11 @@ impl<'a> Observer<'a> {
             if let Some(totals) = &mut self.totals {
                 add_totals(totals, &self.volumes, &placed, last, &sample);
             }
-            add_moments(&mut self.volumes, placed, last, &sample);
+            if self.stopped_ns == 0 {
+                add_moments(&mut self.volumes, placed, last, &sample);
+            }
         }
+        self.left_out_ns += std::mem::take(&mut self.stopped_ns);
         self.last_of_log = log;
         self.taken += 1;
         if let Extent::Window(window) = self.extent {
@@ -217,7 +237,9 @@ impl<'a> Observer<'a> {
             if done {
                 return Ok(());
             }
+            let sleep = TimedSleep::begin(POLL_INTERVAL);
             std::thread::sleep(POLL_INTERVAL);
+            self.note_stop(sleep.stopped_ns());
         }
     }
 

@@ -139,3 +139,18 @@ fn what_lies_before_a_gap_is_forgotten() {
     assert!(after.moments.is_empty() && observer.waits().is_empty());
     assert_eq!(sampled(&mut observer, 2).moments.len(), 2);
 }
+
+#[test]
+fn the_moment_in_which_this_program_was_stopped_is_left_out_and_its_counts_are_not() {
+    let mut observer = observer(Extent::Whole).with_totals(SourceTotals::default());
+    observer.sample(None).unwrap();
+    observer.sample(None).unwrap();
+    observer.note_stop(3 * S);
+    observer.sample(None).unwrap();
+    observer.sample(None).unwrap();
+    let (_, observation) = observer.observations().remove(0);
+    let ends: Vec<u64> = observation.moments.iter().map(|moment| moment.ended_unix_ns / S % 100).collect();
+    assert_eq!((ends, observer.stopped_ns()), (vec![2, 4], 3 * S));
+    let totals = observer.totals();
+    assert_ne!(totals, SourceTotals::default());
+}

@@ -64,6 +64,7 @@ pub fn capability(progress: &Progress, measured: &Measured<'_>) -> Option<Capabi
             took_s: progress.elapsed_s,
             effort: measured.effort,
             remarks: remarks(progress),
+            target_changes: Vec::new(),
         },
         curves,
         cost_model: None,

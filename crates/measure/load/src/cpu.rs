@@ -1,9 +1,9 @@
 use rustix::time::{ClockId, clock_gettime};
 use workload::CoreUse;
 
-/// Jiffies of each core since boot: (core, user, kernel, idle).
+/// Jiffies of each core since boot: (core, user, kernel, idle, stolen by the hypervisor).
 #[derive(Clone, Debug, Default)]
-pub struct CoreTimes(Vec<(u32, u64, u64, u64)>);
+pub struct CoreTimes(Vec<(u32, u64, u64, u64, u64)>);
 
 impl CoreTimes {
     /// Reads `/proc/stat`; empty where it cannot be read.
@@ -20,7 +20,8 @@ impl CoreTimes {
             let jiffies: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
             // user nice system idle iowait irq softirq steal
             let [user, nice, system, idle, waiting, irq, softirq, ..] = jiffies[..] else { return None };
-            Some((core, user + nice, system + irq + softirq, idle + waiting))
+            let steal = jiffies.get(7).copied().unwrap_or(0);
+            Some((core, user + nice, system + irq + softirq, idle + waiting, steal))
         });
         CoreTimes(cores.collect())
     }
@@ -31,12 +32,14 @@ impl CoreTimes {
             self.0.iter().filter_map(|now| Some((now, earlier.0.iter().find(|then| then.0 == now.0)?)));
         pairs
             .map(|(now, then)| {
-                let (user, kernel, idle) = (
+                let (user, kernel, idle, stolen) = (
                     now.1.saturating_sub(then.1) as f64,
                     now.2.saturating_sub(then.2) as f64,
                     now.3.saturating_sub(then.3) as f64,
+                    now.4.saturating_sub(then.4) as f64,
                 );
-                let percent = |part: f64| match user + kernel + idle {
+                // What is stolen is in no account: the three do not add up to 100 then.
+                let percent = |part: f64| match user + kernel + idle + stolen {
                     0.0 => 0.0,
                     all => 100.0 * part / all,
                 };
@@ -83,5 +86,13 @@ mod tests {
             (30.0, 10.0, 60.0)
         );
         assert!(CoreTimes::parse("cpu0 x\ncpu\n").0.is_empty());
+    }
+
+    #[test]
+    fn the_time_that_a_hypervisor_steals_is_nobody_s() {
+        let then = CoreTimes::parse("cpu0 100 0 50 800 50 0 0 1000 0 0\n");
+        let now = CoreTimes::parse("cpu0 120 0 60 820 60 0 0 1040 0 0\n");
+        let core = now.since(&then)[0];
+        assert_eq!((core.user_percent, core.kernel_percent, core.idle_percent), (20.0, 10.0, 30.0));
     }
 }

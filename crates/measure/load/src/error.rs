@@ -1,7 +1,7 @@
 use crate::io_buffers::HugePages;
 use crate::job::THREADS_MAX;
 use std::io;
-use workload::{InvalidWorkload, format_bytes};
+use workload::{InvalidWorkload, TargetChange, format_bytes};
 
 /// What a run keeps in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -133,5 +133,7 @@ pub enum LoadError {
         count: u64,
         /// The most frequent error.
         error: io::Error,
+        /// What other programs did to the target meanwhile.
+        changes: Vec<TargetChange>,
     },
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
-use storage::Region;
-use workload::{Phase, Pool, RunLength, Trace, Workload};
+use storage::{Region, RegionState};
+use workload::{Phase, Pool, RunLength, TargetChange, Trace, Workload};
 
 /// A workload and the region it runs on.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,18 @@ pub struct Job<'a> {
     /// I/Os to replay instead of chosen ones: at their recorded times where the workload's arrival is recorded,
     /// otherwise as fast as a closed loop allows.
     pub trace: Option<&'a Trace>,
+}
+
+impl Job<'_> {
+    /// Whether it writes to its region.
+    pub(crate) fn writes(&self) -> bool {
+        self.trace.map_or(self.workload.shape.writes(), Trace::writes)
+    }
+
+    /// What other programs did to its region since.
+    pub(crate) fn changes_since(&self, before: &RegionState) -> Vec<TargetChange> {
+        self.region.changes_since(before, self.writes())
+    }
 }
 
 /// How several jobs run at once.

@@ -10,7 +10,7 @@ use crate::thread_plan::ThreadPlan;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use stream::{MeasuredWindow, Responses, complete_series};
-use workload::{Backend, MemberShare, Response, RunResult, Slice, ThreadShare, Verification};
+use workload::{Backend, MemberShare, Response, RunResult, Slice, TargetChange, ThreadShare, Verification};
 
 /// What one thread did for one of its jobs.
 pub struct Outcome {
@@ -37,18 +37,27 @@ impl RunContext<'_> {
     ///
     /// # Errors
     /// [`LoadError::AllFailed`] where no I/O of any job succeeded.
-    pub fn merge(&self, run: &SupervisedRun, outcomes: Vec<Outcome>) -> Result<Vec<RunResult>, LoadError> {
+    pub fn merge(
+        &self,
+        run: &SupervisedRun,
+        outcomes: Vec<Outcome>,
+        changes: Vec<Vec<TargetChange>>,
+    ) -> Result<Vec<RunResult>, LoadError> {
         let mut by_job: Vec<Vec<Outcome>> = self.jobs.iter().map(|_| Vec::new()).collect();
         outcomes.into_iter().for_each(|outcome| by_job[outcome.job].push(outcome));
-        let merge = |(at, outcomes)| self.merge_job(at, run, outcomes);
-        let results: Vec<RunResult> = by_job.into_iter().enumerate().map(merge).collect();
+        let merge = |((at, outcomes), target_changes)| RunResult {
+            target_changes,
+            ..self.merge_job(at, run, outcomes)
+        };
+        let results: Vec<RunResult> = by_job.into_iter().enumerate().zip(changes).map(merge).collect();
         if results.iter().all(|result| result.ios() == 0)
             && let Some(failed) = results.iter().find(|result| result.failed() > 0)
         {
             let errors = failed.read.errors.iter().chain(&failed.write.errors).chain(&failed.sync.errors);
             let errno = errors.max_by_key(|(_, count)| **count).map_or(libc::EIO, |(errno, _)| *errno);
             let (path, error) = (failed.target.clone(), io::Error::from_raw_os_error(errno));
-            return Err(LoadError::AllFailed { path, count: failed.failed(), error });
+            let changes = failed.target_changes.clone();
+            return Err(LoadError::AllFailed { path, count: failed.failed(), error, changes });
         }
         Ok(results)
     }
@@ -71,6 +80,8 @@ impl RunContext<'_> {
             target_bytes: job.region.bytes,
             slice_ns,
             cores: run.cores.clone(),
+            stopped_ns: run.stopped_ns.min(elapsed_ns),
+            suspended_ns: run.suspended_ns,
             pool: options.pool,
             layout: job.region.volume.as_ref().map(|volume| volume.layout),
             ..RunResult::empty(job.workload.clone(), job.region.name())

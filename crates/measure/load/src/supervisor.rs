@@ -1,6 +1,7 @@
 use crate::cpu::{CoreTimes, now_ns};
 use crate::job::RunControl;
 use crate::live::{LiveStats, RunStage, Shared, Watcher};
+use host::{StopMeter, suspended_ns, suspended_since};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use workload::{CoreUse, RunLength};
@@ -12,6 +13,17 @@ pub struct SupervisedRun {
     pub interrupted: bool,
     /// Use of the cores in the measured part.
     pub cores: Vec<CoreUse>,
+    /// Nanoseconds of the measured part in which this program was stopped, see [`StopMeter`].
+    pub stopped_ns: u64,
+    /// Nanoseconds that the machine was suspended in the measured part, which are not in its length.
+    pub suspended_ns: u64,
+}
+
+/// Readings at the beginning of the measured part.
+#[derive(Default)]
+struct Began {
+    cores: CoreTimes,
+    suspended_ns: u64,
 }
 
 /// Time between two calls of the watcher.
@@ -22,6 +34,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(20);
 pub fn supervise(
     shared: &Shared,
     length: &RunLength,
+    meter: &StopMeter,
     let_begin: impl FnOnce(),
     watch: &mut dyn FnMut(&LiveStats) -> RunControl,
 ) -> SupervisedRun {
@@ -29,10 +42,10 @@ pub fn supervise(
     let pause = WATCH_INTERVAL.min(length.duration.max(Duration::from_millis(1)));
     let mut watcher = Watcher::new(shared);
     let mut run = SupervisedRun::default();
-    let mut cores = CoreTimes::default();
+    let mut began = Began::default();
     let mut stage = RunStage::WarmUp;
     if length.warm_up.is_zero() {
-        cores = begin_measuring(shared, &mut run, length);
+        began = begin_measuring(shared, &mut run, length);
         stage = RunStage::Measuring;
     }
     // After the measured part was opened: without a warm-up, no I/O comes before it.
@@ -41,7 +54,7 @@ pub fn supervise(
         std::thread::sleep(pause);
         let control = watch(&watcher.read(stage));
         if stage == RunStage::WarmUp && (now_ns() >= warm_up_end_ns || control != RunControl::Continue) {
-            cores = begin_measuring(shared, &mut run, length);
+            began = begin_measuring(shared, &mut run, length);
             stage = RunStage::Measuring;
         }
         if matches!(control, RunControl::Interrupt | RunControl::Finish) {
@@ -55,7 +68,9 @@ pub fn supervise(
         let all_ended = shared.all_ended();
         let measured = stage == RunStage::Measuring && now >= shared.until_ns.load(Relaxed);
         if measured || (all_ended && stage != RunStage::CoolDown) {
-            run.cores = CoreTimes::now().since(&cores);
+            run.cores = CoreTimes::now().since(&began.cores);
+            run.stopped_ns = meter.stopped_ns(shared.from_ns.load(Relaxed), shared.until_ns.load(Relaxed));
+            run.suspended_ns = suspended_since(began.suspended_ns);
             stage = RunStage::CoolDown;
         }
         if all_ended || now >= shared.end_ns.load(Relaxed) {
@@ -64,13 +79,13 @@ pub fn supervise(
     }
 }
 
-fn begin_measuring(shared: &Shared, run: &mut SupervisedRun, length: &RunLength) -> CoreTimes {
-    let cores = CoreTimes::now();
+fn begin_measuring(shared: &Shared, run: &mut SupervisedRun, length: &RunLength) -> Began {
+    let began = Began { cores: CoreTimes::now(), suspended_ns: suspended_ns() };
     run.started_unix_ns = host::unix_ns();
     let from_ns = now_ns();
     let until_ns = from_ns.saturating_add(length.duration.as_nanos() as u64);
     shared.end_ns.store(until_ns.saturating_add(length.cool_down.as_nanos() as u64), Relaxed);
     shared.until_ns.store(until_ns, Relaxed);
     shared.from_ns.store(from_ns, Relaxed);
-    cores
+    began
 }

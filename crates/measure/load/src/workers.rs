@@ -17,14 +17,15 @@ use crate::supervisor::{SupervisedRun, supervise};
 use crate::thread_plan::{BufferPool, LanePlan, ThreadPlan, choose_backend, parts_max};
 use crate::thread_setup::{SignalsBlocked, minimize_timer_slack, pin_to_core, set_io_priority};
 use crate::verification::verify;
+use host::StopMeter;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread::ScopedJoinHandle;
-use storage::{AlignedBuffer, Region, Volume};
+use storage::{AlignedBuffer, Region, RegionState, Volume};
 use stream::{Chooser, IoStream, ThreadIndex, used_range};
-use workload::{Backend, Content, MemberShare, RunResult, Trace, Verify};
+use workload::{Backend, Content, MemberShare, RunResult, Verify};
 
 /// All threads of a run.
 pub struct Workers<'a> {
@@ -66,12 +67,17 @@ impl<'a> Workers<'a> {
         let buffers = pools.iter().map(|pool| pool.allocate(self.options)).collect::<io::Result<Vec<_>>>();
         let buffers = buffers.map_err(start_error)?.into_iter().flatten().collect();
         let shared = Shared::new(self.threads.len());
+        let before: Vec<RegionState> = self.jobs.iter().map(|job| job.region.state()).collect();
         let (outcomes, run) = self.run_threads(buffers, &shared, watch).map_err(start_error)?;
+        let changes =
+            || self.jobs.iter().zip(&before).map(|(job, before)| job.changes_since(before)).collect();
         let context =
             RunContext { jobs: self.jobs, options: self.options, threads: self.threads, shared: &shared };
-        let mut results = context.merge(&run, outcomes)?;
+        let mut results = context.merge(&run, outcomes, changes())?;
         if !run.interrupted {
             self.verify(&mut results, watch)?;
+            // Verifying takes its time too.
+            results.iter_mut().zip(changes()).for_each(|(result, changes)| result.target_changes = changes);
         }
         Ok(results)
     }
@@ -87,6 +93,7 @@ impl<'a> Workers<'a> {
         let work = |at: usize, buffers: IoBuffers| self.run_thread(at, buffers, shared, &gate);
         let work = &work;
         let signals_blocked = SignalsBlocked::new();
+        let meter = StopMeter::start();
         std::thread::scope(|scope| {
             let mut handles = Vec::new();
             let spawned = buffers.into_iter().enumerate().try_for_each(|(at, buffers)| {
@@ -96,7 +103,7 @@ impl<'a> Workers<'a> {
             drop(signals_blocked);
             let ready = gate.wait_for_all(handles.len()) && spawned.is_ok();
             let run = if ready {
-                supervise(shared, &self.options.length, || gate.open(true), watch)
+                supervise(shared, &self.options.length, &meter, || gate.open(true), watch)
             } else {
                 gate.open(false);
                 SupervisedRun::default()
@@ -296,9 +303,8 @@ impl JobState {
         });
         let mapping = match choose_backend(workload, true) {
             Backend::Mapped => {
-                let writes = job.trace.map_or(workload.shape.writes(), Trace::writes);
                 let path = region.path.display().to_string();
-                Some(Mapping::new(region, writes).map_err(|error| LoadError::Start { path, error })?)
+                Some(Mapping::new(region, job.writes()).map_err(|error| LoadError::Start { path, error })?)
             }
             _ => None,
         };

@@ -74,7 +74,7 @@ impl Measurement {
     ) -> Result<(), MeasureError> {
         self.ran_on = Some(RanOn::new(target));
         let (plan, context) = (self.plan.clone(), knee_context(target.facts));
-        let mut run = PointRun::new(target.region, &plan, Pass::FIRST, self.carried, watch);
+        let mut run = PointRun::new(target.region, &plan, Pass::FIRST, self.carried.clone(), watch);
         for step in first::steps(&plan) {
             match step {
                 Step::Curve(shape) => {
@@ -115,7 +115,7 @@ impl Measurement {
         let same = self.ran_on.as_ref().is_some_and(|ran| ran.region_bytes == target.region.bytes);
         let foreign_iops = self.ran_on.as_ref().map_or(target.foreign_iops, |first| first.foreign_iops);
         let (plan, context) = (self.plan.clone(), knee_context(target.facts));
-        let mut run = PointRun::new(target.region, &plan, Pass::WHOLE, self.carried, watch);
+        let mut run = PointRun::new(target.region, &plan, Pass::WHOLE, self.carried.clone(), watch);
         self.measure_curves(&mut run, &plan, &context, same)?;
         if !run.stopped {
             self.measure_log(&mut run, &plan, target, same)?;
@@ -243,6 +243,8 @@ impl Measurement {
         if failed > 0 {
             remarks.push(format!("{failed} I/Os failed during the measurement"));
         }
+        remarks.extend(self.carried.stopped.remark());
+        remarks.extend(self.carried.changes.iter().map(ToString::to_string));
         let direct = ran_on.direct && self.plan.caching == Caching::Direct;
         Ok(Capability {
             target: ran_on.facts.clone(),
@@ -257,6 +259,7 @@ impl Measurement {
                 took_s: self.carried.spent.as_secs_f64(),
                 effort: if self.stage == Stage::Preliminary { Effort::Preliminary } else { self.plan.effort },
                 remarks,
+                target_changes: self.carried.changes.clone(),
             },
             curves: self.in_order(),
             cost_model,

@@ -5,7 +5,7 @@ use statistics::poisson_half_width;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use storage::Region;
-use workload::{Backend, RunLength, RunResult, Shape, Workload};
+use workload::{Backend, RunLength, RunResult, Shape, TargetChange, Workload};
 
 /// Measures points, one after the other, on one region.
 pub struct PointRun<'a> {
@@ -32,7 +32,7 @@ pub struct Pass {
 }
 
 /// What is known from the points so far.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
     /// Time of the passes before.
     pub spent: Duration,
@@ -42,11 +42,46 @@ pub struct Carried {
     pub backend: Option<Backend>,
     /// Time that bursty points took beyond theirs: the plan ends that much later.
     pub extra: Duration,
+    /// Time that this program was stopped, and the points that were measured again for that.
+    pub stopped: Stopped,
+    /// What other programs did to the target, each once.
+    pub changes: Vec<TargetChange>,
+}
+
+/// Stops of this program while it measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stopped {
+    pub ns: u64,
+    pub points_again: u32,
+}
+
+impl Stopped {
+    /// A sentence for the reader of the figures; `None` where there was no stop.
+    pub fn remark(self) -> Option<String> {
+        let again = match self.points_again {
+            0 => "too shortly to count".to_owned(),
+            1 => "the point of that time was measured again".to_owned(),
+            POINTS_AGAIN_MAX => {
+                format!("{POINTS_AGAIN_MAX} points were measured again, and later ones may be too slow")
+            }
+            points => format!("the {points} points of that time were measured again"),
+        };
+        let seconds = self.ns as f64 / 1e9;
+        (self.ns > 0)
+            .then(|| format!("the program was stopped for {seconds:.1} s during the measurement: {again}"))
+    }
 }
 
 impl Default for Carried {
     fn default() -> Carried {
-        Carried { spent: Duration::ZERO, threads: 1, backend: None, extra: Duration::ZERO }
+        Carried {
+            spent: Duration::ZERO,
+            threads: 1,
+            backend: None,
+            extra: Duration::ZERO,
+            stopped: Stopped::default(),
+            changes: Vec::new(),
+        }
     }
 }
 
@@ -68,6 +103,9 @@ const MEASURED_SHARE: f64 = 0.6;
 /// A point whose interval is wider at the end of its time is extended: bursts (a token bucket's refills) need many of
 /// their periods.
 const COARSE: f64 = 0.06;
+/// Points of a measurement that are measured again because the program was stopped meanwhile: one that is stopped all the time would
+/// measure for ever.
+const POINTS_AGAIN_MAX: u32 = 5;
 /// Shortest time of a point, whatever the plan has left.
 pub const POINT_TIME_MIN: Duration = Duration::from_millis(400);
 
@@ -95,11 +133,33 @@ impl<'a> PointRun<'a> {
 
     /// One point of appends to an empty file, with one outstanding.
     pub fn append(&mut self, log: &Region, shape: &Shape, time_max: Duration) -> Result<Point, MeasureError> {
-        // Truncated, since overwriting costs less than appending.
         let start = |error| LoadError::Start { path: log.path.display().to_string(), error };
-        log.file.set_len(0).map_err(start)?;
-        let (result, half_width, steady) = self.run(log, shape, 1, 1, time_max)?;
-        Ok(Point::new(&result, half_width, steady))
+        loop {
+            // Truncated, since overwriting costs less than appending.
+            log.file.set_len(0).map_err(start)?;
+            let began = Instant::now();
+            let (result, half_width, steady) = self.run(log, shape, 1, 1, time_max)?;
+            if !self.is_measured_again(&result, began.elapsed()) {
+                return Ok(Point::new(&result, half_width, steady));
+            }
+        }
+    }
+
+    /// Keeps what happened during a run; returns whether the program was stopped in it, so that the point is measured again.
+    fn is_measured_again(&mut self, result: &RunResult, took: Duration) -> bool {
+        let carried = &mut self.carried;
+        carried.stopped.ns = carried.stopped.ns.saturating_add(result.stopped_ns + result.suspended_ns);
+        for change in &result.target_changes {
+            if !carried.changes.contains(change) {
+                carried.changes.push(change.clone());
+            }
+        }
+        let again = result.was_stopped() && !self.stopped && carried.stopped.points_again < POINTS_AGAIN_MAX;
+        if again {
+            carried.stopped.points_again += 1;
+            carried.extra += took;
+        }
+        again
     }
 
     /// Time until the plan's end.
@@ -124,6 +184,9 @@ impl<'a> PointRun<'a> {
             let began = Instant::now();
             let (result, half_width, steady) =
                 self.run(self.region, shape, outstanding, threads, time_max)?;
+            if self.is_measured_again(&result, began.elapsed()) {
+                continue;
+            }
             self.carried.extra += began.elapsed().saturating_sub(time_max + Duration::from_millis(100));
             let busy = result.thread_busy_max() >= BUSY_MAX;
             let most = threads == self.carried.threads;

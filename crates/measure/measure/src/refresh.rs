@@ -44,6 +44,7 @@ pub fn refresh(
     if fresh.is_empty() {
         return Err(MeasureError::Nothing);
     }
+    let carried = run.end();
     let now_unix_ns = host::unix_ns();
     let mut refreshed = replaced(known, &fresh);
     let days = now_unix_ns.saturating_sub(known.measured_unix_ns) as f64 / 86_400e9;
@@ -56,6 +57,8 @@ pub fn refresh(
         .conditions
         .remarks
         .push(format!("measured again: {}; all else is {days:.1} days older", names.join(", ")));
+    refreshed.conditions.remarks.extend(carried.stopped.remark());
+    refreshed.conditions.target_changes = carried.changes;
     Ok(refreshed)
 }
 

@@ -28,6 +28,7 @@ mod made_file;
 mod mark;
 mod overwrite_guard;
 mod region;
+mod region_state;
 mod target;
 mod test_file;
 mod workspace;
@@ -39,6 +40,7 @@ pub use live_files::{LIVE_FILE_BYTES_MIN, LiveFiles};
 pub use made_file::{FoundFile, MadeFile};
 pub use overwrite_guard::Access;
 pub use region::{ExpectedAccess, MEMBERS_MAX, PARTS_MAX, Region, Volume};
+pub use region_state::RegionState;
 pub use target::Target;
 pub use test_file::{
     BEGUN_BYTES_MIN, FillProgress, RESERVE_BYTES_MAX, RESERVE_BYTES_MIN, TestFile, reserve_bytes,

@@ -110,6 +110,7 @@ impl Declared {
                 took_s: 0.0,
                 effort: Effort::Default,
                 remarks: self.remarks.clone(),
+                target_changes: Vec::new(),
             },
             curves,
             cost_model: Some(model),

@@ -51,7 +51,7 @@ pub use volume_types::{VolumeError, VolumeSize, VolumeType};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use workload::{Backend, Caching, Shape, TargetFacts};
+use workload::{Backend, Caching, Shape, TargetChange, TargetFacts};
 
 /// Under which conditions a capability was measured: compare two only where these agree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,6 +75,9 @@ pub struct Conditions {
     pub effort: Effort,
     /// What the reader must know to trust the figures ("ended early by the user").
     pub remarks: Vec<String>,
+    /// What other programs did to the target meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub target_changes: Vec<TargetChange>,
 }
 
 /// How much time a measurement may take.

@@ -249,6 +249,7 @@ mod tests {
                 took_s: 1.0,
                 effort: Effort::Quick,
                 remarks: Vec::new(),
+                target_changes: Vec::new(),
             },
             curves: vec![Curve {
                 workload: Shape::random_read(8192),

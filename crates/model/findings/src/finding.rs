@@ -14,6 +14,12 @@ pub enum FindingKind {
     Verification,
     /// The run ended before its time.
     Interrupted,
+    /// The program was stopped, or the machine suspended, during the run.
+    Stopped,
+    /// Other programs removed, replaced or detached the target.
+    TargetGone,
+    /// Other programs cut the target, or freed blocks of it.
+    TargetCut,
     /// Too few I/Os to say anything.
     TooFewIos,
     /// Whether the client's CPU was the limit.
@@ -68,6 +74,9 @@ impl FindingKind {
             FindingKind::Errors => "I/Os or syncs failed",
             FindingKind::Verification => "blocks differ from what was written",
             FindingKind::Interrupted => "the run ended early",
+            FindingKind::Stopped => "the program was stopped for a time",
+            FindingKind::TargetGone => "the target is gone",
+            FindingKind::TargetCut => "the target was cut",
             FindingKind::TooFewIos => "too few I/Os",
             FindingKind::Cpu => "the CPU may be the limit",
             FindingKind::OtherLoad => "other load on the machine",
@@ -164,6 +173,8 @@ impl Finding {
             FindingKind::NothingMeasured
                 | FindingKind::TooFewIos
                 | FindingKind::Verification
+                | FindingKind::Stopped
+                | FindingKind::TargetCut
                 | FindingKind::GeneratorLate
         );
         grave && self.weight == Weight::Warning

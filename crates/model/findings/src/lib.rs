@@ -5,7 +5,7 @@
 //!      │  Case::new(): latencies of both directions, the series row by row
 //!      v
 //! findings()   RULES, each of them a function Case -> Option<Finding>:
-//!      │         whole    nothing measured, interrupted, errors, verification, too few I/Os
+//!      │         whole    nothing measured, interrupted, stopped, errors, verification, target gone, too few I/Os
 //!      │         client   CPU, other load, threads agree
 //!      │         target   size against RAM and caches, exact multiples, sectors
 //!      │         over_time  steady state, cliffs, stalls            (run_series.rs, steady.rs, cliffs.rs)
@@ -65,13 +65,23 @@ pub struct RunConditions {
     pub profile: Profile,
 }
 
-/// The rules, in the order in which findings of the same weight are read.
-const RULES: &[fn(&Case) -> Option<Finding>] = &[
+type Rule = fn(&Case) -> Option<Finding>;
+
+/// The rules that hold for every run, in the order in which findings of the same weight are read.
+const RULES: &[Rule] = &[
     whole::nothing_measured,
     whole::errors,
     whole::verification,
     whole::interrupted,
+    whole::stopped,
+    whole::target_gone,
+    whole::target_cut,
     whole::too_few_ios,
+];
+
+/// The rules after them, which say what limited the load: of a program that was stopped they would blame its processors or the
+/// storage for that time.
+const RULES_OF_LOAD: &[Rule] = &[
     client::cpu,
     client::other_load,
     client::threads,
@@ -98,7 +108,8 @@ const RULES: &[fn(&Case) -> Option<Finding>] = &[
 /// What a run means; warnings first, then notes, then what is as it should be.
 pub fn findings(result: &RunResult, conditions: &RunConditions) -> Vec<Finding> {
     let case = Case::new(result, conditions);
-    let mut found: Vec<Finding> = RULES.iter().filter_map(|rule| rule(&case)).collect();
+    let of_load = if result.was_stopped() { &[][..] } else { RULES_OF_LOAD };
+    let mut found: Vec<Finding> = RULES.iter().chain(of_load).filter_map(|rule| rule(&case)).collect();
     found.sort_by_key(|finding| std::cmp::Reverse(finding.weight));
     found
 }

@@ -70,6 +70,58 @@ pub fn interrupted(case: &Case) -> Option<Finding> {
     })
 }
 
+pub fn stopped(case: &Case) -> Option<Finding> {
+    let (stopped_ns, suspended_ns) = (case.result.stopped_ns as f64, case.result.suspended_ns as f64);
+    if stopped_ns == 0.0 && suspended_ns == 0.0 {
+        return None;
+    }
+    let elapsed = words::length(case.result.elapsed_ns as f64);
+    let mut text = String::new();
+    if stopped_ns > 0.0 {
+        let not_valid = if case.result.was_stopped() { "Not valid: the" } else { "The" };
+        text = format!(
+            "{not_valid} program was stopped for {} of {elapsed}: by a signal, a debugger, a frozen control group or a paused \
+             virtual machine. The figures include that time.",
+            words::length(stopped_ns)
+        );
+    }
+    if suspended_ns > 0.0 {
+        let space = if text.is_empty() { "" } else { " " };
+        let suspended = words::length(suspended_ns);
+        let not_valid = if text.is_empty() { "Not valid: the" } else { "The" };
+        text += &format!("{space}{not_valid} machine was suspended for {suspended} beside these {elapsed}.");
+    }
+    let weight = if case.result.was_stopped() { Weight::Warning } else { Weight::Note };
+    Some(
+        Finding::new(FindingKind::Stopped, weight, text)
+            .fact("stopped", stopped_ns, Unit::Ns)
+            .fact("suspended", suspended_ns, Unit::Ns)
+            .remedy("run it again: what limited the load cannot be said of this run"),
+    )
+}
+
+pub fn target_gone(case: &Case) -> Option<Finding> {
+    let remedy = "name the target that is there now, and run it again where that one is meant";
+    target_changed(case, false, FindingKind::TargetGone, remedy)
+}
+
+pub fn target_cut(case: &Case) -> Option<Finding> {
+    target_changed(
+        case,
+        true,
+        FindingKind::TargetCut,
+        "run it again on a target that no other program changes",
+    )
+}
+
+/// The changes of the target after which the figures are, or are not, those of storage.
+fn target_changed(case: &Case, invalidates: bool, kind: FindingKind, remedy: &str) -> Option<Finding> {
+    let changes = case.result.target_changes.iter().filter(|change| change.invalidates() == invalidates);
+    let sentences: Vec<String> = changes.map(|change| format!("{change}.")).collect();
+    let finding = || Finding::new(kind, Weight::Warning, sentences.join(" ")).remedy(remedy);
+    (!sentences.is_empty()).then(finding)
+}
+
 pub fn too_few_ios(case: &Case) -> Option<Finding> {
     let ios = case.result.ios();
     (ios > 0 && ios < IOS_MIN).then(|| {
@@ -83,8 +135,8 @@ pub fn too_few_ios(case: &Case) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::tests::{direction, finding, plain, weight};
-    use workload::{Direction, RunResult, Verification, Verify};
+    use crate::case::tests::{direction, finding, of_rates, plain, weight};
+    use workload::{Direction, RunResult, TargetChange, TargetChangeKind, Verification, Verify};
 
     #[test]
     fn no_io_few_ios_and_enough() {
@@ -120,6 +172,49 @@ mod tests {
         assert_eq!(weight(&unchecked, FindingKind::Verification), None, "nothing was written");
         unchecked.write = direction(10, 1, 2);
         assert_eq!(weight(&unchecked, FindingKind::Verification), Some(Weight::Note));
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_is_not_valid_and_blames_nothing_else() {
+        // A thread that used its core, and seconds without an I/O.
+        let mut run = of_rates(&[20_000, 20_000, 20_000, 0, 0, 0, 20_000, 20_000, 20_000, 20_000]);
+        run.threads[1].cpu_ns = run.elapsed_ns;
+        assert_eq!(weight(&run, FindingKind::Cpu), Some(Weight::Warning));
+        assert_eq!(weight(&run, FindingKind::Stalls), Some(Weight::Warning));
+        let stopped = RunResult { stopped_ns: 3_000_000_000, ..run.clone() };
+        let found = finding(&stopped, FindingKind::Stopped).unwrap();
+        assert!(
+            found.invalidates()
+                && found.text.starts_with("Not valid: the program was stopped for 3 s of 10 s"),
+            "{found:?}"
+        );
+        let kinds: Vec<FindingKind> = crate::findings(&stopped, &crate::RunConditions::default())
+            .iter()
+            .map(|found| found.kind)
+            .collect();
+        assert_eq!(kinds, [FindingKind::Stopped]);
+        let suspended = RunResult { suspended_ns: 60_000_000_000, ..run.clone() };
+        let text = finding(&suspended, FindingKind::Stopped).unwrap().text;
+        assert_eq!(text, "Not valid: the machine was suspended for 60 s beside these 10 s.");
+        // A hundredth of the time explains neither.
+        let shortly = RunResult { stopped_ns: 100_000_000, ..run };
+        assert_eq!(weight(&shortly, FindingKind::Stopped), Some(Weight::Note));
+        assert_eq!(weight(&shortly, FindingKind::Cpu), Some(Weight::Warning));
+    }
+
+    #[test]
+    fn a_target_that_is_gone_is_a_warning_and_one_that_was_cut_invalidates() {
+        let with = |kind| {
+            let target_changes = vec![TargetChange { path: "/data/f".into(), kind }];
+            RunResult { target_changes, ..plain() }
+        };
+        let gone = finding(&with(TargetChangeKind::Removed), FindingKind::TargetGone).unwrap();
+        assert!(gone.weight == Weight::Warning && !gone.invalidates(), "{gone:?}");
+        assert!(gone.text.starts_with("/data/f was removed, renamed or unmounted"), "{}", gone.text);
+        let cut = with(TargetChangeKind::Cut { was_bytes: 1 << 20, is_bytes: 0 });
+        assert!(finding(&cut, FindingKind::TargetCut).unwrap().invalidates());
+        assert_eq!(weight(&cut, FindingKind::TargetGone), None);
+        assert_eq!(weight(&plain(), FindingKind::TargetGone), None);
     }
 
     #[test]

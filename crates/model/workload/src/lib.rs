@@ -27,6 +27,7 @@ mod result;
 mod result_latency;
 mod spec;
 mod tally;
+mod target_change;
 mod trace;
 mod trouble;
 mod unit;
@@ -44,6 +45,7 @@ pub use result::{
 };
 pub use spec::{Caching, Durability, InvalidWorkload, Pattern, RunLength, Shape, Workload};
 pub use tally::{Latencies, Slice, Tally};
+pub use target_change::{TargetChange, TargetChangeKind};
 pub use trace::{Trace, TraceIo, TraceKind};
 pub use trouble::DeviceTrouble;
 pub use unit::Unit;

@@ -1,5 +1,5 @@
 use crate::latency_figures::{Moments, reported_percentile};
-use crate::{DeviceFacts, Latencies, LatencyHistogram, Layout, Pool, Slice, Tally, Workload};
+use crate::{DeviceFacts, Latencies, LatencyHistogram, Layout, Pool, Slice, Tally, TargetChange, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -191,6 +191,16 @@ pub struct RunResult {
     /// What each member did, in their order. Empty where the target is one file or device.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub members: Vec<MemberShare>,
+    /// Time of the measured part in which this program was stopped: by a signal, a debugger, a frozen control group, or a hypervisor
+    /// that paused the machine. `elapsed_ns` contains it.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub stopped_ns: u64,
+    /// Time that the machine was suspended in the measured part. `elapsed_ns` does not contain it.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub suspended_ns: u64,
+    /// What other programs did to the target meanwhile.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub target_changes: Vec<TargetChange>,
     /// The device chain below the target, top first. Empty where it is unknown.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub devices: Vec<DeviceFacts>,
@@ -278,6 +288,9 @@ impl ThreadShare {
 }
 
 impl RunResult {
+    /// A program that was stopped for this share of a run did not load the storage as requested.
+    pub const STOPPED_SHARE: f64 = 0.02;
+
     /// An empty result, to be filled.
     pub fn empty(workload: Workload, target: String) -> RunResult {
         RunResult {
@@ -304,6 +317,9 @@ impl RunResult {
             pool: None,
             layout: None,
             members: Vec::new(),
+            stopped_ns: 0,
+            suspended_ns: 0,
+            target_changes: Vec::new(),
             devices: Vec::new(),
         }
     }
@@ -323,6 +339,12 @@ impl RunResult {
         };
         let size = crate::format_bytes(u64::from(self.workload.shape.block_bytes));
         format!("{operations} {size}, pattern and caching unknown")
+    }
+
+    /// Whether the program was stopped, or the machine suspended, for so long that the figures are not those of the requested load.
+    pub fn was_stopped(&self) -> bool {
+        let (stopped, elapsed) = (self.stopped_ns as f64, self.elapsed_ns as f64);
+        self.suspended_ns > 0 || (stopped > 0.0 && stopped >= RunResult::STOPPED_SHARE * elapsed)
     }
 
     /// I/Os completed, reads and writes.

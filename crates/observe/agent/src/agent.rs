@@ -151,7 +151,9 @@ impl Agent {
                 self.follow_sources(sources(), &to, log);
             }
             self.receive(&messages, log);
-            self.devices.sample(&self.state);
+            for device in self.devices.sample(&self.state) {
+                log(Event::Device { change: &device.change, mounts: &device.mounts });
+            }
             self.own_process.sample(&self.state);
             if Instant::now() >= silence_at {
                 silence_at = Instant::now() + SILENCE_EVERY;

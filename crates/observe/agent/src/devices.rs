@@ -1,8 +1,9 @@
 //! What the kernel counts of the block devices below the volumes, for `/metrics`.
 
-use host::{DeviceNumber, DiskCounters, DiskTransfers, device_chain, read_diskstats};
+use host::{DeviceNumber, DiskCounters, DiskTransfers, device_chain, device_size_bytes, read_diskstats};
 use metrics::{AgentState, DeviceFlushes, DeviceOps, DeviceState};
-use std::collections::BTreeMap;
+use record::{Presence, PresenceChange};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use workload::DeviceFacts;
@@ -14,6 +15,7 @@ pub struct Devices {
     sampled: Option<Instant>,
     /// When it was last read what the devices lie on.
     layouts: Option<Instant>,
+    presence: Presence,
 }
 
 /// A device, and what it lies on.
@@ -21,6 +23,16 @@ struct Device {
     number: DeviceNumber,
     kind: String,
     parents: Vec<String>,
+    /// Its name, and those of all devices that it lies on, with their numbers.
+    chain: BTreeMap<String, DeviceNumber>,
+}
+
+/// A device below volumes that was lost, or is back.
+#[derive(Debug)]
+pub struct DeviceEvent {
+    pub change: PresenceChange,
+    /// The mount points of the volumes.
+    pub mounts: Vec<String>,
 }
 
 /// A server that scrapes computes rates over a minute or more: a counter that is a second old is 2 % off at most.
@@ -40,15 +52,17 @@ impl Devices {
         }
     }
 
-    /// Reads the counters, once a second. A device that the kernel does not list is left out.
-    pub fn sample(&mut self, state: &Mutex<AgentState>) {
+    /// Reads the counters, once a second, and returns the devices that went or came since the last time. A device that the kernel does
+    /// not list is left out.
+    pub fn sample(&mut self, state: &Mutex<AgentState>) -> Vec<DeviceEvent> {
         if self.by_mount.is_empty() || self.sampled.is_some_and(|last| last.elapsed() < EVERY) {
-            return;
+            return Vec::new();
         }
         self.sampled = Some(Instant::now());
+        let events = self.notice_changes();
         if self.layouts.is_none_or(|last| last.elapsed() >= LAYOUTS_EVERY) {
             self.layouts = Some(Instant::now());
-            self.by_mount.values_mut().for_each(|device| *device = Device::new(device.number));
+            self.read_layouts();
         }
         let lines = read_diskstats().unwrap_or_default();
         let known = self.by_mount.iter().filter_map(|(mount, device)| {
@@ -57,6 +71,29 @@ impl Devices {
         });
         let devices = known.collect();
         state.lock().unwrap_or_else(PoisonError::into_inner).devices = devices;
+        events
+    }
+
+    /// Devices below the volumes, all of a chain, that are gone or back.
+    fn notice_changes(&mut self) -> Vec<DeviceEvent> {
+        let known = self.by_mount.values().flat_map(|device| &device.chain);
+        let there = known.filter(|(_, number)| device_size_bytes(**number).is_some_and(|bytes| bytes > 0));
+        let there: BTreeSet<String> = there.map(|(name, _)| name.clone()).collect();
+        let changes = self.presence.update(there, Instant::now());
+        let event = |change: PresenceChange| {
+            let (PresenceChange::Lost { device } | PresenceChange::Back { device, .. }) = &change;
+            let below = self.by_mount.iter().filter(|(_, below)| below.chain.contains_key(device));
+            let mounts: Vec<String> = below.map(|(mount, _)| mount.clone()).collect();
+            (!mounts.is_empty()).then_some(DeviceEvent { change, mounts })
+        };
+        changes.into_iter().filter_map(event).collect()
+    }
+
+    /// Reads what the devices lie on; those below which one is lost are kept as they were, to see it come back.
+    fn read_layouts(&mut self) {
+        let presence = &self.presence;
+        let whole = |device: &&mut Device| !device.chain.keys().any(|name| presence.is_lost(name));
+        self.by_mount.values_mut().filter(whole).for_each(|device| *device = Device::new(device.number));
     }
 }
 
@@ -64,7 +101,9 @@ impl Device {
     fn new(number: DeviceNumber) -> Device {
         let chain = device_chain(number);
         let kind = chain.first().map(|device| device.kind.to_string()).unwrap_or_default();
-        Device { number, kind, parents: parents(&chain) }
+        let numbers =
+            chain.iter().filter_map(|one| Some((one.name.clone(), DeviceNumber::parse(&one.number)?)));
+        Device { number, kind, parents: parents(&chain), chain: numbers.collect() }
     }
 
     fn state(&self, line: &DiskCounters) -> DeviceState {
@@ -113,6 +152,37 @@ mod tests {
         assert!(counted.device == line.name && counted.reads.count >= line.reads.count);
         assert_eq!(counted.reads.bytes % SECTOR_BYTES, 0);
         assert!(!state.devices.contains_key("/gone"));
+    }
+
+    #[test]
+    fn a_device_that_is_detached_is_reported_with_its_volume_and_so_is_its_return() {
+        let Some(disk) = testbed::LoopDisk::new(1 << 20) else { return };
+        let mut devices = Devices::default();
+        devices.follow("/data", DeviceNumber::parse(disk.number()));
+        let mut sample = || {
+            devices.sampled = None;
+            devices.layouts = None;
+            devices.sample(&Mutex::new(AgentState::default()))
+        };
+        let losetup = |arguments: &[&str]| {
+            let done = std::process::Command::new("losetup").args(arguments).status().unwrap();
+            assert!(done.success(), "{arguments:?}");
+        };
+        assert!(sample().is_empty());
+        let (path, image) = (disk.device().to_str().unwrap(), disk.backing_file());
+        losetup(&["--detach", path]);
+        let events = sample();
+        let name = disk.device().file_name().unwrap().to_str().unwrap();
+        assert!(
+            matches!(&events[..], [DeviceEvent { change: PresenceChange::Lost { device }, mounts }]
+                if device == name && mounts == &["/data"]),
+            "{events:?}"
+        );
+        assert!(sample().is_empty(), "once");
+        losetup(&[path, image.to_str().unwrap()]);
+        let events = sample();
+        let is_back = matches!(&events[..], [DeviceEvent { change: PresenceChange::Back { .. }, .. }]);
+        assert!(is_back && sample().is_empty(), "{events:?}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use history::IncidentId;
+use record::PresenceChange;
 use std::fmt;
 use std::time::Duration;
 
@@ -24,6 +25,13 @@ pub enum Event<'a> {
         /// Its name.
         source: &'a str,
     },
+    /// A block device below volumes went, or is back.
+    Device {
+        /// What happened.
+        change: &'a PresenceChange,
+        /// Where the volumes are mounted.
+        mounts: &'a [String],
+    },
     /// An incident opened, changed or closed.
     Incident {
         /// Its number in the history; `None` where it is not kept yet.
@@ -48,12 +56,15 @@ impl Event<'_> {
     pub fn priority(&self) -> u8 {
         match self {
             Event::NotKept { .. } => 3,
-            Event::Nothing { .. } => 4,
+            Event::Nothing { .. } | Event::Device { change: PresenceChange::Lost { .. }, .. } => 4,
             Event::Incident { event, .. } => match event {
                 incidents::Event::Closed(_) => 6,
                 _ => 4,
             },
-            Event::Watching { .. } | Event::Gone { .. } | Event::KeptAgain { .. } => 6,
+            Event::Watching { .. }
+            | Event::Gone { .. }
+            | Event::KeptAgain { .. }
+            | Event::Device { change: PresenceChange::Back { .. }, .. } => 6,
         }
     }
 }
@@ -64,6 +75,18 @@ impl fmt::Display for Event<'_> {
             Event::Watching { source, mounts } => write!(f, "{source}: watching, on {}", mounts.join(", ")),
             Event::Nothing { source, why } => write!(f, "{source}: {why}; nothing is known of it meanwhile"),
             Event::Gone { source } => write!(f, "{source}: is not there any more"),
+            Event::Device { change, mounts } => {
+                let mounts = mounts.join(", ");
+                match change {
+                    PresenceChange::Lost { device } => {
+                        write!(f, "the device {device} below {mounts} is gone")
+                    }
+                    PresenceChange::Back { device, after } => {
+                        let seconds = after.as_secs();
+                        write!(f, "the device {device} below {mounts} is there again, after {seconds} s")
+                    }
+                }
+            }
             Event::Incident { id, event } => {
                 let number = id.map_or_else(String::new, |id| format!(" {}", id.0));
                 let what = match event {

@@ -7,6 +7,7 @@ use capability::Capability;
 use collect::FileNames;
 use everyday::{Extent, JudgedVolume, Observer, Scope, judge_volumes};
 use filestats::{Interval, Reason, ServiceLevel, SourceTotals};
+use host::TimedSleep;
 use incidents::{Clocks, Subject};
 use page::{Details, Judged, Live};
 use std::collections::HashSet;
@@ -198,9 +199,11 @@ impl Watcher {
                 }
             }
             due = next_tick(due, MOMENT);
+            let sleep = TimedSleep::begin(due.saturating_duration_since(Instant::now()));
             if self.stop.wait_until(due) {
                 return Over::Stopped;
             }
+            observer.note_stop(sleep.stopped_ns());
         }
     }
 

@@ -19,11 +19,13 @@
 mod backoff;
 mod learning;
 mod notify;
+mod presence;
 mod queue_memory;
 mod recorder;
 mod sampler;
 
 pub use notify::Supervisor;
+pub use presence::{Presence, PresenceChange};
 pub use recorder::{Event, Recorder, Settings};
 
 use collect::{Source, SourceError};

@@ -1,12 +1,14 @@
 use crate::RecordedSource;
 use crate::learning::Learning;
 use crate::notify::Supervisor;
+use crate::presence::{Presence, PresenceChange};
 use crate::queue_memory::QueueMemory;
 use crate::sampler::{Late, Message, Sampler};
 use collect::SourceError;
-use filestats::Snapshot;
+use filestats::{Figure, FileKind, Snapshot};
 use history::{GapId, History, Retention};
 use host::unix_ns;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -56,6 +58,13 @@ pub enum Event<'a> {
         /// The note.
         note: &'a str,
     },
+    /// A block device of a source went, or is back.
+    Device {
+        /// The source's name.
+        source: &'a str,
+        /// What happened.
+        change: &'a PresenceChange,
+    },
     /// Snapshots came faster than they could be saved.
     Late {
         /// The source's name.
@@ -101,6 +110,8 @@ struct State {
     /// The name of the source in its captures.
     known_as: Option<String>,
     notes: Vec<String>,
+    /// Its block devices.
+    devices: Presence,
     /// The time of its last message.
     last_message: Instant,
 }
@@ -125,7 +136,16 @@ impl Recorder {
         for (at, recorded) in self.sources.into_iter().enumerate() {
             let name = recorded.name.clone();
             let (known_as, notes) = (None, Vec::new());
-            states.push(State { name, failing: None, began: false, known_as, notes, last_message: began });
+            let devices = Presence::default();
+            states.push(State {
+                name,
+                failing: None,
+                began: false,
+                known_as,
+                notes,
+                devices,
+                last_message: began,
+            });
             let (to, stop, every) = (to.clone(), stop.clone(), self.settings.every);
             let memory = memory.clone();
             // Detached: at the end one may still hang in a server that does not answer.
@@ -246,6 +266,9 @@ impl Writer {
                 state.notes.push(words);
             }
         }
+        for change in state.devices.update(devices_of(snapshot), Instant::now()) {
+            log(Event::Device { source: &state.name, change: &change });
+        }
         // Saving may wait for another writer or for a slow disk.
         self.supervisor.alive();
         let saved = match free_bytes(&self.history) {
@@ -333,6 +356,13 @@ impl Writer {
     }
 }
 
+/// The block devices of a snapshot that are there. A loop device that was detached is listed still, without a size.
+fn devices_of(snapshot: &Snapshot) -> BTreeSet<String> {
+    let devices = snapshot.samples.iter().filter(|sample| sample.file.kind == FileKind::Device);
+    let there = devices.filter(|sample| sample.size_bytes != Figure::Known(0));
+    there.map(|sample| sample.file.path.clone()).collect()
+}
+
 /// A note without its numbers, so that a changed count does not make it new.
 fn without_figures(note: &str) -> String {
     note.chars().filter(|c| !c.is_ascii_digit()).collect()
@@ -369,8 +399,14 @@ impl Event<'_> {
     pub fn priority(&self) -> u8 {
         match self {
             Event::NotKept { .. } => 3,
-            Event::Failed { .. } | Event::Late { .. } | Event::Note { .. } => 4,
-            Event::Recording { .. } | Event::KeptAgain { .. } | Event::Thinned { .. } => 6,
+            Event::Failed { .. }
+            | Event::Late { .. }
+            | Event::Note { .. }
+            | Event::Device { change: PresenceChange::Lost { .. }, .. } => 4,
+            Event::Recording { .. }
+            | Event::KeptAgain { .. }
+            | Event::Thinned { .. }
+            | Event::Device { change: PresenceChange::Back { .. }, .. } => 6,
         }
     }
 }
@@ -388,6 +424,12 @@ impl fmt::Display for Event<'_> {
                 write!(f, "{source}: {error}; next try in {}", span_text(*retry_in))
             }
             Event::Note { source, note } => write!(f, "{source}: {note}"),
+            Event::Device { source, change } => match change {
+                PresenceChange::Lost { device } => write!(f, "{source}: the device {device} is gone"),
+                PresenceChange::Back { device, after } => {
+                    write!(f, "{source}: the device {device} is there again, after {}", span_text(*after))
+                }
+            },
             Event::Late { source, snapshots, lasted } => {
                 let many = match snapshots {
                     1 => "a snapshot was".to_owned(),
@@ -448,6 +490,7 @@ mod tests {
             began: false,
             known_as: None,
             notes: Vec::new(),
+            devices: Presence::default(),
             last_message: Instant::now(),
         };
         let mut writer = Writer {

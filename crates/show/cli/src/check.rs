@@ -117,6 +117,12 @@ pub fn run(args: &CheckArgs, history: Option<&Path>, out: &mut Output) -> Done {
         None => first::run(args, began, &target, &mut history, out)?,
     };
     let check = Check { first_answer: seen.first_answer, ..answer(args, seen.volumes, &seen.phases) };
+    let stopped_s = seen.observer.stopped_ns() as f64 / 1e9;
+    if stopped_s > 0.0 {
+        out.warn(format_args!(
+            "this program was stopped for {stopped_s:.1} s while it observed: those moments are left out"
+        ));
+    }
     // The answer first: a history or a page that cannot be written must not swallow it.
     out.answer(|style| report::text::check(&check, style), || report::json::check(&check));
     if let Some(path) = &args.keep_observation {

@@ -5,6 +5,7 @@ mod owner;
 mod places;
 mod sheet;
 
+use crate::run::{RUNS_AGAIN_MAX, STOPPED, warn_of_changes};
 use ::matrix::script::{self, ScriptFormat};
 use ::matrix::{Figures, Matrix, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
 use charts::{Factor, NamedRun};
@@ -16,7 +17,7 @@ use report::html::{RunsPage, Validity};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use terminal::{Done, FINE, Failure, Output, failure::DMESG, interrupt, kept, page, problem_found};
-use workload::RunResult;
+use workload::{RunResult, TargetChange};
 
 /// Arguments of `headroom matrix`.
 #[derive(clap::Args)]
@@ -100,7 +101,7 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
         return Err(Failure::new("ended before the first run was done: nothing is kept"));
     }
     // What is kept is shown, also where the rest could not be done.
-    let summary = summary(id, &history)?;
+    let (summary, changes) = summary(id, &history)?;
     out.answer(|style| report::text::matrix(&summary, style), || report::json::matrix(&summary));
     sheet::write(args.csv.as_deref(), || report::csv::matrix(&summary), out)?;
     write_page(args.html.as_deref(), &summary, id, &history, out)?;
@@ -116,7 +117,8 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
     if failed > 0 {
         out.warn(format_args!("{failed} I/Os failed: {DMESG}"));
     }
-    Ok(if failed > 0 { problem_found() } else { FINE })
+    let is_changed = warn_of_changes(&changes, out);
+    Ok(if failed > 0 || is_changed { problem_found() } else { FINE })
 }
 
 /// The page, with heat maps over the two axes that have most values.
@@ -268,13 +270,18 @@ impl Work<'_> {
         };
         let region = self.places.region(point.target);
         let length = self.matrix.runs.length();
-        let mut result = load::run(region, &workload, &length, &mut watch).map_err(|error| {
-            let failure = Failure::new(&error).with_fact(format_args!("run: {label}"));
-            match error {
-                load::LoadError::AllFailed { .. } => failure.with_remedy(DMESG),
-                _ => failure,
+        let mut again_left = RUNS_AGAIN_MAX;
+        let mut result = loop {
+            let ran = load::run(region, &workload, &length, &mut watch);
+            let result = ran.map_err(|error| Failure::from(error).with_fact(format_args!("run: {label}")))?;
+            if !result.was_stopped() || result.interrupted || again_left == 0 {
+                break result;
             }
-        })?;
+            again_left -= 1;
+        };
+        if result.was_stopped() {
+            out.warn(format_args!("{STOPPED}: the figures of {label} are not valid"));
+        }
         // As the person named it, not the test file in it.
         result.target.clone_from(&self.matrix.targets[point.target]);
         Ok(result)
@@ -294,17 +301,22 @@ impl Work<'_> {
 /// The most skipped runs that are reported immediately; the table has all.
 const SKIPPED_SHOWN_MAX: usize = 8;
 
-/// What is kept of a matrix.
-fn summary(id: MatrixId, history: &History) -> Result<Summary, Failure> {
+/// What is kept of a matrix, and what other programs did to its targets while it ran.
+fn summary(id: MatrixId, history: &History) -> Result<(Summary, Vec<TargetChange>), Failure> {
     let (matrix, progress) = history.matrix(id)?;
     let planner = Planner::new(&matrix);
-    let mut rows = Vec::new();
+    let (mut rows, mut changes) = (Vec::new(), Vec::new());
     for (at, point) in planner.points().iter().enumerate() {
         let results: Vec<(RunKey, i64, RunResult)> = history
             .matrix_results(id, at)?
             .into_iter()
             .map(|(key, run, result)| (key, run.0, result))
             .collect();
+        for change in results.iter().flat_map(|(_, _, result)| &result.target_changes) {
+            if !changes.contains(change) {
+                changes.push(change.clone());
+            }
+        }
         let mut row = Row::from_results(&matrix, point, &results);
         for repeat in 0..matrix.runs.repeats {
             match progress.get(RunKey { point: at, repeat }) {
@@ -316,7 +328,7 @@ fn summary(id: MatrixId, history: &History) -> Result<Summary, Failure> {
         rows.push(row);
     }
     let left = (progress.counts().0 > 0).then(|| planner.forecast(&progress, 0));
-    Ok(Summary { id: id.0, matrix, rows, left })
+    Ok((Summary { id: id.0, matrix, rows, left }, changes))
 }
 
 fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {

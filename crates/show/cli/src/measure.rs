@@ -8,6 +8,7 @@ pub use staged::Staged;
 
 use self::gentle::GentleFlags;
 use crate::layouts::{self, LayoutFlags};
+use crate::run::warn_of_changes;
 use crate::targets::{NO_DIRECTORY_IS_DESTROYED, test_file_bytes};
 use ::measure::{MeasureProgress, Plan};
 use capability::{Capability, Effort};
@@ -18,7 +19,7 @@ use storage::{Access, Region, StorageError, Target, TestFile, Workspace};
 use terminal::{
     Done, FINE, Failure, Output, failure::DMESG, interrupt, kept, page, problem_found, workspace,
 };
-use workload::{Caching, PlanTarget, TargetFacts, TargetKind, format_bytes, parse_bytes};
+use workload::{Caching, PlanTarget, TargetChange, TargetFacts, TargetKind, format_bytes, parse_bytes};
 
 /// Arguments of `headroom measure`.
 #[derive(clap::Args)]
@@ -155,7 +156,7 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
     answer(&capability, out);
     keep(&capability, &mut history, out)?;
     page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
-    Ok(if failed(&capability) > 0 { problem_found() } else { FINE })
+    Ok(if has_problem(&capability) { problem_found() } else { FINE })
 }
 
 /// `headroom measure --refresh`: measures again what was seen to contradict the measurement of a directory.
@@ -191,7 +192,7 @@ fn refresh(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
     answer(&capability, out);
     keep(&capability, &mut history, out)?;
     page::write(args.html.as_deref(), || report::html::capability(&capability), out)?;
-    Ok(if failed(&capability) > 0 { problem_found() } else { FINE })
+    Ok(if has_problem(&capability) { problem_found() } else { FINE })
 }
 
 fn answer(capability: &Capability, out: &mut Output) {
@@ -204,6 +205,11 @@ pub fn keep(capability: &Capability, history: &mut History, out: &mut Output) ->
     if failed > 0 {
         out.warn(format_args!("{failed} I/Os on {} failed: {DMESG}", capability.target.path));
     }
+    let changes = &capability.conditions.target_changes;
+    if warn_of_changes(changes, out) && changes.iter().any(TargetChange::invalidates) {
+        out.warn("what was measured is printed, and not kept in the history");
+        return Ok(());
+    }
     if interrupt::requested() {
         if !capability.is_preliminary() {
             out.warn("ended early: what was measured is printed, and not kept in the history");
@@ -213,6 +219,11 @@ pub fn keep(capability: &Capability, history: &mut History, out: &mut Output) ->
     }
     history.save_capability(capability)?;
     Ok(())
+}
+
+/// Whether I/Os failed, or another program changed the target.
+fn has_problem(capability: &Capability) -> bool {
+    failed(capability) > 0 || !capability.conditions.target_changes.is_empty()
 }
 
 fn failed(capability: &Capability) -> u64 {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use terminal::{
     Done, FINE, Failure, Output, failure::DMESG, interrupt, kept, page, problem_found, text_file,
 };
-use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, TargetFacts, format_bytes};
+use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, TargetChange, TargetFacts};
 use workload_file::{PRESETS, default_length, default_workload, preset};
 
 /// Arguments of `headroom run`.
@@ -166,7 +166,7 @@ impl Run<'_> {
         }
         let opened = targets::open(self.plan, self.traces, self.destroy, history, out)?;
         let (mut phases, failure) = self.run_phases(&opened, out);
-        let (cut, facts) = (opened.cut(), opened.facts());
+        let facts = opened.facts();
         for result in phases.iter_mut().flat_map(|phase| &mut phase.results) {
             result.devices = facts.get(&result.target).map(|facts| facts.devices.clone()).unwrap_or_default();
         }
@@ -179,10 +179,6 @@ impl Run<'_> {
             let session = kept.as_ref().ok().map(|(session, _)| session.0);
             let answered = (self.answer)(&Measured { phases: &phases, session, facts: &facts, history }, out);
             saved = kept.map(drop).map_err(Failure::from).and(answered);
-        }
-        for (path, was, is) in cut {
-            let (path, was, is) = (path.display(), format_bytes(was), format_bytes(is));
-            out.warn(format_args!("{path} was cut from {was} to {is} by another program while the load ran"));
         }
         if let Some(failure) = failure {
             return Err(failure);
@@ -323,7 +319,18 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
     Ok(phase)
 }
 
-/// Failed I/Os and blocks that were not as written are a problem.
+/// What a warning says of a run for which [`RunResult::was_stopped`] holds.
+pub const STOPPED: &str = "this program was stopped, or the machine suspended, while the load ran";
+/// Runs of one kind that are repeated because the program was stopped meanwhile.
+pub const RUNS_AGAIN_MAX: u32 = 3;
+
+/// Reports what other programs did to a target; returns whether there is any.
+pub fn warn_of_changes(changes: &[TargetChange], out: &mut Output) -> bool {
+    changes.iter().for_each(|change| out.warn(change));
+    !changes.is_empty()
+}
+
+/// Failed I/Os, blocks that were not as written, a target that other programs changed, and a stop of this program are a problem.
 fn judge(phases: &[PhaseResult], out: &mut Output) -> std::process::ExitCode {
     let results = || phases.iter().flat_map(|phase| &phase.results);
     let mut bad = false;
@@ -331,6 +338,11 @@ fn judge(phases: &[PhaseResult], out: &mut Output) -> std::process::ExitCode {
         let failed = result.failed() + result.sync.failed();
         if failed > 0 {
             out.warn(format_args!("{failed} I/Os on {} failed: {DMESG}", result.target));
+            bad = true;
+        }
+        bad |= warn_of_changes(&result.target_changes, out);
+        if result.was_stopped() {
+            out.warn(format_args!("{STOPPED}: the figures of {} are not valid", result.target));
             bad = true;
         }
         if let Some(found) = result.verification.as_ref().filter(|found| found.bad > 0) {

@@ -4,6 +4,7 @@ mod queue;
 mod steps;
 
 use crate::layouts;
+use crate::run::{RUNS_AGAIN_MAX, STOPPED, warn_of_changes};
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
 use capability::{Point, Sweep, SweepComparison, SweepStep};
@@ -17,8 +18,8 @@ use steps::Steps;
 use storage::Region;
 use terminal::{Done, FINE, Failure, Output, interrupt, kept, page, problem_found};
 use workload::{
-    Caching, Layout, Pattern, Phase, PhaseResult, Placed, Plan, PlanTarget, RunLength, Shape, TargetFacts,
-    Workload,
+    Caching, Layout, Pattern, Phase, PhaseResult, Placed, Plan, PlanTarget, RunLength, RunResult, Shape,
+    TargetChange, TargetFacts, Workload,
 };
 use workload_file::values;
 
@@ -133,7 +134,15 @@ pub fn run(args: &SweepArgs, history: Option<&Path>, out: &mut Output) -> Done {
     page::write(args.html.as_deref(), page, out)?;
     done?;
     let failed: u64 = sweeps.iter().flat_map(|sweep| &sweep.steps).map(|step| step.point.failed).sum();
-    Ok(if failed > 0 { problem_found() } else { FINE })
+    let results = || sweeps.iter().flat_map(|sweep| &sweep.steps).map(|step| &step.result);
+    let mut changes: Vec<TargetChange> = results().flat_map(|result| result.target_changes.clone()).collect();
+    changes.dedup();
+    let is_changed = warn_of_changes(&changes, out);
+    let was_stopped = results().any(RunResult::was_stopped);
+    if was_stopped {
+        out.warn(format_args!("{STOPPED}: its steps are not valid"));
+    }
+    Ok(if failed > 0 || is_changed || was_stopped { problem_found() } else { FINE })
 }
 
 /// The targets, once for each layout that is compared.
@@ -210,6 +219,7 @@ fn sweep(
     let mut taken: Vec<SweepStep> = Vec::new();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let mut threads = args.threads.unwrap_or(1);
+    let mut again_left = RUNS_AGAIN_MAX;
     loop {
         let points: Vec<Point> = taken.iter().map(|step| step.point.clone()).collect();
         let Some(outstanding) = args.outstanding.next(&points, &shape, &around) else { break };
@@ -220,6 +230,11 @@ fn sweep(
         let left = args.outstanding.left(points.len()).map(|steps| (steps + 1) * (of - at));
         let step = step(args, region, &workload, left, out)?;
         let stopped = step.result.interrupted || interrupt::requested();
+        if step.result.was_stopped() && !stopped && again_left > 0 {
+            again_left -= 1;
+            out.warn(format_args!("{STOPPED}: this step is run again"));
+            continue;
+        }
         let busy = args.threads.is_none() && step.result.thread_busy_max() >= BUSY_MAX && threads < cores;
         if busy && !stopped && even == threads && outstanding > threads {
             threads = (threads * 2).min(cores);

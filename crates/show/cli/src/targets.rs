@@ -110,19 +110,6 @@ impl Opened {
         self.regions.iter().map(named).collect()
     }
 
-    /// Files that were truncated while they were open: path, bytes at the opening, bytes now.
-    pub fn cut(&self) -> Vec<(PathBuf, u64, u64)> {
-        let members = self.regions.iter().flat_map(|(_, _, region)| region.members());
-        let cut = members.filter_map(|region| {
-            let metadata = region.file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-            let whole = region.offset_bytes + region.bytes;
-            (metadata.len() < whole).then(|| (region.path.clone(), whole, metadata.len()))
-        });
-        let mut cut: Vec<_> = cut.collect();
-        cut.dedup_by(|a, b| a.0 == b.0);
-        cut
-    }
-
     /// Removes the files made for the plan, and marks lasting files as unchanged by others.
     pub fn remove(self, history: &mut History, out: &mut Output) -> Result<(), Failure> {
         drop(self.regions);

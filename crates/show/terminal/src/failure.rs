@@ -110,17 +110,19 @@ impl From<collect::SourceError> for Failure {
 
 impl From<measure::MeasureError> for Failure {
     fn from(error: measure::MeasureError) -> Failure {
-        let failure = Failure::new(&error);
         match error {
-            measure::MeasureError::Load(load::LoadError::AllFailed { .. }) => failure.with_remedy(DMESG),
-            _ => failure,
+            measure::MeasureError::Load(error @ load::LoadError::AllFailed { .. }) => error.into(),
+            error => Failure::new(&error),
         }
     }
 }
 
 impl From<load::LoadError> for Failure {
     fn from(error: load::LoadError) -> Failure {
-        let failure = Failure::new(&error);
+        let mut failure = Failure::new(&error);
+        if let load::LoadError::AllFailed { changes, .. } = &error {
+            failure = changes.iter().fold(failure, Failure::with_fact);
+        }
         match &error {
             load::LoadError::AllFailed { error, .. } if error.raw_os_error() == Some(libc::ENOSPC) => {
                 failure.with_remedy("free some space, or name another target")
@@ -190,7 +192,12 @@ mod tests {
     #[test]
     fn a_full_disk_has_another_remedy_than_a_failing_one() {
         let error = std::io::Error::from_raw_os_error(libc::ENOSPC);
-        let failure = Failure::from(load::LoadError::AllFailed { path: "/data".into(), count: 1, error });
+        let failure = Failure::from(load::LoadError::AllFailed {
+            path: "/data".into(),
+            count: 1,
+            error,
+            changes: Vec::new(),
+        });
         assert!(failure.to_string().contains("free some space"), "{failure}");
     }
 }

@@ -257,6 +257,7 @@ fn fit_to(region: &Region) -> Storage {
         took_s: 0.0,
         effort: Effort::default(),
         remarks: Vec::new(),
+        target_changes: Vec::new(),
     };
     let capability = Capability {
         target,

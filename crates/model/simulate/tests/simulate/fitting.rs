@@ -28,6 +28,7 @@ fn measured(storage: &Storage, shapes: &[Shape], caps: Vec<Cap>) -> Capability {
         took_s: 1.0,
         effort: Effort::Default,
         remarks: Vec::new(),
+        target_changes: Vec::new(),
     };
     let curves = shapes.iter().map(|shape| curve(storage, shape, &SWEEP, 6_000).unwrap()).collect();
     Capability { target, measured_unix_ns: 0, conditions, curves, cost_model: None, origin: Origin::Measured }

@@ -89,6 +89,7 @@ pub fn disk_so_many_times_as_fast(times: f64) -> Capability {
             took_s: 60.0,
             effort: Effort::Default,
             remarks: vec![],
+            target_changes: Vec::new(),
         },
         curves: vec![
             curve(Shape::random_read(8192), 4e6),

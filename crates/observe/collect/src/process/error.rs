@@ -1,6 +1,9 @@
 use crate::error::SourceFault;
 use std::io;
 use std::path::PathBuf;
+use workload::format_bytes;
+
+const MIB: u64 = 1 << 20;
 
 /// Why processes cannot be watched.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +16,18 @@ pub enum OpenError {
         "cannot watch processes: this kernel does not describe its types in /sys/kernel/btf/vmlinux: {0}"
     )]
     NoBtf(String),
+    /// The kernel's types, or the least tables, do not fit into the memory that is left.
+    #[error(
+        "cannot watch processes: that needs {needed} of memory, and {available} are available",
+        needed = format_bytes(needed_bytes.next_multiple_of(MIB)),
+        available = format_bytes(available_bytes / MIB * MIB)
+    )]
+    Memory {
+        /// Bytes needed.
+        needed_bytes: u64,
+        /// Bytes that the machine has free, or that the limit of a control group leaves.
+        available_bytes: u64,
+    },
     /// A program was refused.
     #[error("cannot watch processes: the kernel refused the BPF program {program}: {why}")]
     Refused {
@@ -66,6 +81,10 @@ impl SourceFault for OpenError {
         match self {
             OpenError::NotPermitted(_) => Some(
                 "run as root, or once: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep $(command -v headroom)",
+            ),
+            OpenError::Memory { .. } => Some(
+                "a higher limit of memory for its control group (MemoryMax= of a service), or a database's own counters: \
+                 postgres:, mysql:, sqlite:",
             ),
             OpenError::NoBtf(_) => Some("a kernel from 5.13 on, built with CONFIG_DEBUG_INFO_BTF=y"),
             OpenError::Refused { .. } => Some(

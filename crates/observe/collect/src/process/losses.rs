@@ -14,7 +14,7 @@ const OF_TASKS: [&str; 4] = ["sys_enter", "sys_exit", "ring_submit", "ring_compl
 
 /// `enum lost` of counters.h, in words.
 const LOST: [&str; 12] = [
-    "files, because the table of counters was full: some files are missing here; choose fewer processes",
+    "files, because the table of counters was full: some files are missing here; choose fewer processes, or give this program more memory",
     "names of files, because their table was full or busy",
     "asynchronous I/Os, because the table of those under way was full",
     "I/Os of threads that the kernel had no memory to follow",

@@ -52,6 +52,7 @@ mod kernel_types;
 mod layer;
 mod links;
 mod losses;
+mod memory;
 mod names;
 mod object;
 mod permission;

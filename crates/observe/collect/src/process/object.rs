@@ -2,6 +2,7 @@
 
 use super::error::OpenError;
 use super::kernel_types::{KERNEL_BTF, Types};
+use super::memory::TableSizes;
 use super::refused::{not_filled, open_error};
 use super::selection::Selection;
 use super::symbols::Symbols;
@@ -26,11 +27,6 @@ pub(super) const FUNCTIONS: [&str; 5] = [
     "blkdev_bio_end_io_async",
 ];
 
-/// Memory for counters on all CPUs. Reads, writes and syncs of a file by a process take 912 bytes each per CPU.
-pub(super) const COUNTERS_BYTES_MAX: usize = 64 << 20;
-pub(super) const KEYS_MIN: usize = 2048;
-pub(super) const KEYS_MAX: usize = 32_768;
-
 /// The flags of the kernel's requests that bpf/block.h reads: counted, and of a flush sequence. Enumerators since Linux 6.11,
 /// macros with these values before.
 fn request_flags() -> (u32, u32) {
@@ -46,7 +42,7 @@ pub(super) fn configured(
     selection: &Selection,
     trace: Option<&Filter>,
     btf: &Btf,
-    counters_max: usize,
+    sizes: TableSizes,
     cast: Option<i32>,
 ) -> Result<Ebpf, OpenError> {
     let symbols = Symbols::read(|name| FUNCTIONS.contains(&name));
@@ -76,11 +72,14 @@ pub(super) fn configured(
     if let Some(constants) = &filter_constants {
         constants.set(&mut loader);
     }
-    let counters_max = if trace.is_some() { 1 } else { counters_max };
+    let counters_max = if trace.is_some() { 1 } else { sizes.counters };
     loader
         .btf(Some(btf))
         .allow_unsupported_maps()
         .map_max_entries("files", counters_max as u32)
+        .map_max_entries("names", sizes.names as u32)
+        .map_max_entries("requests", sizes.requests as u32)
+        .map_max_entries("iocbs", sizes.iocbs as u32)
         .override_global("casts", &casts, true)
         .override_global("calls", calls.as_slice(), true)
         .override_global("only_chosen", &only_chosen, true)

@@ -5,6 +5,7 @@
 //! object.rs    the compiled object, with its constants set from the selection
 //! links.rs     the kernel's structures between a bio at a disk and its file
 //! losses.rs    lost events by cause, and the figures that are wrong because of them
+//! memory.rs    sizes of the tables by the memory that is left
 //! refused.rs   why the kernel rejected them
 //! ```
 
@@ -12,11 +13,12 @@ use super::casts;
 use super::error::OpenError;
 use super::hooks::{self, BLOCK, GUARD, Hooks, NO_MISSES};
 use super::links;
-use super::object::{COUNTERS_BYTES_MAX, KEYS_MAX, KEYS_MIN, choose_files, choose_process, configured};
+use super::memory::{KernelTypes, TableSizes};
+use super::object::{choose_files, choose_process, configured};
 use super::places::Places;
 use super::refused::{no_table, table_error};
 use super::selection::{Coverage, Selection};
-use super::tables::{CompactCounts, CpuCounts, Key, Seen, Started};
+use super::tables::{CompactCounts, Key, Seen, Started};
 use super::trace::filter::Filter;
 use crate::diskstats::DiskLine;
 use crate::error::SourceError;
@@ -58,17 +60,18 @@ impl Programs {
         if selection.coverage != Coverage::All && (!selection.pids.is_empty() || selection.cgroup.is_some()) {
             return Err(OpenError::BlockOfProcesses);
         }
-        let btf = Btf::from_sys_fs().map_err(|error| OpenError::NoBtf(error.to_string()))?;
+        let types = KernelTypes::read()?;
+        let btf = &types.btf;
         let cpus =
             aya::util::nr_cpus().map_err(|(path, error)| OpenError::System { path: path.into(), error })?;
-        if let Some(cast) = casts::function_id(&btf) {
-            match Programs::load_for(selection, trace, &btf, cpus, Some(cast)) {
+        if let Some(cast) = casts::function_id(btf) {
+            match Programs::load_for(selection, trace, btf, cpus, Some(cast)) {
                 // The kernel has the function but does not allow these programs to call it.
                 Err(OpenError::Refused { .. }) => {}
                 done => return done,
             }
         }
-        Programs::load_for(selection, trace, &btf, cpus, None)
+        Programs::load_for(selection, trace, btf, cpus, None)
     }
 
     /// Loads the programs. `cast` is the id of the kernel function for cheap loads.
@@ -79,11 +82,12 @@ impl Programs {
         cpus: usize,
         cast: Option<i32>,
     ) -> Result<Programs, OpenError> {
-        let counters_max = (COUNTERS_BYTES_MAX / (size_of::<CpuCounts>() * cpus)).clamp(KEYS_MIN, KEYS_MAX);
-        let mut ebpf = configured(selection, trace, btf, counters_max, cast)?;
+        let sizes = TableSizes::fitting(cpus, host::available_memory_bytes())?;
+        let mut ebpf = configured(selection, trace, btf, sizes, cast)?;
         choose_files(&mut ebpf, selection)?;
         let hooks = Hooks { selection, trace: trace.is_some(), btf, cast: cast.is_some() };
-        let missing = hooks.attach(&mut ebpf)?;
+        let mut missing = hooks.attach(&mut ebpf)?;
+        missing.extend(sizes.note(cpus));
         for pid in &selection.pids {
             choose_process(&mut ebpf, *pid, None)?;
         }
@@ -91,7 +95,7 @@ impl Programs {
         let mut programs = Programs {
             ebpf,
             places,
-            counters_max,
+            counters_max: sizes.counters,
             cpus,
             left_behind: 0,
             guarded: false,

@@ -1,9 +1,10 @@
 use super::error::OpenError;
+use super::memory::KernelTypes;
 use super::refused::{no_table, open_error, table_error};
 use crate::error::SourceError;
 use aya::maps::PerCpuHashMap;
 use aya::programs::BtfTracePoint;
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Ebpf, EbpfLoader};
 use host::DeviceNumber;
 use host::privileges::{Privilege, with};
 use std::collections::HashMap;
@@ -77,15 +78,16 @@ impl DeviceUsers {
     }
 
     fn load() -> Result<DeviceUsers, OpenError> {
-        let btf = Btf::from_sys_fs().map_err(|error| OpenError::NoBtf(error.to_string()))?;
+        let types = KernelTypes::read()?;
+        let btf = &types.btf;
         let mut ebpf =
-            EbpfLoader::new().btf(Some(&btf)).load(OBJECT).map_err(|error| open_error("maps", &error))?;
+            EbpfLoader::new().btf(Some(btf)).load(OBJECT).map_err(|error| open_error("maps", &error))?;
         let missing =
             || OpenError::Refused { program: PROGRAM.into(), why: "it is not in the object".into() };
         let failed = |error: aya::programs::ProgramError| open_error(PROGRAM, &error.into());
         let program: &mut BtfTracePoint =
             ebpf.program_mut(PROGRAM).ok_or_else(missing)?.try_into().map_err(failed)?;
-        program.load(TRACEPOINT, &btf).map_err(failed)?;
+        program.load(TRACEPOINT, btf).map_err(failed)?;
         program.attach().map_err(failed)?;
         Ok(DeviceUsers(ebpf))
     }

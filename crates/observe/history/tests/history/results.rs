@@ -96,6 +96,7 @@ fn capability(target: TargetFacts, measured_unix_ns: u64) -> Capability {
             took_s: 60.5,
             effort: Effort::Quick,
             remarks: vec![],
+            target_changes: Vec::new(),
         },
         curves: vec![Curve { workload: Shape::random_read(8192), points: vec![point], knee: Some(knee) }],
         cost_model: None,

@@ -1,7 +1,7 @@
 //! `headroom compare --interleave`: both workloads in turn, A B B A, until the answer is clear.
 
 use super::Compared;
-use crate::run::{Run, RunArgs, plain, plan};
+use crate::run::{RUNS_AGAIN_MAX, Run, RunArgs, STOPPED, plain, plan};
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
 use ::compare::{Comparison, InterimSchedule, Rules, Side, Verdict, pairs};
@@ -189,15 +189,33 @@ impl Rounds<'_> {
             return Ok(());
         }
         let run = Run { plan, destroy: &[], traces: self.traces, how: &plain, answer: &|_, _| Ok(()) };
-        let (phases, failure) = run.run_phases(self.opened, self.out);
-        if let Some(failure) = failure {
-            return Err(failure);
+        let mut again_left = RUNS_AGAIN_MAX;
+        let results = loop {
+            let (phases, failure) = run.run_phases(self.opened, self.out);
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            if interrupt::requested() {
+                // An interrupted run is not a repeat.
+                return Ok(());
+            }
+            let results: Vec<RunResult> = phases.into_iter().flat_map(|phase| phase.results).collect();
+            if !results.iter().any(RunResult::was_stopped) {
+                break results;
+            }
+            // Neither is one in which the program was stopped.
+            if again_left == 0 {
+                return Err(Failure::new(format_args!(
+                    "cannot compare: {STOPPED} in each of {RUNS_AGAIN_MAX} runs"
+                )));
+            }
+            again_left -= 1;
+            self.out.warn(format_args!("{STOPPED}: this run is repeated"));
+        };
+        if let Some(change) = results.iter().flat_map(|result| &result.target_changes).next() {
+            return Err(Failure::new(format_args!("cannot compare: {change}"))
+                .with_remedy("compare again, on targets that no other program changes"));
         }
-        if interrupt::requested() {
-            // An interrupted run is not a repeat.
-            return Ok(());
-        }
-        let results: Vec<RunResult> = phases.into_iter().flat_map(|phase| phase.results).collect();
         into.resize_with(results.len(), Vec::new);
         for (repeats, result) in into.iter_mut().zip(results) {
             self.history.save_run(&result, Some((session, name)))?;

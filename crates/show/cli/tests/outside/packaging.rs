@@ -4,6 +4,8 @@ use crate::programs::built;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const UNITS: [&str; 2] = ["headroom-agent.service", "headroom-record.service"];
+
 fn unit(name: &str) -> String {
     let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../../../packaging", name].iter().collect();
     std::fs::read_to_string(path).unwrap()
@@ -21,7 +23,7 @@ fn arguments(unit: &str) -> Vec<String> {
 
 #[test]
 fn the_arguments_of_the_units_are_those_of_this_program() {
-    for name in ["headroom-agent.service", "headroom-record.service"] {
+    for name in UNITS {
         let mut line = arguments(&unit(name));
         line.insert(0, "headroom".into());
         let parsed = headroom::arguments().try_get_matches_from(&line);
@@ -38,11 +40,14 @@ fn the_agent_of_the_unit_takes_its_configuration() {
     assert!(output.status.success(), "{error}");
 }
 
+/// What `systemd-analyze security` may say at most, in tenths: of 0, nothing is exposed, to 100.
+const EXPOSURE_MAX: &str = "--threshold=24";
+
 #[test]
-fn systemd_knows_all_that_the_units_say_and_calls_the_agent_safe_enough() {
+fn systemd_knows_all_that_the_units_say_and_calls_both_safe_enough() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = Vec::new();
-    for name in ["headroom-agent.service", "headroom-record.service"] {
+    for name in UNITS {
         // The program is not installed here.
         let text = unit(name).replace("/usr/local/bin/headroom ", "/bin/true ");
         files.push(dir.path().join(name));
@@ -55,8 +60,28 @@ fn systemd_knows_all_that_the_units_say_and_calls_the_agent_safe_enough() {
     let found = String::from_utf8_lossy(&output.stderr);
     let ours: Vec<&str> = found.lines().filter(|line| line.contains("headroom-")).collect();
     assert!(ours.is_empty(), "{ours:#?}");
-    let security = ["security", "--offline=true", "--threshold=30"];
-    let output = Command::new("systemd-analyze").args(security).arg(&files[0]).output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{}", printed.lines().last().unwrap_or_default());
+    for file in &files {
+        let security = ["security", "--offline=true", EXPOSURE_MAX];
+        let output = Command::new("systemd-analyze").args(security).arg(file).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", printed.lines().last().unwrap_or_default());
+    }
+}
+
+#[test]
+fn both_units_run_as_one_user_with_the_same_protections() {
+    let settings = |name: &str| -> Vec<String> {
+        let of_command = ["Description=", "ExecStart=", "ExecReload="];
+        let is_shared = |line: &&str| {
+            line.contains('=')
+                && !line.starts_with('#')
+                && !of_command.iter().any(|key| line.starts_with(key))
+        };
+        unit(name).lines().filter(is_shared).map(str::to_owned).collect()
+    };
+    let [agent, record] = UNITS.map(settings);
+    assert_eq!(agent, record);
+    for needed in ["User=headroom", "ProtectProc=invisible", "PrivateDevices=yes", "IPAddressDeny=any"] {
+        assert!(record.iter().any(|line| line == needed), "{needed}");
+    }
 }

@@ -143,6 +143,7 @@ pub fn capability() -> Capability {
             took_s: 94.0,
             effort: Effort::Default,
             remarks: vec!["the region fits into the host's cache in part".into()],
+            target_changes: Vec::new(),
         },
         curves,
         cost_model: CostModel::fit(&maxima, &held_out).ok(),

@@ -121,7 +121,9 @@ fn a_device_that_is_detached_under_a_load_stays_until_its_end_and_no_longer() {
     assert!(Command::new("losetup").arg("--detach").arg(disk.device()).status().unwrap().success());
     assert!(attached());
     let said = run.end();
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    let told = format!("warning: {} was detached while the load ran", disk.device().display());
+    assert!(said.stderr.contains(&told), "{}", said.stderr);
     wait_until("the end of the device", || !attached());
     headroom(&ours, &["run", text(disk.device())]).refused(3, &[text(disk.device()), "\n  try: "]);
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 fn storage() -> tempfile::TempDir {
     // Not in /tmp, which may be memory.
@@ -93,8 +94,10 @@ impl MemoryGroup {
             ("/sys/fs/cgroup", "memory.max"),
             ("/sys/fs/cgroup/unified", "memory.max"),
         ];
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("headroom-test-{}-{}", std::process::id(), MADE.fetch_add(1, Relaxed));
         for (root, limit) in places {
-            let group = MemoryGroup(Path::new(root).join(format!("headroom-test-{}", std::process::id())));
+            let group = MemoryGroup(Path::new(root).join(&name));
             if fs::create_dir(&group.0).is_ok() && fs::write(group.0.join(limit), bytes.to_string()).is_ok() {
                 return Some(group);
             }
@@ -131,6 +134,27 @@ fn a_buffer_beyond_the_limit_of_the_control_group_is_refused() {
         .refused(3, &["take their content from need 300 MiB of memory", "try: a smaller --buffer"]);
     let within = group.run(&ours, &[&load[..], &["64M"]].concat());
     assert_eq!(within.code, Some(0), "{}", within.stderr);
+}
+
+#[test]
+fn a_source_of_processes_lives_in_64_mib_and_is_refused_with_figures_in_less() {
+    let ours = Headroom::new();
+    let watch = ["watch", "--source", "process:", "--interval", "500ms", "--count", "1", "--json"];
+    let Some(group) = MemoryGroup::new(64 << 20) else { return };
+    let said = group.run(&ours, &watch);
+    if said.code == Some(3) && !said.stderr.contains(" of memory, ") {
+        return eprintln!("skipped: {}", said.stderr);
+    }
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let interval: Value = serde_json::from_str(said.stdout.lines().last().unwrap()).unwrap();
+    assert!(!interval["files"].as_array().unwrap().is_empty(), "{interval:#}");
+    let notes = interval["notes"].to_string();
+    assert!(notes.contains("little memory is left to this program"), "{notes}");
+    drop(group);
+    let Some(small) = MemoryGroup::new(24 << 20) else { return };
+    small
+        .run(&ours, &watch)
+        .refused(3, &["cannot watch processes: that needs ", "try: a higher limit of memory"]);
 }
 
 /// Under limits as an administrator sets them; without root's right to lock all the same.

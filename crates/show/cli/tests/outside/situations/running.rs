@@ -156,10 +156,103 @@ fn what_is_removed_under_it_is_told_and_the_load_goes_on() {
     wait_for_load(&run, dir.path());
     fs::remove_dir_all(dir.path().join("headroom.tmp")).unwrap();
     let said = run.end();
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    let told = "headroom-test was removed, renamed or unmounted while the load ran";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
     assert!(said.stderr.contains("headroom.tmp was removed while headroom worked in it"), "{}", said.stderr);
     assert!(said.stdout.contains("IOPS"));
     assert_eq!(test_files_on_record(&ours), 0);
+}
+
+#[test]
+fn a_file_that_loses_its_name_under_a_load_ends_every_command_with_a_problem() {
+    let dir = storage();
+    let file = |name: &str| dir.path().join(name);
+    let commands: [(&str, &[&str], &[&str]); 5] = [
+        ("run", &["run"], &["--warm-up", "0s", "--duration", "3s", "--json"]),
+        ("sweep", &["sweep"], &["--warm-up", "0s", "--duration", "3s", "--outstanding", "4"]),
+        ("matrix", &["matrix", "--block", "4K", "--duration", "3s", "--warm-up", "0s", "--target"], &[]),
+        ("diskspd", &["diskspd", "-b4K", "-r", "-d3", "-W0", "-Su"], &[]),
+        ("compare", &["compare", "--interleave", "--rounds", "2"], &[]),
+    ];
+    let mut runs = Vec::new();
+    for (name, before, after) in commands {
+        precious(&file(name), 8 * MIB);
+        let ours = Headroom::new();
+        let (side, path) = (format!("{} --warm-up 0s --duration 3s", text(&file(name))), file(name));
+        let targets = if name == "compare" { vec![side.as_str(), side.as_str()] } else { vec![text(&path)] };
+        let run = Started::new(&mut ours.command(&[before, &targets[..], after].concat()));
+        runs.push((name, ours, run));
+    }
+    std::thread::sleep(Duration::from_millis(1_500));
+    // A copy takes the name of one; the others are removed.
+    fs::copy(file("sweep"), file("copy")).unwrap();
+    fs::rename(file("copy"), file("sweep")).unwrap();
+    runs.iter()
+        .filter(|(name, ..)| *name != "sweep")
+        .for_each(|(name, ..)| fs::remove_file(file(name)).unwrap());
+    for (name, _ours, run) in runs {
+        let said = run.end();
+        let what = if name == "sweep" { "was replaced by another file" } else { "was removed, renamed or" };
+        let told = format!("{} {what}", file(name).display());
+        assert!(said.stderr.contains(&told), "{name}: {}", said.stderr);
+        // Figures of what was opened are an answer; a comparison that cannot go on is none.
+        let code = if name == "compare" { 3 } else { 1 };
+        assert_eq!(said.code, Some(code), "{name}: {}", said.stderr);
+        if name == "run" {
+            let result = &answer(&said)["phases"][0]["results"][0];
+            assert_eq!(result["target_changes"][0]["kind"], "removed", "{result:#}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_blames_neither_the_client_nor_the_storage() {
+    let dir = storage();
+    let file = dir.path().join("data.bin");
+    precious(&file, 8 * MIB);
+    let time = ["--warm-up", "0s", "--duration", "3s"];
+    let loads = [&["--rate", "300/s"][..], &["--outstanding", "8"]];
+    let runs = loads.map(|load| {
+        let ours = Headroom::new();
+        let run = [&["run", text(&file), "--json"], &time[..], load].concat();
+        let run = Started::new(&mut ours.command(&run));
+        (ours, run)
+    });
+    let swept = Headroom::new();
+    let sweep = [&["sweep", text(&file), "--outstanding", "4"], &time[..]].concat();
+    let sweep = Started::new(&mut swept.command(&sweep));
+    std::thread::sleep(Duration::from_millis(1_200));
+    std::thread::scope(|scope| {
+        let all = runs.iter().map(|(_, run)| run.pid()).chain([sweep.pid()]);
+        for pid in all {
+            scope.spawn(move || {
+                let kill = |signal: &str| {
+                    assert!(
+                        Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success()
+                    );
+                };
+                kill("-STOP");
+                std::thread::sleep(Duration::from_secs(1));
+                kill("-CONT");
+            });
+        }
+    });
+    for (_ours, run) in runs {
+        let said = run.end();
+        assert_eq!(said.code, Some(1), "{}", said.stderr);
+        assert!(said.stderr.contains("this program was stopped"), "{}", said.stderr);
+        let result = &answer(&said)["phases"][0]["results"][0];
+        let stopped_s = result["stopped_ns"].as_u64().unwrap() as f64 / 1e9;
+        assert!((0.9..1.3).contains(&stopped_s), "{stopped_s}");
+        let findings = result["findings"].as_array().unwrap();
+        let warnings: Vec<&Value> =
+            findings.iter().filter(|one| one["weight"] == "warning").map(|one| &one["kind"]).collect();
+        assert_eq!(warnings, ["stopped"], "{findings:#?}");
+    }
+    let said = sweep.end();
+    assert!(said.stderr.contains("this step is run again"), "{}", said.stderr);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
 }
 
 #[test]
@@ -174,7 +267,8 @@ fn a_target_under_load_cannot_be_unmounted_and_lazily_unmounted_it_is_left_clean
     assert!(!busy.status.success() && String::from_utf8_lossy(&busy.stderr).contains("busy"));
     assert!(umount(&["--lazy"]).status.success());
     let said = run.end();
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(said.stderr.contains("was removed, renamed or unmounted"), "{}", said.stderr);
     assert!(said.stdout.contains("IOPS"), "{}", said.stderr);
     assert_eq!(test_files_on_record(&ours), 0);
     let again = Command::new("mount").args([disk.device(), &dir]).status().unwrap();
