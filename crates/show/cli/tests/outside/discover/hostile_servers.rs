@@ -55,7 +55,7 @@ for server in servers:
 def children():
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
-            if pid != str(os.getpid()) and open('/proc/' + pid + '/stat').read().rpartition(')')[2].split()[1] == parent:
+            if pid != str(os.getpid()) and open('/proc/' + pid + '/stat', errors='replace').read().rpartition(')')[2].split()[1] == parent:
                 yield pid
         except OSError:
             pass
@@ -129,7 +129,8 @@ fn mute_servers_delay_no_scan_and_all_are_listed() {
         (found, began.elapsed(), String::from_utf8(text.join().unwrap()).unwrap())
     });
     println!("{took:?} beside {MUTE} mute servers");
-    assert!(took < Duration::from_secs(6), "{took:?}");
+    // 24 s where eight are tried at a time; a busy machine takes longer than the 3 s of the tries.
+    assert!(took < Duration::from_secs(15), "{took:?}");
     let place = crowd.path().to_str().unwrap();
     let mute: Vec<&Value> =
         found.iter().filter(|one| one["name"].as_str().unwrap().starts_with(place)).collect();
