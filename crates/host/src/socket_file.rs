@@ -3,8 +3,8 @@
 //! ```text
 //! /var/run/postgresql/.s.PGSQL.5432     each name is opened in its directory (O_PATH, O_NOFOLLOW):
 //!  |   |    |          `- the socket    connected to by this very inode, whatever has its name by then
-//!  |   |    `- a directory              entered, whoever owns it
-//!  |   `- a link                        followed where nobody but root and this user can have put it there
+//!  |   |    `- a directory              entered, whatever user owns it
+//!  |   `- a link                        followed where only root or this user can have put it there
 //!  `- the root, of this process; of another one where the path begins with /proc/PID/root
 //! ```
 //! A link that anybody may make leads root to a socket that its user may not reach, and a chain of long ones delays it.

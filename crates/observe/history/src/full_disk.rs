@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a WAL index, without blocks | SQLite makes one of the WAL in memory; as soon as another process has one on the disk, it reads that |
 //! | a WAL only | alone: a lock keeps others out, and the WAL index is in memory |
-//! | nothing | as a file that nobody changes: who writes would need a WAL |
+//! | nothing | as a file that does not change: a writer would need a WAL |
 
 use crate::bounds::bound;
 use crate::file_state::{FileState, check_owner, check_whole};

@@ -82,7 +82,7 @@ fn a_server_on_the_network_that_asks_for_a_readable_password_gets_none() {
             if request == 3 { sent == format!("{PASSWORD}\0") } else { sent.starts_with("md5") },
             "{sent}"
         );
-        // On this host nobody else reads along.
+        // No other host reads what is sent on this one.
         let (port, got) = requests(Ipv4Addr::LOCALHOST.into(), request);
         assert!(open(Ipv4Addr::LOCALHOST.into(), port, "").is_err(), "it answers nothing more");
         assert!(!got.recv().unwrap().is_empty(), "{name}");
