@@ -1,6 +1,7 @@
 //! How a process was started. Its user may write anything there, at any time.
 
 use crate::bounded_read::read_bounded;
+use crate::process_memory::within_limit;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -13,15 +14,20 @@ const ARGUMENTS_MAX: usize = 1024;
 const ENVIRONMENT_BYTES_MAX: u64 = 256 << 10;
 
 /// The program and its arguments, or the title that the process has given itself; empty where there is no such process, or
-/// it is a thread of the kernel.
+/// it is a thread of the kernel, or its memory answers no read.
 pub fn arguments_of(pid: u32) -> Vec<OsString> {
-    split(&read_bounded(Path::new(&format!("/proc/{pid}/cmdline")), ARGUMENTS_BYTES_MAX).unwrap_or_default())
+    split(&read(pid, "cmdline", ARGUMENTS_BYTES_MAX).unwrap_or_default())
+}
+
+fn read(pid: u32, name: &'static str, bytes_max: u64) -> Option<Vec<u8>> {
+    within_limit(pid, move || read_bounded(Path::new(&format!("/proc/{pid}/{name}")), bytes_max).ok())
+        .flatten()
 }
 
 /// A variable of the environment that a process was started with; `None` where it has none of that name, or is another
 /// user's and this process is not root.
 pub fn variable_of(pid: u32, name: &str) -> Option<OsString> {
-    let bytes = read_bounded(Path::new(&format!("/proc/{pid}/environ")), ENVIRONMENT_BYTES_MAX).ok()?;
+    let bytes = read(pid, "environ", ENVIRONMENT_BYTES_MAX)?;
     let mut values = bytes.split(|byte| *byte == 0).filter_map(|variable| {
         variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").filter(|value| !value.is_empty())
     });

@@ -12,6 +12,7 @@
 use crate::bounded_read::read_bounded;
 use crate::kernel_file::read_kernel_file;
 use crate::process::{ProcessStat, numbers_in};
+use crate::process_memory::within_limit;
 use crate::{DeviceNumber, command_name, open_files, pids};
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Descriptors of a process that are read: no process has more, unless root raises fs.nr_open.
 const DESCRIPTORS_MAX: usize = 1 << 20;
@@ -100,8 +102,9 @@ impl Storage {
     /// # Errors
     /// If /proc is not readable.
     pub fn holders(&self) -> io::Result<Vec<Holder>> {
+        let storage = Arc::new(self.clone());
         let held = pids()?.into_iter().filter_map(|pid| {
-            let hold = tables_of(pid).iter().filter_map(|table| self.hold_of(table)).min()?;
+            let hold = tables_of(pid).into_iter().filter_map(|table| storage.hold_of(pid, table)).min()?;
             Some(Holder { pid, command: command_name(pid).unwrap_or_default(), hold })
         });
         Ok(held.collect())
@@ -114,7 +117,7 @@ impl Storage {
     }
 
     /// The hold of a process, by its directory or that of a thread of it.
-    fn hold_of(&self, table: &Path) -> Option<Hold> {
+    fn hold_of(self: &Arc<Self>, pid: u32, table: PathBuf) -> Option<Hold> {
         let descriptors = fs::read_dir(table.join("fd")).into_iter().flatten().flatten();
         let held = descriptors.take(DESCRIPTORS_MAX).filter_map(|entry| {
             let info = || table.join("fdinfo").join(entry.file_name());
@@ -128,11 +131,13 @@ impl Storage {
                 Reached::Other => None,
             }
         });
-        match held.min() {
-            Some(Hold::Writes) => Some(Hold::Writes),
-            _ if self.is_mapped(table) => Some(Hold::Maps),
-            other => other,
+        let held = held.min();
+        if held == Some(Hold::Writes) {
+            return held;
         }
+        let storage = Arc::clone(self);
+        let is_mapped = within_limit(pid, move || storage.is_mapped(&table));
+        if is_mapped == Some(true) { Some(Hold::Maps) } else { held }
     }
 
     fn is_mapped(&self, table: &Path) -> bool {

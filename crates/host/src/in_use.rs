@@ -4,7 +4,7 @@ use crate::block_devices::{BlockDevices, LoopStatus};
 use crate::exclusive::Held;
 use crate::holders::{Hold, Holder, Storage};
 use crate::swaps::read_swaps;
-use crate::{DeviceNumber, Mounts, command_name, overlays, pids};
+use crate::{DeviceNumber, LoopDevice, Mounts, command_name, overlays, pids};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File};
@@ -47,12 +47,42 @@ impl fmt::Display for DeviceUse {
 }
 
 /// All uses of a block device and of its partitions that this process can see: a mount in another mount namespace is not
-/// among them (see [`processes_using`]).
+/// among them (see [`processes_using`]). Other loop devices over the same file or device are uses of it, and so is what uses the
+/// device that a loop device is attached to.
 ///
 /// # Errors
 /// If /proc is not readable: "not in use" must never be a guess.
 pub fn device_uses(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
     let devices = BlockDevices::host();
+    let storage = devices.storage(number);
+    let mut uses = uses_as_device(&devices, number)?;
+    let mut attached = BTreeSet::new();
+    uses.extend(backing(&devices, |device, found| {
+        let block_device = match found {
+            BackingFile::Status(status) => Some(status.block_device),
+            BackingFile::Name(name) => DeviceNumber::for_block_device(name),
+        };
+        let is_same_file = match found {
+            BackingFile::Status(status) => storage.files.contains(&status.file),
+            BackingFile::Name(name) => {
+                fs::metadata(name).is_ok_and(|found| storage.files.contains(&(found.dev(), found.ino())))
+            }
+        };
+        let is_same_device = block_device.is_some_and(|device| storage.devices.contains(&device));
+        if storage.devices.contains(&device.number) {
+            attached.extend(block_device.filter(|_| is_same_device));
+            return false;
+        }
+        is_same_file || is_same_device
+    }));
+    for below in attached {
+        uses.extend(uses_as_device(&devices, below)?);
+    }
+    Ok(uses)
+}
+
+/// The mounts, swap areas and holders of a device and of its partitions.
+fn uses_as_device(devices: &BlockDevices, number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
     let parts = devices.with_partitions(number);
     let is_part = |device: Option<DeviceNumber>| device.is_some_and(|device| parts.contains(&device));
     let mounts = Mounts::read()?;
@@ -61,10 +91,6 @@ pub fn device_uses(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
     let swaps = read_swaps()?.into_iter().filter(|area| is_part(DeviceNumber::for_block_device(area)));
     uses.extend(swaps.map(DeviceUse::Swap));
     uses.extend(devices.holders(number).into_iter().map(DeviceUse::HeldBy));
-    uses.extend(backing(&devices, |found| match found {
-        BackingFile::Status(status) => is_part(Some(status.block_device)),
-        BackingFile::Name(name) => is_part(DeviceNumber::for_block_device(name)),
-    }));
     Ok(uses)
 }
 
@@ -83,7 +109,7 @@ pub fn file_uses(file: &File) -> io::Result<Vec<DeviceUse>> {
     let is_same =
         |path: &Path| fs::metadata(path).is_ok_and(|other| files.contains(&(other.dev(), other.ino())));
     let swaps = read_swaps()?.into_iter().filter(|area| is_same(area)).map(DeviceUse::Swap);
-    let backing = backing(&BlockDevices::host(), |found| match found {
+    let backing = backing(&BlockDevices::host(), |_, found| match found {
         BackingFile::Status(status) => files.contains(&status.file),
         BackingFile::Name(name) => is_same(name),
     });
@@ -148,10 +174,14 @@ enum BackingFile<'a> {
     Name(&'a Path),
 }
 
-fn backing(devices: &BlockDevices, is_it: impl Fn(BackingFile<'_>) -> bool) -> Vec<DeviceUse> {
+fn backing(
+    devices: &BlockDevices,
+    mut is_it: impl FnMut(&LoopDevice, BackingFile<'_>) -> bool,
+) -> Vec<DeviceUse> {
     let mut loops = devices.loop_devices();
     loops.retain(|device| {
-        is_it(LoopStatus::read(device).map_or(BackingFile::Name(&device.backing_file), BackingFile::Status))
+        let status = LoopStatus::read(device);
+        is_it(device, status.map_or(BackingFile::Name(&device.backing_file), BackingFile::Status))
     });
     loops.into_iter().map(|device| DeviceUse::Backing(device.name)).collect()
 }

@@ -64,6 +64,7 @@ mod private_file;
 pub mod privileges;
 mod process;
 mod process_files;
+mod process_memory;
 mod processors;
 mod scheduling_group;
 mod socket_file;

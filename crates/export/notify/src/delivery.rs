@@ -2,15 +2,17 @@
 
 use crate::Notification;
 use push::{Endpoint, Headers, Outcome};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const JSON: Headers = &[("content-type", "application/json")];
-/// A command that runs longer is killed, and counts as failed.
+/// A command that runs longer is killed with what it started, and counts as failed.
 const COMMAND_LONGEST: Duration = Duration::from_secs(30);
 /// How often it is looked whether a command has ended.
 const NAP: Duration = Duration::from_millis(20);
@@ -39,6 +41,7 @@ pub fn run(program: &Path, notification: &Notification) -> Outcome {
 fn try_run(program: &Path, notification: &Notification) -> Result<ExitStatus, String> {
     let mut command = Command::new(program);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.process_group(0);
     command.env("HEADROOM_INCIDENT", notification.id.to_string());
     command.env("HEADROOM_EVENT", notification.happened.word());
     let mut child = command.spawn().map_err(|error| format!("cannot start it: {error}"))?;
@@ -53,8 +56,10 @@ fn try_run(program: &Path, notification: &Notification) -> Result<ExitStatus, St
             Ok(Some(status)) => return Ok(status),
             Ok(None) if Instant::now() < until => thread::sleep(NAP),
             Ok(None) => {
-                // It may end by itself just now.
-                let _ = child.kill();
+                // It may end by itself just now. Programs that it started are of its process group, unless they left it.
+                if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
+                    let _ = kill_process_group(group, Signal::KILL);
+                }
                 let _ = child.wait();
                 return Err(format!("it ran longer than {} s and was killed", COMMAND_LONGEST.as_secs()));
             }

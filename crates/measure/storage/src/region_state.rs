@@ -46,8 +46,8 @@ impl Region {
     pub fn changes_since(&self, before: &RegionState, writes: bool) -> Vec<TargetChange> {
         let members = self.members().iter().zip(&before.members);
         let changed = members.filter_map(|(member, before)| {
-            let kind = before.as_ref()?.change(member, writes)?;
-            Some(TargetChange { path: member.path.display().to_string(), kind })
+            let change = before.as_ref()?.change(member, writes)?;
+            Some(TargetChange { path: member.path.display().to_string(), change })
         });
         changed.collect()
     }
@@ -172,7 +172,7 @@ mod tests {
         change(&path);
         let mut changes = region.changes_since(&before, false);
         assert!(changes.len() <= 1);
-        changes.pop().map(|change| change.kind)
+        changes.pop().map(|one| one.change)
     }
 
     #[test]

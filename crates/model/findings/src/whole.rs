@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn a_target_that_is_gone_is_a_warning_and_one_that_was_cut_invalidates() {
-        let with = |kind| {
-            let target_changes = vec![TargetChange { path: "/data/f".into(), kind }];
+        let with = |change| {
+            let target_changes = vec![TargetChange { path: "/data/f".into(), change }];
             RunResult { target_changes, ..plain() }
         };
         let gone = finding(&with(TargetChangeKind::Removed), FindingKind::TargetGone).unwrap();

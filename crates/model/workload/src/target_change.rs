@@ -9,8 +9,7 @@ pub struct TargetChange {
     /// The file or device, as it was opened.
     pub path: String,
     /// What happened to it.
-    #[serde(flatten)]
-    pub kind: TargetChangeKind,
+    pub change: TargetChangeKind,
 }
 
 /// Kinds of [`TargetChange`].
@@ -43,7 +42,7 @@ pub enum TargetChangeKind {
 impl TargetChange {
     /// Whether I/Os may have reached no storage. Otherwise they went on to the blocks of what was opened.
     pub fn invalidates(&self) -> bool {
-        matches!(self.kind, TargetChangeKind::Cut { .. } | TargetChangeKind::Emptied { .. })
+        matches!(self.change, TargetChangeKind::Cut { .. } | TargetChangeKind::Emptied { .. })
     }
 }
 
@@ -51,7 +50,7 @@ impl fmt::Display for TargetChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = &self.path;
         let was_opened = "the figures are of what was opened, which no longer has that name";
-        match self.kind {
+        match self.change {
             TargetChangeKind::Removed => {
                 write!(f, "{path} was removed, renamed or unmounted while the load ran: {was_opened}")
             }

@@ -48,6 +48,14 @@ pub enum Error {
         /// The name of the user of this program.
         user: String,
     },
+    /// SQLite reads the files beside a history into it, and other users can put some there.
+    #[error("cannot open the history {}: {why}", path.display())]
+    OpenPlace {
+        /// The history.
+        path: PathBuf,
+        /// The directory or file that another user can write.
+        why: String,
+    },
     /// The file is a database of another program.
     #[error(
         "cannot open the history {}: it is an SQLite database that Headroom did not make (its application \
@@ -208,6 +216,9 @@ impl Error {
             Error::OfAnotherUser { .. } => {
                 Some("name a file of this user with --history, or run headroom as the owner")
             }
+            Error::OpenPlace { .. } => Some(
+                "keep the history in a directory that its owner alone can write, and name it with --history",
+            ),
             Error::NewerSchema { .. } => Some("upgrade Headroom, or name another file with --history"),
             Error::NoHome => Some("name a file with --history"),
             Error::NotStorable { .. } => Some("report this as a bug of Headroom"),

@@ -1,4 +1,4 @@
-//! Reading a history on a full disk.
+//! Reading a history on a full disk, or of another user.
 //!
 //! | beside the file | how it is read |
 //! |---|---|
@@ -19,6 +19,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+const UNCHANGED: &str = "mode=ro&immutable=1";
 /// Longest wait for another Headroom that is making the WAL index.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -32,14 +33,24 @@ pub(crate) fn takes_no_file(path: &Path) -> bool {
 
 /// Opens a history for reading where the disk has no room for the WAL index. One of an older version cannot be migrated there.
 pub(crate) fn open_without_wal_index(path: &Path) -> Result<History, Error> {
-    let state = check_owner(path)?;
     let bytes = |suffix| fs::metadata(beside(&real_path(path), suffix)).ok().map(|found| found.len());
     let is_alone = bytes("-shm").is_none() && bytes("-wal") > Some(0);
     let parameters = match bytes("-shm") {
         Some(_) => "mode=ro&readonly_shm=1",
         None if is_alone => "mode=rw",
-        None => "mode=ro&immutable=1",
+        None => UNCHANGED,
     };
+    open_to_read(path, parameters, is_alone)
+}
+
+/// Opens a history of another user for reading, as the file is: without its WAL, its journal and any lock. What its owner is just
+/// writing may be missing or make the file look damaged.
+pub(crate) fn open_unchanged(path: &Path) -> Result<History, Error> {
+    open_to_read(path, UNCHANGED, false)
+}
+
+fn open_to_read(path: &Path, parameters: &str, is_alone: bool) -> Result<History, Error> {
+    let state = check_owner(path)?;
     let open = || {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -65,5 +76,5 @@ pub(crate) fn open_without_wal_index(path: &Path) -> Result<History, Error> {
         return Err(Error::NewerSchema { path: path.into(), found, known });
     }
     check_schema(&connection, path, MIGRATIONS)?;
-    Ok(History { connection, path: path.into(), budget, disk_was_full: true })
+    Ok(History { connection, path: path.into(), budget, is_read_only: true })
 }

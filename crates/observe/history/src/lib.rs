@@ -94,8 +94,8 @@ pub struct History {
     connection: Connection,
     path: PathBuf,
     budget: CpuBudget,
-    /// Opened for reading only, because the disk had no room for the WAL index.
-    disk_was_full: bool,
+    /// Opened for reading only: the disk had no room for the WAL index, or another user owns the file.
+    is_read_only: bool,
 }
 
 fn rfc3339(unix_ns: u64) -> String {

@@ -2,8 +2,9 @@
 
 use crate::bounds::{CpuBudget, bound};
 use crate::file_state::{FileState, check_completed, check_owner};
-use crate::full_disk::{open_without_wal_index, takes_no_file};
+use crate::full_disk::{open_unchanged, open_without_wal_index, takes_no_file};
 use crate::migrations::{MIGRATIONS, check_schema, migrate};
+use crate::ownership::{check_place, is_trusted};
 use crate::statements::retry_while;
 use crate::{Error, History, guard_wal_index};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -46,6 +47,9 @@ impl History {
             }
             _ => {}
         }
+        if !is_trusted(path) {
+            return open_unchanged(path);
+        }
         match History::open(path) {
             Err(full) if full.is_full_disk() => open_without_wal_index(path).map_err(|_| full),
             opened => opened,
@@ -66,7 +70,7 @@ impl History {
     /// [`Error::NotWritable`] where the file or its directory is read-only, or the user may not write to it; an error of
     /// `SQLITE_FULL` where the disk was full when it was opened.
     pub fn check_writable(&self) -> Result<(), Error> {
-        if self.disk_was_full {
+        if self.is_read_only {
             return Err(Error::full_disk("add an entry", &self.path));
         }
         self.budget.begin();
@@ -82,7 +86,9 @@ impl History {
     }
 
     fn open_with(path: &Path, migrations: &[&str]) -> Result<History, Error> {
+        History::check_may_add(path)?;
         let state = check_owner(path)?;
+        check_place(path)?;
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).map_err(|source| Error::io("make the directory", parent, source))?;
         }
@@ -101,7 +107,7 @@ impl History {
             return Err(Error::NewerSchema { path: path.into(), found: version, known });
         }
         switch_to_wal(&connection).map_err(|source| Error::sqlite("switch to WAL", path, source))?;
-        Ok(History { connection, path: path.into(), budget, disk_was_full: false })
+        Ok(History { connection, path: path.into(), budget, is_read_only: false })
     }
 }
 

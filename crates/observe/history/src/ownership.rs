@@ -1,7 +1,7 @@
 //! Who besides this user can change a history, and what root does with such a one.
 //!
 //! ```text
-//! reading      everybody who may
+//! reading      everybody who may; of another user as the file is, without its WAL and its journal
 //! adding       its owner. Root also adds to a history of the service's user, where no third user can change its directory
 //! changing     its owner
 //! marks        count where only its owner, who is this user, can have written them
@@ -10,7 +10,7 @@
 //! A mark lets load overwrite a file: with one of another user, root would overwrite a file of root. `sudo` may keep the `HOME`
 //! of the user, and with it the default history.
 
-use crate::paths::beside;
+use crate::paths::{beside, real_path};
 use crate::{Error, History};
 use rustix::process::geteuid;
 use std::fs::{self, Metadata};
@@ -22,6 +22,10 @@ use std::path::{Component, Path, PathBuf};
 const SERVICE: &str = "headroom";
 /// Write permission of the group and of others.
 const OTHERS_WRITE: u32 = 0o022;
+/// Write permission of all users.
+const ALL_WRITE: u32 = 0o002;
+/// Files that SQLite keeps beside a database.
+const SIDECARS: [&str; 3] = ["-wal", "-journal", "-shm"];
 const STICKY: u32 = 0o1000;
 /// Links on a path that are followed, as many as the kernel does.
 const LINKS_MAX: u32 = 40;
@@ -75,6 +79,32 @@ impl History {
             Err(error) => error.kind() == ErrorKind::NotFound && !suffix.is_empty(),
         }) && is_private_place(self.path(), |found| found.uid() == 0 || found.uid() == user)
     }
+}
+
+/// Refuses a history beside which other users can put files: SQLite copies a WAL into the file, rolls a journal back and removes the
+/// files that it names, and maps the WAL index.
+pub(crate) fn check_place(path: &Path) -> Result<(), Error> {
+    let real = real_path(path);
+    let refused = |why: String| Err(Error::OpenPlace { path: path.into(), why });
+    let directory = real.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if fs::metadata(directory).is_ok_and(|found| found.mode() & ALL_WRITE != 0) {
+        return refused(format!("every user can put files into {}", directory.display()));
+    }
+    let owner = fs::metadata(&real).map_or(geteuid().as_raw(), |found| found.uid());
+    for suffix in SIDECARS {
+        let file = beside(&real, suffix);
+        let found = fs::symlink_metadata(&file).ok();
+        if found.is_some_and(|found| ![owner, geteuid().as_raw(), 0].contains(&found.uid())) {
+            return refused(format!("{} belongs to another user", file.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether SQLite may do for this history what its owner decides: that is this user, or the service's user where root adds to its
+/// history. For root, what another user's journal names would be removed with the rights of root.
+pub(crate) fn is_trusted(path: &Path) -> bool {
+    History::check_may_add(path).is_ok()
 }
 
 fn refuse_owner(path: &Path, permitted: &[u32]) -> Result<(), Error> {
@@ -149,7 +179,7 @@ mod tests {
     }
 
     fn mark(history: &Path, file: &Path) -> Option<String> {
-        History::open(history).unwrap().mark_of(file).unwrap()
+        History::open_kept(history).ok()?.mark_of(file).unwrap()
     }
 
     fn set_mode(path: &Path, mode: u32) {

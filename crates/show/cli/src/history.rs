@@ -178,7 +178,11 @@ fn table(entries: &[history::Entry], limit: usize, columns: Option<usize>) -> St
             line[3] = without_beginning(&line[3], TARGET_MAX);
         }
     }
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    // The formatter takes no wider ones; the text may be a stranger's.
+    const WIDTH_MAX: usize = 1000;
+    let width = |column: usize| {
+        lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0).min(WIDTH_MAX)
+    };
     let (kind, target) = (width(0), width(3));
     let line = |[a, b, c, d]: &[String; 4]| {
         let line = format!("{a:kind$}  {b}  {d:target$}  {c}");

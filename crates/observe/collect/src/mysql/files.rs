@@ -79,7 +79,10 @@ fn rotating_redo(counted: &Counted, owner: &Owner, mounts: &Mounts) -> Option<Sa
     let counters = counters(row.read, row.write, switches.times(event));
     let sample = Sample::new(file, epoch(owner, event), meaning(Role::Redo, server), counters);
     Some(match sizes {
-        Some(sizes) => Sample { size_bytes: Figure::Known(sizes.iter().sum()), ..sample },
+        Some(sizes) => Sample {
+            size_bytes: Figure::Known(sizes.iter().fold(0, |sum: u64, size| sum.saturating_add(*size))),
+            ..sample
+        },
         None => sample,
     })
 }

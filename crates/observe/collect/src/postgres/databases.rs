@@ -34,7 +34,7 @@ pub(super) fn temp_files(row: &SimpleQueryRow, server: &Server, state: &ServerSt
 
 /// Transactions of all databases.
 pub(super) fn commits(rows: &[SimpleQueryRow]) -> Option<u64> {
-    rows.iter().map(|row| row.count("xact_commit")).sum()
+    rows.iter().try_fold(0_u64, |sum, row| Some(sum.saturating_add(row.count("xact_commit")?)))
 }
 
 /// A database that was dropped and created again has another number.

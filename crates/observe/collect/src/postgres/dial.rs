@@ -84,7 +84,10 @@ impl Dialer<'_> {
                     let path = directory.join(format!(".s.PGSQL.{port}"));
                     let connected = self.peer.connect(&path).and_then(UnixStream::from_std);
                     match connected.map(|socket| Box::new(socket) as Socket) {
-                        Ok(socket) => self.log_in(socket, "localhost", self.unreadable()).await,
+                        Ok(socket) => {
+                            let requests = RequestCheck::unreadable(self.required_auth);
+                            self.log_in(socket, "localhost", requests).await
+                        }
                         Err(error) => Err(error.into()),
                     }
                 }
@@ -108,11 +111,8 @@ impl Dialer<'_> {
             let connected = match TcpStream::connect(address).await {
                 Ok(tcp) => {
                     tcp.set_nodelay(true)?;
-                    let requests = match address.ip().to_canonical().is_loopback() {
-                        true => self.unreadable(),
-                        false => RequestCheck::readable(self.required_auth),
-                    };
-                    self.log_in(Box::new(tcp), name, requests).await
+                    // On this host too: while the server is stopped, any user may listen on its port.
+                    self.log_in(Box::new(tcp), name, RequestCheck::readable(self.required_auth)).await
                 }
                 Err(error) => Err(error.into()),
             };
@@ -122,10 +122,6 @@ impl Dialer<'_> {
             }
         }
         Err(last)
-    }
-
-    fn unreadable(self) -> RequestCheck {
-        RequestCheck::unreadable(self.required_auth)
     }
 
     /// Logs in over a connection to the host of this name. The server may make these requests before it is encrypted.

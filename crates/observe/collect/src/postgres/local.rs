@@ -76,8 +76,8 @@ impl Volume {
 
 /// Whether the process has a title as "postgres: 15/main: ann shop 127.0.0.1(41022) idle".
 fn serves(pid: u32, connection: &Connection) -> bool {
-    let title = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let title = String::from_utf8_lossy(&title);
+    let arguments = host::arguments_of(pid);
+    let title = arguments.first().map_or_else(Default::default, |title| title.to_string_lossy());
     let who = format!(" {} {} ", connection.user, connection.database);
     title.starts_with("postgres:") && title.contains(&who)
 }

@@ -5,6 +5,7 @@ mod clock;
 mod damage;
 mod damaged;
 mod defects_of_others;
+mod foreign;
 mod full_disk;
 mod guide;
 mod hostile;

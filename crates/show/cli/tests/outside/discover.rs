@@ -2,6 +2,7 @@
 //! server of anybody's is not trusted.
 
 mod hostile_servers;
+mod mute_memory;
 
 use crate::programs::{Headroom, Scenario};
 use ::pagestore::{Layout, Options, Store};

@@ -164,6 +164,15 @@ fn what_is_removed_under_it_is_told_and_the_load_goes_on() {
     assert_eq!(test_files_on_record(&ours), 0);
 }
 
+/// Waits until it has opened its target, and for the load that follows.
+fn wait_for_target(run: &Started, target: &Path) {
+    run.wait_until("the load", || {
+        let opened = fs::read_dir(format!("/proc/{}/fd", run.pid())).into_iter().flatten().flatten();
+        opened.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|path| path == target)
+    });
+    std::thread::sleep(Duration::from_millis(300));
+}
+
 #[test]
 fn a_file_that_loses_its_name_under_a_load_ends_every_command_with_a_problem() {
     let dir = storage();
@@ -175,16 +184,16 @@ fn a_file_that_loses_its_name_under_a_load_ends_every_command_with_a_problem() {
         ("diskspd", &["diskspd", "-b4K", "-r", "-d3", "-W0", "-Su"], &[]),
         ("compare", &["compare", "--interleave", "--rounds", "2"], &[]),
     ];
+    commands.iter().for_each(|(name, ..)| drop(precious(&file(name), 8 * MIB)));
     let mut runs = Vec::new();
     for (name, before, after) in commands {
-        precious(&file(name), 8 * MIB);
         let ours = Headroom::new();
         let (side, path) = (format!("{} --warm-up 0s --duration 3s", text(&file(name))), file(name));
         let targets = if name == "compare" { vec![side.as_str(), side.as_str()] } else { vec![text(&path)] };
         let run = Started::new(&mut ours.command(&[before, &targets[..], after].concat()));
         runs.push((name, ours, run));
     }
-    std::thread::sleep(Duration::from_millis(1_500));
+    runs.iter().for_each(|(name, _, run)| wait_for_target(run, &file(name)));
     // A copy takes the name of one; the others are removed.
     fs::copy(file("sweep"), file("copy")).unwrap();
     fs::rename(file("copy"), file("sweep")).unwrap();
@@ -201,7 +210,7 @@ fn a_file_that_loses_its_name_under_a_load_ends_every_command_with_a_problem() {
         assert_eq!(said.code, Some(code), "{name}: {}", said.stderr);
         if name == "run" {
             let result = &answer(&said)["phases"][0]["results"][0];
-            assert_eq!(result["target_changes"][0]["kind"], "removed", "{result:#}");
+            assert_eq!(result["target_changes"][0]["change"]["kind"], "removed", "{result:#}");
         }
     }
 }
@@ -222,7 +231,7 @@ fn a_run_that_is_stopped_blames_neither_the_client_nor_the_storage() {
     let swept = Headroom::new();
     let sweep = [&["sweep", text(&file), "--outstanding", "4"], &time[..]].concat();
     let sweep = Started::new(&mut swept.command(&sweep));
-    std::thread::sleep(Duration::from_millis(1_200));
+    runs.iter().map(|(_, run)| run).chain([&sweep]).for_each(|run| wait_for_target(run, &file));
     std::thread::scope(|scope| {
         let all = runs.iter().map(|(_, run)| run.pid()).chain([sweep.pid()]);
         for pid in all {
