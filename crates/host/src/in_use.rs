@@ -25,6 +25,8 @@ pub enum DeviceUse {
     HeldBy(String),
     /// A loop device is attached to it: "loop3".
     Backing(String),
+    /// A loop device is attached to the file or device that this one is attached to, too: "loop3".
+    SharedWith(String),
     /// A process can write to it, or has locked it.
     Process(Holder),
     /// A process that this one cannot see can write to it or has locked it.
@@ -38,6 +40,7 @@ impl fmt::Display for DeviceUse {
             DeviceUse::Swap(area) => write!(f, "swap on {}", area.display()),
             DeviceUse::HeldBy(holder) => write!(f, "held by {holder}"),
             DeviceUse::Backing(device) => write!(f, "backing {device}"),
+            DeviceUse::SharedWith(device) => write!(f, "{device} is attached to the same storage"),
             DeviceUse::Process(holder) => holder.fmt(f),
             DeviceUse::UnseenProcess => {
                 f.write_str("open for writing, or locked, where it cannot be seen from here")
@@ -56,8 +59,9 @@ pub fn device_uses(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
     let devices = BlockDevices::host();
     let storage = devices.storage(number);
     let mut uses = uses_as_device(&devices, number)?;
-    let mut attached = BTreeSet::new();
-    uses.extend(backing(&devices, |device, found| {
+    let parts = devices.with_partitions(number);
+    let (mut attached, mut beside) = (BTreeSet::new(), BTreeSet::new());
+    let over = backing(&devices, |device, found| {
         let block_device = match found {
             BackingFile::Status(status) => Some(status.block_device),
             BackingFile::Name(name) => DeviceNumber::for_block_device(name),
@@ -73,7 +77,14 @@ pub fn device_uses(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
             attached.extend(block_device.filter(|_| is_same_device));
             return false;
         }
+        if !block_device.is_some_and(|device| parts.contains(&device)) {
+            beside.insert(device.name.clone());
+        }
         is_same_file || is_same_device
+    });
+    uses.extend(over.into_iter().map(|one| match one {
+        DeviceUse::Backing(name) if beside.contains(&name) => DeviceUse::SharedWith(name),
+        other => other,
     }));
     for below in attached {
         uses.extend(uses_as_device(&devices, below)?);

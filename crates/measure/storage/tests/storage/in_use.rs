@@ -274,6 +274,28 @@ impl Drop for Attached {
     }
 }
 
+/// Two over one image; one over another.
+#[test]
+fn a_loop_device_is_in_use_through_others_over_the_same_storage() {
+    if LoopDisk::new(MIB).is_none() {
+        return;
+    }
+    let directory = directory();
+    let image = file(directory.path());
+    let (one, other) = (Attached::new(&[], &image), Attached::new(&["--offset", "4096"], &image));
+    for (this, that) in [(&one, &other), (&other, &one)] {
+        refused(Path::new(&this.0), &format!("{} is attached to the same storage", that.name()));
+    }
+    drop(other);
+    open(Path::new(&one.0)).unwrap();
+    assert!(Command::new("mkfs.ext4").args(["-q", &one.0]).status().unwrap().success());
+    let point = directory.path().join("mounted");
+    fs::create_dir(&point).unwrap();
+    let Some(_mounted) = Mounted::new(&[&one.0], &point) else { return };
+    let above = Attached::new(&[], Path::new(&one.0));
+    refused(Path::new(&above.0), &format!("mounted at {}", point.canonicalize().unwrap().display()));
+}
+
 #[test]
 fn the_image_of_a_loop_device_is_known_through_overlays_and_bind_mounts() {
     if LoopDisk::new(MIB).is_none() {

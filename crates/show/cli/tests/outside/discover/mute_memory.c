@@ -1,6 +1,6 @@
 /* A program named "postgres" whose memory answers no read: a thread reads a page of a file of this program's own FUSE file system,
- * which is never answered, and holds the lock of the memory meanwhile; another thread waits to change the memory. From then on whoever
- * reads /proc/PID/cmdline, environ or maps waits. Arguments: a node of /dev/fuse, a directory. Prints "ready".
+ * which is never answered, and holds the lock of the memory meanwhile; another thread waits to change the memory. From then on a
+ * read of /proc/PID/cmdline, environ or maps waits. Arguments: a node of /dev/fuse, a directory. Prints "ready".
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
