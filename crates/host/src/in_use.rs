@@ -49,6 +49,9 @@ impl fmt::Display for DeviceUse {
     }
 }
 
+/// The number of the device where the file of a loop device is none.
+const NO_DEVICE: DeviceNumber = DeviceNumber { major: 0, minor: 0 };
+
 /// All uses of a block device and of its partitions that this process can see: a mount in another mount namespace is not
 /// among them (see [`processes_using`]). Other loop devices over the same file or device are uses of it, and so is what uses the
 /// device that a loop device is attached to.
@@ -63,7 +66,7 @@ pub fn device_uses(number: DeviceNumber) -> io::Result<Vec<DeviceUse>> {
     let (mut attached, mut beside) = (BTreeSet::new(), BTreeSet::new());
     let over = backing(&devices, |device, found| {
         let block_device = match found {
-            BackingFile::Status(status) => Some(status.block_device),
+            BackingFile::Status(status) => Some(status.block_device).filter(|device| *device != NO_DEVICE),
             BackingFile::Name(name) => DeviceNumber::for_block_device(name),
         };
         let is_same_file = match found {

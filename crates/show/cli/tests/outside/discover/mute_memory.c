@@ -7,6 +7,7 @@
 #include <linux/fuse.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 static char *mapped;
+static unsigned user, group;
 
 static void fail(const char *what) {
     perror(what);
@@ -71,7 +73,7 @@ static void serve(int device) {
                 struct fuse_open_out opened;
             };
         } answer = {.head.unique = in->unique};
-        struct fuse_attr file = {.ino = 2, .mode = S_IFREG | 0666, .nlink = 1, .size = 1 << 20};
+        struct fuse_attr file = {.ino = 2, .mode = S_IFREG | 0666, .nlink = 1, .size = 1 << 20, .uid = user, .gid = group};
         size_t bytes = 0;
         switch (in->opcode) {
             case FUSE_INIT:
@@ -105,9 +107,15 @@ static void serve(int device) {
     }
 }
 
+/* The process that was to hang has ended. */
+static void give_up(int signal) {
+    _exit(signal);
+}
+
 int main(int count, char **arguments) {
     char text[200];
-    unsigned user = getuid(), group = getgid();
+    user = getuid();
+    group = getgid();
     if (count != 3) return 2;
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS)) fail("unshare");
     write_text("/proc/self/setgroups", "deny");
@@ -119,6 +127,7 @@ int main(int count, char **arguments) {
     if (device < 0) fail(arguments[1]);
     snprintf(text, sizeof text, "fd=%d,rootmode=40000,user_id=%u,group_id=%u", device, user, group);
     if (mount("fuse", arguments[2], "fuse", MS_NOSUID | MS_NODEV, text)) fail("mount");
+    signal(SIGCHLD, give_up);
     pid_t child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, 9);
