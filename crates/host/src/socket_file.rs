@@ -33,7 +33,7 @@ const LINKS_MAX: usize = 8;
 const NAMES_MAX: usize = 256;
 /// Connecting as another user takes microseconds; the caller goes on without a thread that takes longer.
 const CONNECT_AS_LIMIT: Duration = Duration::from_secs(1);
-/// Threads that connect as another user at the same time, those included that nobody waits for any more.
+/// Threads that connect as another user at the same time, those included that no caller waits for any more.
 const CONNECTING_AS_MAX: usize = 128;
 
 static CONNECTING_AS: AtomicUsize = AtomicUsize::new(0);

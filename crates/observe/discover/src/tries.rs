@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Databases whose sources are tried at the same time. Each takes a thread, and the source of a server another one.
 const AT_ONCE: usize = 64;
-/// Threads that try sources, those included that nobody waits for any more: a server or file system that hangs keeps its thread.
+/// Threads that try sources, those included that no caller waits for any more: a server or file system that hangs keeps its thread.
 const THREADS_MAX: usize = 192;
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
