@@ -106,7 +106,7 @@ async fn metrics(site: &Site, headers: &HeaderMap, client: IpAddr) -> Response<S
     }
 }
 
-/// What may take long is made by another thread than the one that serves.
+/// Work that may take long runs on another thread than the one that serves.
 async fn data(site: &Site, (path, query): (&str, &str), gzip: bool, client: IpAddr) -> Response<Sent> {
     let question = match site.api.question(path, query) {
         Ok(question) => question,

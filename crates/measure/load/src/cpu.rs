@@ -38,7 +38,7 @@ impl CoreTimes {
                     now.3.saturating_sub(then.3) as f64,
                     now.4.saturating_sub(then.4) as f64,
                 );
-                // What is stolen is in no account: the three do not add up to 100 then.
+                // Stolen time is in none of the three, which then do not add up to 100.
                 let percent = |part: f64| match user + kernel + idle + stolen {
                     0.0 => 0.0,
                     all => 100.0 * part / all,

@@ -133,7 +133,7 @@ pub enum LoadError {
         count: u64,
         /// The most frequent error.
         error: io::Error,
-        /// What other programs did to the target meanwhile.
+        /// Changes of the target by other programs during the run.
         changes: Vec<TargetChange>,
     },
 }

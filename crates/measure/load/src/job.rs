@@ -22,7 +22,7 @@ impl Job<'_> {
         self.trace.map_or(self.workload.shape.writes(), Trace::writes)
     }
 
-    /// What other programs did to its region since.
+    /// Changes of its region by other programs since.
     pub(crate) fn changes_since(&self, before: &RegionState) -> Vec<TargetChange> {
         self.region.changes_since(before, self.writes())
     }

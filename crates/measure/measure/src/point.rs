@@ -44,7 +44,7 @@ pub struct Carried {
     pub extra: Duration,
     /// Time that this program was stopped, and the points that were measured again for that.
     pub stopped: Stopped,
-    /// What other programs did to the target, each once.
+    /// Changes of the target by other programs, each once.
     pub changes: Vec<TargetChange>,
 }
 

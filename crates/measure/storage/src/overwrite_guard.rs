@@ -8,7 +8,7 @@
 //!                             process): refused
 //! ```
 //!
-//! What is in use is checked before the opening for writing, and again after it: a process that opened it in between is found.
+//! Uses are looked for before the opening for writing, and again after it: a process that opened it in between is found.
 
 use crate::extents::Unwritten;
 use crate::region::{OpenMode, Region, without_atime};

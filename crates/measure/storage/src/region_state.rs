@@ -41,7 +41,7 @@ impl Region {
         RegionState { members: self.members().iter().map(Member::read).collect() }
     }
 
-    /// What other programs did to it since; of each member the gravest change. `writes` is whether the load wrote: that may change
+    /// Changes by other programs since; of each member the gravest one. `writes` is whether the load wrote: that may change
     /// the blocks of a file.
     pub fn changes_since(&self, before: &RegionState, writes: bool) -> Vec<TargetChange> {
         let members = self.members().iter().zip(&before.members);
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// What a change of the file leaves to see, after a load that only read.
+    /// Changes of the file that are visible after a load that only read.
     fn seen(change: impl FnOnce(&Path)) -> Option<TargetChangeKind> {
         let place = tempfile::tempdir_in(".").unwrap();
         let path = place.path().join("below/file");

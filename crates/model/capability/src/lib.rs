@@ -75,7 +75,7 @@ pub struct Conditions {
     pub effort: Effort,
     /// What the reader must know to trust the figures ("ended early by the user").
     pub remarks: Vec<String>,
-    /// What other programs did to the target meanwhile.
+    /// Changes of the target by other programs during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub target_changes: Vec<TargetChange>,
 }

@@ -198,7 +198,7 @@ pub struct RunResult {
     /// Time that the machine was suspended in the measured part. `elapsed_ns` does not contain it.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub suspended_ns: u64,
-    /// What other programs did to the target meanwhile.
+    /// Changes of the target by other programs during the run.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub target_changes: Vec<TargetChange>,
     /// The device chain below the target, top first. Empty where it is unknown.
