@@ -31,26 +31,26 @@ pub fn post(to: &Endpoint, document: &Value) -> Outcome {
 
 /// Runs a program with the document on its standard input.
 pub fn run(program: &Path, notification: &Notification) -> Outcome {
-    match try_run(program, notification) {
+    let mut command = Command::new(program);
+    command.env("HEADROOM_INCIDENT", notification.id.to_string());
+    command.env("HEADROOM_EVENT", notification.happened.word());
+    match run_within(COMMAND_LONGEST, command, notification.document.to_string()) {
         Ok(status) if status.success() => Outcome::Taken,
         Ok(status) => Outcome::Failed { why: format!("it ended with {status}"), not_before: None },
         Err(why) => Outcome::Failed { why, not_before: None },
     }
 }
 
-fn try_run(program: &Path, notification: &Notification) -> Result<ExitStatus, String> {
-    let mut command = Command::new(program);
+/// Runs a command in a process group of its own, which is ended after the limit.
+fn run_within(limit: Duration, mut command: Command, text: String) -> Result<ExitStatus, String> {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     command.process_group(0);
-    command.env("HEADROOM_INCIDENT", notification.id.to_string());
-    command.env("HEADROOM_EVENT", notification.happened.word());
     let mut child = command.spawn().map_err(|error| format!("cannot start it: {error}"))?;
     if let Some(mut input) = child.stdin.take() {
-        let text = notification.document.to_string();
         // In a thread of its own: a program that reads nothing would be waited for. One that ends first closes the pipe.
         thread::spawn(move || drop(input.write_all(text.as_bytes())));
     }
-    let until = Instant::now() + COMMAND_LONGEST;
+    let until = Instant::now() + limit;
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Ok(status),
@@ -61,9 +61,36 @@ fn try_run(program: &Path, notification: &Notification) -> Result<ExitStatus, St
                     let _ = kill_process_group(group, Signal::KILL);
                 }
                 let _ = child.wait();
-                return Err(format!("it ran longer than {} s and was killed", COMMAND_LONGEST.as_secs()));
+                return Err(format!("it ran longer than {} s and was killed", limit.as_secs()));
             }
             Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_command_that_runs_too_long_is_ended_with_what_it_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid_file = dir.path().join("pid");
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & echo $! >\"$0\"; wait"]).arg(&pid_file);
+        let why = run_within(Duration::from_millis(500), command, String::new()).unwrap_err();
+        assert!(why.contains("was killed"), "{why}");
+        let pid = fs::read_to_string(pid_file).unwrap();
+        let until = Instant::now() + Duration::from_secs(5);
+        // A process that has ended and that its new parent has not waited for yet is a zombie.
+        let is_running = || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+            stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+        };
+        while is_running() {
+            assert!(Instant::now() < until, "{pid} still runs");
+            thread::sleep(NAP);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::bounds::{CpuBudget, bound};
 use crate::file_state::{FileState, check_completed, check_owner};
-use crate::full_disk::{open_unchanged, open_without_wal_index, takes_no_file};
 use crate::migrations::{MIGRATIONS, check_schema, migrate};
 use crate::ownership::{check_place, is_trusted};
+use crate::read_only::{open_unchanged, open_without_wal_index, takes_no_file};
 use crate::statements::retry_while;
 use crate::{Error, History, guard_wal_index};
 use rusqlite::{Connection, ErrorCode, OpenFlags};

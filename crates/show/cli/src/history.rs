@@ -146,6 +146,8 @@ const ENTRIES_A_LINE: usize = 500;
 const COLUMNS_MIN: usize = 80;
 /// The longest subject in a line that must fit.
 const TARGET_MAX: usize = 22;
+/// Columns are padded to this width at most: a text may be a stranger's and longer than the formatter takes (65,535).
+const WIDTH_MAX: usize = 200;
 /// The characters of a time to the minute: seconds and zone are left out of a line that must fit.
 const MINUTE: usize = "2026-11-26 03:13".len();
 
@@ -178,8 +180,6 @@ fn table(entries: &[history::Entry], limit: usize, columns: Option<usize>) -> St
             line[3] = without_beginning(&line[3], TARGET_MAX);
         }
     }
-    // The formatter takes no wider ones; the text may be a stranger's.
-    const WIDTH_MAX: usize = 1000;
     let width = |column: usize| {
         lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0).min(WIDTH_MAX)
     };
@@ -253,6 +253,11 @@ mod tests {
         };
         let whole = table(std::slice::from_ref(&entry), 9, None);
         assert!(whole.contains(&entry.target) && whole.contains(&entry.summary), "{whole}");
+        let long = history::Entry { target: "A".repeat(70_000), ..entry.clone() };
+        assert!(
+            table(&[long, entry.clone()], 9, None).len() < 80_000,
+            "a stranger's name widens no other line"
+        );
         let cut = table(&[entry], 9, Some(100));
         assert_eq!(cut.lines().next().unwrap().chars().count(), 100, "{cut}");
         assert!(

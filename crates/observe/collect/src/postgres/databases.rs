@@ -33,7 +33,7 @@ pub(super) fn temp_files(row: &SimpleQueryRow, server: &Server, state: &ServerSt
 }
 
 /// Transactions of all databases.
-pub(super) fn commits(rows: &[SimpleQueryRow]) -> Option<u64> {
+pub(super) fn commits(rows: &[impl Columns]) -> Option<u64> {
     rows.iter().try_fold(0_u64, |sum, row| Some(sum.saturating_add(row.count("xact_commit")?)))
 }
 
@@ -49,5 +49,25 @@ fn subject(row: &impl Columns, path: &str, kind: FileKind) -> Subject {
         reset: row.text("reset").unwrap_or_default().to_owned(),
         gap: None,
         meaning: Meaning::BLOCKS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Row(&'static str);
+
+    impl Columns for Row {
+        fn text(&self, _: &str) -> Option<&str> {
+            Some(self.0)
+        }
+    }
+
+    #[test]
+    fn counts_of_a_hostile_server_are_added_without_a_panic() {
+        assert_eq!(commits(&[Row("3"), Row("4")]), Some(7));
+        assert_eq!(commits(&[Row("18446744073709551615"), Row("1")]), Some(u64::MAX));
+        assert_eq!(commits(&[Row("3"), Row("x")]), None);
     }
 }
