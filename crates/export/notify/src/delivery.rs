@@ -81,14 +81,10 @@ mod tests {
         command.args(["-c", "sleep 600 & echo $! >\"$0\"; wait"]).arg(&pid_file);
         let why = run_within(Duration::from_millis(500), command, String::new()).unwrap_err();
         assert!(why.contains("was killed"), "{why}");
-        let pid = fs::read_to_string(pid_file).unwrap();
+        let pid = fs::read_to_string(pid_file).unwrap().trim().parse().unwrap();
         let until = Instant::now() + Duration::from_secs(5);
-        // A process that has ended and that its new parent has not waited for yet is a zombie.
-        let is_running = || {
-            let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-            stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
-        };
-        while is_running() {
+        // A process that has ended and that its new parent has not waited for yet counts as ended.
+        while host::start_ticks(pid).is_some() {
             assert!(Instant::now() < until, "{pid} still runs");
             thread::sleep(NAP);
         }
