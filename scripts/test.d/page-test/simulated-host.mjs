@@ -72,7 +72,7 @@ function route(host, url) {
     const incidents = host.incidents(now);
     if (!number) return [200, { incidents }];
     const one = incidents.find(({ id }) => String(id) === number);
-    return one ? [200, one] : [404, { error: `there is no incident ${number}`, try: "headroom incidents" }];
+    return one ? [200, one] : [404, { error: `there is no incident ${number}`, try: "headroom history incidents" }];
   }
   const volume = host.volumes.find(({ id }) => id === url.searchParams.get("volume"));
   if (!volume) return [404, { error: "there is no such volume", try: "/api/v1/state lists them" }];

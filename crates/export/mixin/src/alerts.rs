@@ -60,7 +60,7 @@ pub fn alerts() -> Vec<Alert> {
             severity: "critical",
             summary: "{{ $labels.instance }} {{ $labels.mount }}: storage is slower than it was measured, or fails",
             description: "{{ $labels.source }} waits far longer than this storage took at the same load when it \
-                          was measured, or its I/Os fail or do not complete. headroom incidents on the host says \
+                          was measured, or its I/Os fail or do not complete. headroom history incidents on the host says \
                           which.",
         },
         Alert {
@@ -69,7 +69,7 @@ pub fn alerts() -> Vec<Alert> {
             holds: "5m",
             severity: "warning",
             summary: "{{ $labels.instance }} {{ $labels.mount }}: a limit slows {{ $labels.source }}",
-            description: "A limit of a control group is reached, and the database waits for it. headroom incidents on \
+            description: "A limit of a control group is reached, and the database waits for it. headroom history incidents on \
                           the host names it.",
         },
         Alert {

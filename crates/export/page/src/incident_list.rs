@@ -1,4 +1,4 @@
-//! `/api/v1/incidents`: as `headroom incidents --json` prints them.
+//! `/api/v1/incidents`: as `headroom history incidents --json` prints them.
 
 use crate::answer::Refused;
 use history::{History, IncidentId};

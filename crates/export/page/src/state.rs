@@ -226,7 +226,8 @@ fn sentence(subject: &Subject, volume: &VolumeNow, gap: Option<&str>, is_still: 
     match (gap, &volume.judged) {
         (Some(gap), _) => (
             format!("nothing is known of {} now: {gap}", subject.database),
-            "the agent tries again every 30 s at most; headroom doctor says what the source needs".to_owned(),
+            "the agent tries again every 30 s at most; headroom sources doctor says what the source needs"
+                .to_owned(),
         ),
         (None, Some(_)) if is_still => (
             format!("the database did no I/O on {} in the newest window", subject.mount),

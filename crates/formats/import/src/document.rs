@@ -63,7 +63,7 @@ pub enum Format {
     TraceCsv,
     /// Headroom's trace, a JSON object a line.
     TraceJson,
-    /// `headroom.file_stats`, which `headroom capture-script` keeps on a SQL Server, as CSV.
+    /// `headroom.file_stats`, which `headroom sources capture-script` keeps on a SQL Server, as CSV.
     FileStats,
     /// sp_BlitzFirst's table of file statistics, as CSV.
     BlitzFirst,

@@ -58,7 +58,7 @@ pub fn read(text: &str, format: Option<Format>) -> Result<Imported, ImportError>
         }
         Format::FileStats | Format::BlitzFirst | Format::DbaDash | Format::Perfmon => {
             return Err(ImportError::new(format!("this is a history of counters ({format}), not a result"))
-                .remedy("headroom import FILE, which reads it"));
+                .remedy("headroom history import FILE, which reads it"));
         }
     };
     Ok(Imported { format, documents })

@@ -9,7 +9,7 @@ const LINES_SEARCHED: usize = 200;
 pub(crate) fn explain(text: &str) -> ImportError {
     other_output_of_fio(text).unwrap_or_else(|| {
         ImportError::new("this is no output of diskspd or fio, and no history of counters that is known").remedy(
-            "give diskspd's text or XML, fio's JSON, or CSV of a table that headroom import --help names; --as FORMAT names \
+            "give diskspd's text or XML, fio's JSON, or CSV of a table that headroom history import --help names; --as FORMAT names \
              the format",
         )
     })

@@ -34,7 +34,7 @@ pub(crate) fn gaps(case: &SourceCase) -> Vec<Finding> {
             Finding::new(FindingKind::Gap, Weight::Note, text)
                 .fact("time", all as f64, Unit::Ns)
                 .when(spans)
-                .next("the recorder's log, and whether the source was there (headroom doctor)"),
+                .next("the recorder's log, and whether the source was there (headroom sources doctor)"),
         );
     }
     if coverage.known_share.is_some_and(|known| known < KNOWN_SHARE) {
@@ -81,7 +81,9 @@ pub(crate) fn ended_epochs(case: &SourceCase) -> Vec<Finding> {
                     finding.next("check whether the server or Headroom restarted")
                 }
                 Reason::Restart => finding.next("why it restarted, unless that was intended"),
-                Reason::TimingOff => finding.next("headroom doctor, which says how to switch timing on"),
+                Reason::TimingOff => {
+                    finding.next("headroom sources doctor, which says how to switch timing on")
+                }
                 Reason::Lost => finding.next("fewer sources or files, where events are lost"),
                 _ => finding,
             }

@@ -30,7 +30,9 @@ pub(crate) fn service_level(case: &SourceCase) -> Vec<Finding> {
             )
         };
         let finding = Finding::new(FindingKind::ServiceLevel, Weight::Note, text);
-        return vec![finding.next("headroom doctor, which says what the source needs to time its I/O")];
+        return vec![
+            finding.next("headroom sources doctor, which says what the source needs to time its I/O"),
+        ];
     };
     let share = kept.kept as f64 / kept.operations.max(1) as f64;
     let where_worst = match (case.broken, worst.share > 1.0) {

@@ -115,7 +115,7 @@ pub(crate) fn no_normal(case: &SourceCase) -> Vec<Finding> {
             days => format!("{days} are"),
         }
     );
-    let next = "headroom record for some days; until then no spikes are found";
+    let next = "headroom agent --record-only for some days; until then no spikes are found";
     let finding = Finding::new(FindingKind::NoNormal, Weight::Note, text);
     vec![finding.fact("other days", case.days as f64, Unit::Days).next(next)]
 }

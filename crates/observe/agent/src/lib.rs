@@ -18,7 +18,7 @@
 //! only while it loads programs or reads their tables; and the threads that read what other machines send (the HTTP server,
 //! notifications, pushes) give up all, but for the files of TLS. A bug there acts without them.
 //!
-//! It puts no load on storage, and records no counters: that is what `headroom record` is for.
+//! It puts no load on storage, and records no counters: that is what `headroom agent --record-only` is for.
 
 mod agent;
 mod capabilities;

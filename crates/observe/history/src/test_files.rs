@@ -1,4 +1,4 @@
-//! The files that Headroom made to run load on: load that writes, and `headroom clean`, touch no others.
+//! The files that Headroom made to run load on: load that writes, and `headroom storage clean`, touch no others.
 
 use crate::exact::{Exact, exact};
 use crate::{Error, History};

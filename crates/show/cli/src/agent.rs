@@ -2,6 +2,7 @@ mod config;
 mod identity;
 mod listen;
 mod notifications;
+mod record_only;
 mod sources;
 
 use crate::listening::{AccessArgs, Listening};
@@ -30,22 +31,32 @@ Examples:
   headroom measure /var/lib/postgresql  once: what the storage can give
   headroom agent                        all databases of this host: http://127.0.0.1:9187/
   headroom agent --source postgres:     this one
-  headroom incidents                    what it found
+  headroom agent --record-only --source postgres: --source devices:
+                                        counters for headroom history analyze; no verdicts
+  headroom history incidents            what it found
 
 It judges each database on each of its volumes as headroom check --source does, all the time, and \
 puts no load on storage. /etc/headroom/agent.toml has the same options as keys.
+\
+With --record-only, captures of the last 7 days stay, one in 5 minutes of the last 90, one an hour before.\n
 Exit codes: 0 its time is over, 2 wrong usage, 3 the history cannot be opened for writing, 130 \
 ended by Ctrl-C.")]
 pub struct AgentArgs {
-    /// Whose verdicts; several may be given [default: all databases that headroom discover finds]
+    /// Whose verdicts; several may be given [default: all databases that headroom sources discover finds]
     #[arg(long, value_name = "SOURCE", value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
+    /// Only record the counters of the sources in the history, for weeks; judge and serve nothing
+    #[arg(long, conflicts_with_all = JUDGING)]
+    record_only: bool,
+    /// With --record-only: keep this much of the history's file system free [default: 256M]
+    #[arg(long, value_name = "SIZE", value_parser = values::some_bytes)]
+    reserve: Option<u64>,
     /// Serve the page at http://ADDRESS:PORT/ and metrics at /metrics; none: do not serve [default: 127.0.0.1:9187]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::parse)]
     listen: Option<Listen>,
     #[command(flatten)]
     access: AccessArgs,
-    /// Time between two judgements [default: 5s]
+    /// Time between two judgements, or two snapshots with --record-only [default: 5s, 15s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time)]
     every: Option<Duration>,
     /// Length of the sliding window that is judged [default: 1m]
@@ -91,6 +102,21 @@ pub struct AgentArgs {
     duration: Option<Duration>,
 }
 
+/// Options that have no effect with `--record-only`.
+const JUDGING: [&str; 12] = [
+    "listen",
+    "web_config",
+    "bearer_token_file",
+    "window",
+    "open_after",
+    "close_after",
+    "service_level",
+    "alertmanager",
+    "webhook",
+    "on_incident",
+    "remote_write",
+    "otlp",
+];
 /// How often a signal is looked for.
 const NAP: Duration = Duration::from_millis(50);
 
@@ -102,6 +128,7 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
         let sources: Vec<String> = config.sources.iter().map(ToString::to_string).collect();
         out.answer(
             |_| match &sources[..] {
+                [] if config.record_only => "the configuration is right".into(),
                 [] => "the configuration is right: all databases that are found".into(),
                 sources => format!("the configuration is right: {}", sources.join(", ")),
             },
@@ -112,6 +139,9 @@ pub fn run(args: &AgentArgs, history: Option<&Path>, out: &mut Output) -> Done {
     // Before any other thread begins.
     if let Err(error) = give_up_unneeded() {
         log(4, &format!("privileges that are not needed are kept: {error}"));
+    }
+    if config.record_only {
+        return record_only::run(args, config, history, out);
     }
     let path = begin_history(history)?;
     interrupt::install_for_service();

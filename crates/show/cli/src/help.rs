@@ -7,13 +7,10 @@ use std::fmt::Write;
 
 /// Tasks, and the commands for each.
 const TASKS: [(&str, &[&str]); 5] = [
-    ("Judge", &["check", "agent", "page", "incidents", "fleet", "analyze"]),
-    ("Measure", &["measure", "capability", "run", "sweep", "matrix", "diskspd", "luns", "clean"]),
-    (
-        "Watch",
-        &["watch", "trace", "record", "capture", "intervals", "discover", "doctor", "sqlite-extension"],
-    ),
-    ("Compare", &["compare", "chart", "simulate", "history", "import", "capture-script"]),
+    ("Judge", &["check", "agent", "fleet"]),
+    ("Measure", &["measure", "storage", "run", "sweep", "matrix", "diskspd", "luns"]),
+    ("Watch", &["sources", "watch", "trace"]),
+    ("Compare", &["compare", "simulate", "history"]),
     ("Laboratory", &["lab", "log"]),
 ];
 /// Columns before what a command does.

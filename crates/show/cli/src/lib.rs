@@ -2,38 +2,26 @@
 //! to bottom: parse, do, render. A library, so that tests see the tree of its arguments.
 
 mod agent;
-mod analyze;
-mod capability;
-mod capture;
-mod capture_script;
-mod chart;
 mod check;
-mod clean;
 mod compare;
-mod discover;
 mod diskspd;
-mod doctor;
-mod extension;
 mod fleet;
 mod help;
 mod history;
-mod import;
-mod incidents;
-mod intervals;
 mod laboratory;
 mod layouts;
 mod listening;
 mod luns;
 mod matrix;
 mod measure;
-mod page;
 mod private_file;
 mod progress_line;
 mod pushing;
-mod record;
 mod run;
 mod service_log;
 mod simulate;
+mod sources;
+mod storage;
 mod sweep;
 mod targets;
 mod trace;
@@ -84,7 +72,7 @@ enum Command {
     /// Measure what a directory, file or block device can give
     Measure(measure::MeasureArgs),
     /// Show what is known of a storage, declare it, or copy it to another host; no load
-    Capability(capability::CapabilityArgs),
+    Storage(storage::StorageArgs),
     /// Run a workload: by flags, a preset or a file
     Run(Box<run::RunArgs>),
     /// Predict a workload's results on storage that does not exist, or on measured storage after a change
@@ -97,52 +85,24 @@ enum Command {
     Luns(luns::LunsArgs),
     /// Say whether one result is faster or slower than another, beyond noise
     Compare(compare::CompareArgs),
-    /// Keep the counters of a database's files at this instant
-    Capture(capture::CaptureArgs),
-    /// Find what uses storage on this host, and the best source for each
-    Discover(discover::DiscoverArgs),
-    /// Say what each source needs, what is missing, and what grants it
-    Doctor(doctor::DoctorArgs),
-    /// Judge databases and their volumes all the time; open and close incidents
+    /// Find databases and their sources; say what each source needs
+    Sources(sources::SourcesArgs),
+    /// Judge databases and their volumes all the time, or record their counters; open and close incidents
     Agent(Box<agent::AgentArgs>),
-    /// List and show the incidents that the agent found
-    Incidents(incidents::IncidentsArgs),
     /// Rank the volumes of all hosts by headroom, from Prometheus; write its rules, alerts and dashboards
     Fleet(Box<fleet::FleetArgs>),
-    /// Serve the page from a history file that an agent wrote
-    Page(page::PageArgs),
-    /// Record the counters of many sources in the history, for weeks
-    Record(record::RecordArgs),
     /// Watch files, devices and waits live, or print them interval by interval
     Watch(watch::WatchArgs),
     /// Print the I/Os of processes one by one: file, place, size, time; draw them, and keep them for a replay
     Trace(Box<trace::TraceArgs>),
-    /// Say what a stretch of the history shows: breaches, spikes, busy files, jobs, and what to examine next
-    Analyze(analyze::AnalyzeArgs),
-    /// Show what happened between two captures
-    Intervals(intervals::IntervalsArgs),
-    /// Draw runs: load curves, heat maps, percentiles, time series, histograms
-    Chart(chart::ChartArgs),
-    /// List and show what was kept
+    /// List, show, analyze and draw what was kept; import results of other tools; list incidents
     History(history::HistoryArgs),
-    /// Print a script that records a server's counters in a table on the server, for import
-    CaptureScript(capture_script::CaptureScriptArgs),
-    /// Read results of diskspd and fio, and counter histories of SQL Server and PerfMon
-    Import(import::ImportArgs),
-    /// Show how to make a SQLite program publish its counters
-    #[command(after_help = "\
-Examples:
-  headroom sqlite-extension           the library, and how a program loads it
-  headroom sqlite-extension --json    its path for scripts")]
-    SqliteExtension,
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),
     /// Experiments: log writes of commits, crash recovery, the data that a query moves
     Lab(laboratory::Arguments),
     /// Inspect the log of a page store, also after a crash
     Log(laboratory::Arguments),
-    /// Remove files that a killed headroom left in a directory
-    Clean(clean::CleanArgs),
 }
 
 /// Its subcommands and their arguments.
@@ -172,33 +132,21 @@ pub fn main() -> ExitCode {
     let done = match &arguments.command {
         Command::Check(args) => check::run(args, history, &mut out),
         Command::Measure(args) => measure::run(args, history, &mut out),
-        Command::Capability(args) => capability::run(args, history, &mut out),
+        Command::Storage(args) => storage::run(args, history, &mut out),
         Command::Run(args) => run::run(args, history, &mut out),
         Command::Simulate(args) => simulate::run(args, history, &mut out),
         Command::Matrix(args) => matrix::run(args, history, &mut out),
         Command::Luns(args) => luns::run(args, &mut out),
         Command::Sweep(args) => sweep::run(args, history, &mut out),
         Command::Compare(args) => compare::run(args, history, &mut out),
-        Command::Capture(args) => capture::run(args, history, &mut out),
-        Command::CaptureScript(args) => capture_script::run(args, &mut out),
-        Command::Discover(args) => discover::run(args, history, &mut out),
-        Command::Doctor(args) => doctor::run(args, &mut out),
         Command::Agent(args) => agent::run(args, history, &mut out),
-        Command::Incidents(args) => incidents::run(args, history, &mut out),
+        Command::Sources(args) => sources::run(args, history, &mut out),
         Command::Fleet(args) => fleet::run(args, arguments.json, &mut out),
-        Command::Page(args) => page::run(args, history, &mut out),
-        Command::Record(args) => record::run(args, history, &mut out),
         Command::Watch(args) => watch::run(args, history, arguments.json, &mut out),
         Command::Trace(args) => trace::run(args, arguments.json, &mut out),
-        Command::Analyze(args) => analyze::run(args, history, &mut out),
-        Command::Intervals(args) => intervals::run(args, history, &mut out),
-        Command::Chart(args) => chart::run(args, history, &mut out),
         Command::History(args) => history::run(args, history, &mut out),
-        Command::Import(args) => import::run(args, history, &mut out),
-        Command::SqliteExtension => extension::run(&mut out),
         Command::Diskspd(args) => diskspd::run(args, history, &mut out),
         Command::Lab(_) | Command::Log(_) => laboratory::run(),
-        Command::Clean(args) => clean::run(args, history, &mut out),
     };
     terminal::finish(done, out)
 }
@@ -208,21 +156,21 @@ pub fn main() -> ExitCode {
 pub fn json_schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
     let mut all = report::json::schemas(generator);
     all.extend([
-        ("discover", generator.subschema_for::<::discover::Scan>()),
-        ("doctor", generator.subschema_for::<doctor::Sources>()),
+        ("sources discover", generator.subschema_for::<::discover::Scan>()),
+        ("sources doctor", generator.subschema_for::<sources::doctor::Sources>()),
         ("history", generator.subschema_for::<Vec<::history::Entry>>()),
         ("history captures", generator.subschema_for::<Vec<::history::CaptureRow>>()),
         ("history path", generator.subschema_for::<history::Kept>()),
-        ("history pack", generator.subschema_for::<history::Packed>()),
-        ("capture", generator.subschema_for::<capture::Captured>()),
-        ("intervals", generator.subschema_for::<intervals::Intervals>()),
+        ("history pack", generator.subschema_for::<history::pack::Packed>()),
+        ("history capture", generator.subschema_for::<history::capture::Captured>()),
+        ("history intervals", generator.subschema_for::<history::intervals::Intervals>()),
         ("compare", generator.subschema_for::<compare::Comparisons>()),
         ("matrix --list", generator.subschema_for::<Vec<::history::MatrixInfo>>()),
-        ("chart", generator.subschema_for::<chart::Drawn>()),
-        ("clean", generator.subschema_for::<clean::Cleaned>()),
+        ("history chart", generator.subschema_for::<history::chart::Drawn>()),
+        ("storage clean", generator.subschema_for::<storage::clean::Cleaned>()),
         ("luns", generator.subschema_for::<luns::Listed>()),
         ("luns remove", generator.subschema_for::<luns::Removed>()),
-        ("page", generator.subschema_for::<page::Served>()),
+        ("history page", generator.subschema_for::<history::page::Served>()),
         ("--version", generator.subschema_for::<version::Version>()),
         ("/api/v1/state", ::page::state_schema(generator)),
     ]);

@@ -1,10 +1,6 @@
-//! The log of a subcommand that runs for weeks, and how it is ended.
+//! The log of a subcommand that runs for weeks.
 
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
-use terminal::interrupt;
 
 /// Writes a line of the log to stderr. Under systemd the line begins with the priority by sd-daemon(3), and the journal adds
 /// the time.
@@ -17,17 +13,4 @@ pub fn log(priority: u8, text: &str) {
     };
     // A closed stderr cannot be reported.
     let _ = std::io::stderr().write_all(line.as_bytes());
-}
-
-/// A flag that Ctrl-C sets.
-pub fn stop_on_interrupt() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let set = stop.clone();
-    std::thread::spawn(move || {
-        while !interrupt::requested() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        set.store(true, Relaxed);
-    });
-    stop
 }

@@ -1,4 +1,4 @@
-use crate::{extension, laboratory};
+use crate::{laboratory, sources::sqlite_extension as extension};
 use host::GroupHierarchies;
 use serde::Serialize;
 use std::fmt::Write;
@@ -58,7 +58,7 @@ pub fn is_json(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> bool 
 }
 
 /// `headroom --version`: five lines for a report of an error. Loads one empty program into the kernel and opens no source:
-/// `headroom doctor` tries all that the sources need.
+/// `headroom sources doctor` tries all that the sources need.
 pub fn run(out: &mut Output) -> Done {
     let version = find();
     out.answer(|_| text(&version), || serde_json::json!(version));

@@ -1,4 +1,4 @@
-//! `headroom import` from outside: what is kept and reported, and that nothing is kept twice.
+//! `headroom history import` from outside: what is kept and reported, and that nothing is kept twice.
 
 use serde_json::Value;
 use std::io::Write;
@@ -57,7 +57,7 @@ fn text(output: &Output) -> String {
 fn imported_runs_are_printed_in_the_shape_of_run_and_kept() {
     let place = Place::new();
     let path = sample("fio_two.json");
-    let value = place.json(&["import", path.to_str().unwrap()]);
+    let value = place.json(&["history", "import", path.to_str().unwrap()]);
     let phases = value["phases"].as_array().unwrap();
     assert_eq!(phases.len(), 2);
     assert_eq!(phases[1]["name"], "reads + beside");
@@ -76,8 +76,8 @@ fn the_same_text_is_kept_once_whatever_its_file() {
     let old = std::fs::read_to_string(sample("diskspd_2.0.17.txt")).unwrap();
     let dated = place.file("2016-11-04.txt", &old);
     let dated = dated.to_str().unwrap();
-    assert!(text(&place.run(&["import", dated])).contains("1 run imported"));
-    let again = text(&place.run(&["import", dated]));
+    assert!(text(&place.run(&["history", "import", dated])).contains("1 run imported"));
+    let again = text(&place.run(&["history", "import", dated]));
     assert!(again.contains("0 runs imported; 1 run known from before"), "{again}");
     assert!(again.contains("1 (known)"), "{again}");
     // The batch went on and appended a result, as PowerShell writes it.
@@ -88,9 +88,9 @@ fn the_same_text_is_kept_once_whatever_its_file() {
         .collect();
     let grown = place.file("grown.txt", utf16);
     let grown = grown.to_str().unwrap();
-    assert!(text(&place.run(&["import", grown])).contains("1 run imported; 1 run known"));
+    assert!(text(&place.run(&["history", "import", grown])).contains("1 run imported; 1 run known"));
     assert_eq!(place.runs(), 2);
-    assert!(text(&place.run(&["import", grown, "--again"])).contains("2 runs imported"));
+    assert!(text(&place.run(&["history", "import", grown, "--again"])).contains("2 runs imported"));
     assert_eq!(place.runs(), 4);
 }
 
@@ -98,7 +98,7 @@ fn the_same_text_is_kept_once_whatever_its_file() {
 fn a_dry_run_keeps_nothing() {
     let place = Place::new();
     let path = sample("diskspd_2.2.xml");
-    let told = text(&place.run(&["import", path.to_str().unwrap(), "--dry-run"]));
+    let told = text(&place.run(&["history", "import", path.to_str().unwrap(), "--dry-run"]));
     assert!(told.contains("random read 8 KiB") && told.contains("1 run would be imported"), "{told}");
     assert_eq!(place.runs(), 0);
 }
@@ -107,7 +107,7 @@ fn a_dry_run_keeps_nothing() {
 fn latencies_that_were_not_measured_are_not_known() {
     let place = Place::new();
     let path = sample("diskspd_2.0.17_plain.txt");
-    let told = text(&place.run(&["import", path.to_str().unwrap()]));
+    let told = text(&place.run(&["history", "import", path.to_str().unwrap()]));
     assert!(told.contains("not known") && told.contains("20000"), "{told}");
     assert!(told.contains("when it ran is unknown: the time of the file is taken"), "{told}");
     let entries = place.json(&["history"]);
@@ -119,7 +119,7 @@ fn latencies_that_were_not_measured_are_not_known() {
 fn settings_that_fio_did_not_report_are_not_invented() {
     let place = Place::new();
     let path = sample("fio_2.1.4.json");
-    let shown = text(&place.run(&["import", path.to_str().unwrap()]));
+    let shown = text(&place.run(&["history", "import", path.to_str().unwrap()]));
     let row = shown.lines().find(|line| line.contains("random-read")).unwrap();
     assert!(row.contains("read 4 KiB, pattern and caching unknown ") && row.contains("not known"), "{row}");
     assert!(shown.contains("the document has no options of it"), "{shown}");
@@ -134,7 +134,7 @@ fn fio_output_for_people_names_the_option_to_rerun_with() {
     let place = Place::new();
     let normal = "mix: (g=0): rw=randrw, bs=(R) 8192B-8192B, ioengine=libaio, iodepth=8\nfio-3.33\n";
     let file = place.file("fio.txt", normal);
-    let refused = text(&place.run(&["import", file.to_str().unwrap(), "--as", "fio"]));
+    let refused = text(&place.run(&["history", "import", file.to_str().unwrap(), "--as", "fio"]));
     assert!(
         refused.contains("fio's report for people") && refused.contains("--output-format=json+"),
         "{refused}"
@@ -149,7 +149,7 @@ fn a_folder_of_bench_fio_is_imported_whole() {
     place.file("out/nvme0n1/4k/randread-1-1.json", "fio: cannot open\n");
     place.file("out/nvme0n1/4k/randread-1-1_bw.1.log", "1, 2, 3\n");
     let folder = place.0.path().join("out");
-    let output = place.run(&["import", folder.to_str().unwrap()]);
+    let output = place.run(&["history", "import", folder.to_str().unwrap()]);
     let told = text(&output);
     assert!(output.status.success() && told.contains("1 run imported"), "{told}");
     assert!(told.contains("randread-1-1.json was left out: the text holds no JSON of fio"), "{told}");
@@ -158,8 +158,12 @@ fn a_folder_of_bench_fio_is_imported_whole() {
 #[test]
 fn what_comes_through_a_pipe_is_read() {
     let place = Place::new();
-    let mut child =
-        place.command(&["import", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = place
+        .command(&["history", "import", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(&std::fs::read(sample("fio_group.json")).unwrap()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && text(&output).contains("1 run imported"), "{}", text(&output));
@@ -177,23 +181,23 @@ fn what_cannot_be_read_names_line_reason_and_remedy() {
         pieces.iter().for_each(|piece| assert!(told.contains(piece), "no '{piece}' in {told}"));
     };
     refuse(
-        &["import", damaged.to_str().unwrap()],
+        &["history", "import", damaged.to_str().unwrap()],
         &["error: cannot import", "line 58: '3OO000' is not a number"],
     );
     let diary = place.file("diary.txt", "dear diary\n");
     refuse(
-        &["import", diary.to_str().unwrap()],
+        &["history", "import", diary.to_str().unwrap()],
         &["this is no output of diskspd or fio", "try: give diskspd's text"],
     );
     let trace = place.file("trace.csv", "at_ns,kind,offset_bytes,bytes\n0,read,0,512\n");
-    refuse(&["import", trace.to_str().unwrap()], &["this is a trace", "headroom run --replay"]);
+    refuse(&["history", "import", trace.to_str().unwrap()], &["this is a trace", "headroom run --replay"]);
     let other = place.file("other.json", "{}\n");
     refuse(
-        &["import", "--as", "fio", other.to_str().unwrap()],
+        &["history", "import", "--as", "fio", other.to_str().unwrap()],
         &["line 1: this JSON is not fio's", "try: give what fio --output-format=json"],
     );
-    refuse(&["import", "/no/such/file"], &["cannot read /no/such/file", "try: name a file"]);
-    refuse(&["import", place.0.path().join("empty").to_str().unwrap()], &["cannot read"]);
+    refuse(&["history", "import", "/no/such/file"], &["cannot read /no/such/file", "try: name a file"]);
+    refuse(&["history", "import", place.0.path().join("empty").to_str().unwrap()], &["cannot read"]);
     assert_eq!(place.runs(), 0);
 }
 
@@ -205,7 +209,7 @@ fn counters(name: &str) -> String {
 fn a_servers_history_becomes_captures_that_intervals_and_exports_work_on() {
     let place = Place::new();
     let path = counters("counters_file_stats.csv");
-    let value = place.json(&["import", &path]);
+    let value = place.json(&["history", "import", &path]);
     let kept = &value["counters"][0];
     assert_eq!((&kept["source"], &kept["new"]), (&r"sqlserver:PROD01\SQL2019".into(), &7.into()));
     assert_eq!(kept["captures"].as_array().unwrap().len(), 7);
@@ -217,7 +221,8 @@ fn a_servers_history_becomes_captures_that_intervals_and_exports_work_on() {
         .collect();
     assert_eq!(reasons, [("restart", 4), ("reopened", 2)]);
 
-    let between = place.json(&["intervals", "restarted, nothing ran", "two minutes of \"everyday\""]);
+    let between =
+        place.json(&["history", "intervals", "restarted, nothing ran", "two minutes of \"everyday\""]);
     let sales = between["intervals"]
         .as_array()
         .unwrap()
@@ -235,7 +240,7 @@ fn a_servers_history_becomes_captures_that_intervals_and_exports_work_on() {
     assert_eq!(table.lines().count(), 1 + 28, "{table}");
     assert!(table.contains(r#"sales.mdf""#) && table.contains(",10000,655360000,57000.0,"), "{table}");
 
-    let again = text(&place.run(&["import", &path]));
+    let again = text(&place.run(&["history", "import", &path]));
     assert!(again.contains("nothing new in it") && again.contains("7 captures known from before"), "{again}");
     assert_eq!(place.json(&["history", "captures"]).as_array().unwrap().len(), 28);
 }
@@ -248,18 +253,18 @@ fn an_export_that_grew_adds_what_is_new_and_an_older_one_is_told() {
     let part = |rows: std::ops::Range<usize>| lines[0].to_owned() + "\n" + &lines[rows].join("\n");
     let middle = place.file("middle.csv", part(4..11));
     assert!(
-        text(&place.run(&["import", middle.to_str().unwrap()]))
+        text(&place.run(&["history", "import", middle.to_str().unwrap()]))
             .contains("2 captures of up to 4 files imported")
     );
     let grown = place.file("grown.csv", part(4..lines.len()));
-    let told = text(&place.run(&["import", grown.to_str().unwrap()]));
+    let told = text(&place.run(&["history", "import", grown.to_str().unwrap()]));
     assert!(
         told.contains("3 captures of up to 4 files imported") && told.contains("2 captures known"),
         "{told}"
     );
     assert!(told.contains("unknown: the engine restarted"), "{told}");
     let old = place.file("old.csv", part(1..7));
-    let told = text(&place.run(&["import", old.to_str().unwrap()]));
+    let told = text(&place.run(&["history", "import", old.to_str().unwrap()]));
     assert!(told.contains("1 capture left out: older than the newest that is kept"), "{told}");
 }
 
@@ -267,17 +272,17 @@ fn an_export_that_grew_adds_what_is_new_and_an_older_one_is_told() {
 fn a_counter_log_is_reported_and_not_kept() {
     let place = Place::new();
     let path = counters("counters_perfmon.csv");
-    let told = text(&place.run(&["import", &path]));
+    let told = text(&place.run(&["history", "import", &path]));
     for piece in
         ["PhysicalDisk 1 D: of SQL01", "140", "queue as sampled: 1.00 on average", "not kept", "Memory"]
     {
         assert!(told.contains(piece), "no '{piece}' in {told}");
     }
-    let value = place.json(&["import", &path]);
+    let value = place.json(&["history", "import", &path]);
     let interval = &value["disks"][0]["intervals"][1];
     assert_eq!((&interval["outstanding"], &interval["iops"]), (&2.2.into(), &600.0.into()));
     assert_eq!(interval["queue_sampled"], 0.0);
-    let csv = text(&place.run(&["import", &path, "--csv"]));
+    let csv = text(&place.run(&["history", "import", &path, "--csv"]));
     assert_eq!(csv.lines().count(), 1 + 6, "{csv}");
     assert_eq!(
         csv.lines().nth(1).unwrap().matches(',').count(),
@@ -289,11 +294,11 @@ fn a_counter_log_is_reported_and_not_kept() {
 #[test]
 fn the_script_is_printed_for_a_database_of_the_users_choice() {
     let place = Place::new();
-    let script = text(&place.run(&["capture-script", "sqlserver"]));
+    let script = text(&place.run(&["sources", "capture-script", "sqlserver"]));
     assert!(script.contains("CREATE TABLE headroom.file_stats") && !script.contains("\nUSE ["), "{script}");
-    let used = text(&place.run(&["capture-script", "sqlserver", "--database", "a]b"]));
+    let used = text(&place.run(&["sources", "capture-script", "sqlserver", "--database", "a]b"]));
     assert_eq!(used, format!("USE [a]]b];\nGO\n\n{script}"));
-    assert_eq!(place.run(&["capture-script", "oracle"]).status.code(), Some(2));
+    assert_eq!(place.run(&["sources", "capture-script", "oracle"]).status.code(), Some(2));
 }
 
 #[test]
@@ -310,7 +315,8 @@ fn latencies_that_a_tool_reported_are_shown_charted_and_compared() {
     };
     let article = sample("diskspd_article.txt");
     let files = [fio("a.json", 32, 1.0), fio("b.json", 16, 0.5), fio("c.json", 8, 0.25)];
-    let imported = text(&place.run(&["import", article.to_str().unwrap(), &files[0], &files[1], &files[2]]));
+    let imported =
+        text(&place.run(&["history", "import", article.to_str().unwrap(), &files[0], &files[1], &files[2]]));
     assert!(imported.contains("4 runs imported") && imported.contains("6.33 ms"), "p99 of all: {imported}");
 
     let shown = text(&place.run(&["history", "show", "run", "1"]));
@@ -323,17 +329,18 @@ fn latencies_that_a_tool_reported_are_shown_charted_and_compared() {
 
     let svg = place.0.path().join("p.svg");
     for (kind, runs) in [("percentiles", "1"), ("percentiles", "1-2"), ("load-curve", "2-4")] {
-        let output = place.run(&["chart", runs, "--kind", kind, "--out", svg.to_str().unwrap()]);
+        let output = place.run(&["history", "chart", runs, "--kind", kind, "--out", svg.to_str().unwrap()]);
         assert!(output.status.success(), "{kind}: {}", text(&output));
         let drawn = std::fs::read_to_string(&svg).unwrap();
         assert!(drawn.contains(if kind == "percentiles" { "as another tool reported them" } else { "p99" }));
         let points = drawn.matches("<circle").count();
         assert!(points >= if kind == "percentiles" { 12 } else { 6 }, "{kind}: {points} points are drawn");
     }
-    let refused = text(&place.run(&["chart", "1", "--kind", "histogram", "--out", svg.to_str().unwrap()]));
+    let refused =
+        text(&place.run(&["history", "chart", "1", "--kind", "histogram", "--out", svg.to_str().unwrap()]));
     assert!(refused.contains("but no histogram"), "{refused}");
     let page = place.0.path().join("p.html");
-    assert!(place.run(&["chart", "1", "--out", page.to_str().unwrap()]).status.success());
+    assert!(place.run(&["history", "chart", "1", "--out", page.to_str().unwrap()]).status.success());
     let page = std::fs::read_to_string(&page).unwrap();
     assert!(page.contains("6.33\u{a0}ms at p99") && !page.contains("no I/O completed"));
 
@@ -346,6 +353,6 @@ fn latencies_that_a_tool_reported_are_shown_charted_and_compared() {
 fn a_binary_counter_log_is_named_with_the_program_that_converts_it() {
     let place = Place::new();
     let log = place.file("disks.blg", b"\0\x01(PDH-BIN 4.0)\0\0");
-    let refused = text(&place.run(&["import", log.to_str().unwrap()]));
+    let refused = text(&place.run(&["history", "import", log.to_str().unwrap()]));
     assert!(refused.contains("relog LOG.blg -f csv -o LOG.csv"), "{refused}");
 }

@@ -1,6 +1,6 @@
 /*
 Headroom: the history of sys.dm_io_virtual_file_stats, kept in a table on the server itself.
-Printed by `headroom capture-script sqlserver`. For SQL Server 2012 to 2022 and Azure SQL Database.
+Printed by `headroom sources capture-script sqlserver`. For SQL Server 2012 to 2022 and Azure SQL Database.
 
   1. Run this script in a database of your choice, once (again is harmless: what is there stays):
        sqlcmd -S SERVER -d DATABASE -E -i capture.sql
@@ -15,8 +15,8 @@ Printed by `headroom capture-script sqlserver`. For SQL Server 2012 to 2022 and 
 
   3. Export it as CSV, and read it where Headroom is (UTF-16 is understood):
        bcp "SELECT line FROM headroom.file_stats_csv ORDER BY line_order, capture_id" queryout file_stats.csv -S SERVER -d DATABASE -T -w
-       headroom import file_stats.csv
-       headroom intervals
+       headroom history import file_stats.csv
+       headroom history intervals
      or without bcp:
        sqlcmd -S SERVER -d DATABASE -E -W -w 65535 -h -1 -u -o file_stats.csv -Q "SET NOCOUNT ON; SELECT line FROM headroom.file_stats_csv ORDER BY line_order, capture_id"
      With a password instead of the Windows account: -U USER in place of -T or -E.

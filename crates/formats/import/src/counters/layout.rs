@@ -245,7 +245,7 @@ pub(crate) fn related_table(head: &[String]) -> Option<ImportError> {
             missing.join(", ")
         );
         return Some(ImportError::at(1, reason).remedy(
-            "headroom capture-script prints the script that keeps these counters with the time and the server; two \
+            "headroom sources capture-script prints the script that keeps these counters with the time and the server; two \
              captures make an interval",
         ));
     }

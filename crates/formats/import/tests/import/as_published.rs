@@ -282,7 +282,7 @@ fn counters_that_do_not_suffice_are_named() {
             && reason.contains("without capture_id, capture_time"),
         "{reason}"
     );
-    assert!(remedy.contains("headroom capture-script"), "{remedy}");
+    assert!(remedy.contains("headroom sources capture-script"), "{remedy}");
     let error = decode(b"\"(PDH-BIN 4.0)\"\r\n\0\0\x42\x4c").unwrap_err();
     assert!(error.remedy.unwrap().starts_with("on Windows: relog LOG.blg -f csv"));
 }

@@ -14,7 +14,7 @@ use workload::{format_bytes, format_count};
 Each row is one INSERT (or put) of one integer. pagestore, SQLite, redb, LMDB and RocksDB run
 in this program, the last two where their libraries are installed; PostgreSQL and MariaDB are
 started in DIR and removed again, or named by --source. Everything made lies in
-DIR/headroom.tmp/; headroom clean removes what a killed run left there.
+DIR/headroom.tmp/; headroom storage clean removes what a killed run left there.
 
 Examples:
   headroom lab commit /data                            1, 10, 100, ... rows a commit, all engines

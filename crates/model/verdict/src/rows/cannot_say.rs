@@ -65,7 +65,7 @@ pub(crate) fn cannot_say(case: &Case) -> Option<Grounds> {
         if case.capability.is_some_and(|capability| capability.origin == Origin::Declared) {
             return grounds(
                 format!("the storage gives {used:.1} x what was declared: the declaration is not true of it"),
-                "declare its limits again (`headroom capability declare`), or run `headroom measure` at a quiet time",
+                "declare its limits again (`headroom storage declare`), or run `headroom measure` at a quiet time",
             );
         }
         return grounds(

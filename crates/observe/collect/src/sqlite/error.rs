@@ -46,7 +46,7 @@ impl SourceFault for SqliteError {
         match self {
             SqliteError::NotPublished { dir, .. } => vec![
                 format!("looked for counters in: {}", dir.display()),
-                "how a program publishes them: headroom sqlite-extension".into(),
+                "how a program publishes them: headroom sources sqlite-extension".into(),
             ],
             SqliteError::CountersUnreadable { first, .. } => vec![format!("the first one: {first}")],
             SqliteError::DatabaseNotFound { .. } | SqliteError::CountersDir { .. } => Vec::new(),
@@ -57,7 +57,7 @@ impl SourceFault for SqliteError {
         Some(match self {
             SqliteError::DatabaseNotFound { .. } => "give the path of an existing database file",
             SqliteError::NotPublished { .. } => {
-                "load the extension in the program before it opens the database: headroom sqlite-extension \
+                "load the extension in the program before it opens the database: headroom sources sqlite-extension \
                  says how"
             }
             SqliteError::CountersUnreadable { .. } => {

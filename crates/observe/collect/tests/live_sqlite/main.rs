@@ -142,7 +142,7 @@ fn errors_say_what_to_do() {
     assert!(matches!(missing.downcast_ref(), Some(SqliteError::DatabaseNotFound { .. })), "{missing}");
     std::fs::write(place.database(), "").unwrap();
     let nobody = place.watch().unwrap_err().remedy().unwrap();
-    assert!(nobody.contains("headroom sqlite-extension"), "{nobody}");
+    assert!(nobody.contains("headroom sources sqlite-extension"), "{nobody}");
     let no_dir = Live::open_in(&place.database(), "/nowhere/at/all".into()).unwrap_err().remedy().unwrap();
     assert!(no_dir.contains("HEADROOM_COUNTERS_DIR"), "{no_dir}");
     // Links are not followed.

@@ -25,6 +25,8 @@ pub const DEFAULT_PATH: &str = "/etc/headroom/agent.toml";
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Written {
     sources: Vec<String>,
+    record_only: bool,
+    reserve: Option<String>,
     listen: Option<String>,
     web_config: Option<PathBuf>,
     bearer_token_file: Option<PathBuf>,
@@ -51,6 +53,10 @@ struct Written {
 pub struct Config {
     /// Empty: those that are found on this host.
     pub sources: Vec<SourceName>,
+    /// Counters are recorded, nothing is judged.
+    pub record_only: bool,
+    /// Free space of the history's file system that a recording does not use, bytes.
+    pub reserve_bytes: u64,
     pub listen: Listen,
     pub access: serve::Settings,
     pub settings: agent::Settings,
@@ -69,6 +75,8 @@ const WINDOW_MAX: Duration = Duration::from_secs(600);
 /// Judgements that may be missing before it is a gap.
 const GAP_JUDGEMENTS: u32 = 3;
 const EVERY: Duration = Duration::from_secs(5);
+const RECORD_EVERY: Duration = Duration::from_secs(15);
+const RESERVE_BYTES: u64 = 256 << 20;
 const WINDOW: Duration = Duration::from_secs(60);
 const PUSH_EVERY: Duration = Duration::from_secs(15);
 const SOURCES_MAX: usize = 200;
@@ -91,7 +99,13 @@ impl Config {
             _ => Ok(given.unwrap_or(otherwise)),
         };
         let defaults = incidents::Settings::default();
-        let every = time("every", args.every, &written.every, EVERY)?;
+        let record_only = args.record_only || written.record_only;
+        let every =
+            time("every", args.every, &written.every, if record_only { RECORD_EVERY } else { EVERY })?;
+        let reserve_bytes = match (args.reserve, &written.reserve) {
+            (None, Some(text)) => values::some_bytes(text).map_err(|why| wrong("reserve", &why))?,
+            (given, _) => given.unwrap_or(RESERVE_BYTES),
+        };
         let settings = agent::Settings {
             every,
             window: time("window", args.window, &written.window, WINDOW)?,
@@ -111,7 +125,7 @@ impl Config {
                 gap_after: every.saturating_mul(GAP_JUDGEMENTS).max(defaults.gap_after),
             },
         };
-        check(&settings)?;
+        check(&settings, record_only)?;
         let listen = match (args.listen, &written.listen) {
             (None, Some(text)) => listen::parse(text).map_err(|why| wrong("listen", &why))?,
             (given, _) => given.unwrap_or_default(),
@@ -120,7 +134,7 @@ impl Config {
         for text in &written.sources {
             sources.push(collect::parse_source(text).map_err(|why| wrong("source", &why))?);
         }
-        check_sources(&sources)?;
+        check_sources(&sources, record_only)?;
         let of_file = &sources[args.source.len()..];
         if of_file.iter().any(|source| source.exposed_password.is_some()) && others_can_read(path) {
             let file = path.display();
@@ -141,7 +155,18 @@ impl Config {
         let access = access(args.access.settings(), &mut written);
         let identity = identity::new(args, written.instance.take(), std::mem::take(&mut written.labels))?;
         let destinations = destinations(&args.push, written)?;
-        Ok(Config { sources, listen, access, settings, receivers, identity, destinations, push_every })
+        Ok(Config {
+            sources,
+            record_only,
+            reserve_bytes,
+            listen,
+            access,
+            settings,
+            receivers,
+            identity,
+            destinations,
+            push_every,
+        })
     }
 }
 
@@ -176,9 +201,12 @@ fn parse(path: &Path) -> Result<Written, Failure> {
     })
 }
 
-fn check(settings: &agent::Settings) -> Result<(), Failure> {
+fn check(settings: &agent::Settings, record_only: bool) -> Result<(), Failure> {
     if settings.every < EVERY_MIN {
         return Err(Failure::usage("--every is at least 1s"));
+    }
+    if record_only {
+        return Ok(());
     }
     let window = settings.window;
     if window < WINDOW_MIN || window > WINDOW_MAX || window < settings.every {
@@ -187,13 +215,20 @@ fn check(settings: &agent::Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check_sources(sources: &[SourceName]) -> Result<(), Failure> {
+fn check_sources(sources: &[SourceName], record_only: bool) -> Result<(), Failure> {
+    if record_only && sources.is_empty() {
+        return Err(Failure::usage("--record-only needs the sources to record")
+            .with_remedy("--source postgres: --source devices:, or sources = [...] in the configuration"));
+    }
     if sources.len() > SOURCES_MAX {
         return Err(Failure::usage(format_args!("{} sources: give up to {SOURCES_MAX}", sources.len())));
     }
-    if let Some(devices) = sources.iter().find(|source| source.counts_only_devices) {
+    let devices = sources.iter().find(|source| source.counts_only_devices && !record_only);
+    if let Some(devices) = devices {
         return Err(Failure::usage(format_args!("{devices} has no files that anybody waits for"))
-            .with_remedy("give whose files: postgres:, process:, sqlite:PATH..."));
+            .with_remedy(
+                "give whose files: postgres:, process:, sqlite:PATH...; --record-only takes devices:",
+            ));
     }
     let mut names: Vec<String> = sources.iter().map(ToString::to_string).collect();
     names.sort_unstable();

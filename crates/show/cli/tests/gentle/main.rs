@@ -104,7 +104,7 @@ fn on_a_capped_disk_the_curve_is_that_of_the_full_measurement_and_nothing_is_wri
     let times = |metadata: &std::fs::Metadata| (metadata.atime(), metadata.mtime(), metadata.ctime());
     assert_eq!((times(&before), entries_before), (times(&after), entries()), "only read");
     // It is what is known of this storage, and says where it comes from.
-    let known = headroom.json(&["capability", text(&directory)]);
+    let known = headroom.json(&["storage", text(&directory)]);
     let reads = &known["resources"][0];
     assert_eq!((&reads["name"], &reads["from"]), (&"read-operations".into(), &"gentle".into()), "{known:#}");
     assert!((number(&reads["value"]) / 800.0 - 1.0).abs() < 0.1, "{reads}");

@@ -79,7 +79,7 @@ impl Stage {
     }
 
     fn incidents(&self) -> Vec<Value> {
-        let listed = self.headroom.json(&["incidents"]);
+        let listed = self.headroom.json(&["history", "incidents"]);
         listed["incidents"].as_array().unwrap().clone()
     }
 
@@ -372,11 +372,11 @@ fn a_cap_that_is_set_and_lifted_is_one_incident_also_of_an_agent_that_is_killed_
         (1, 1),
         "the agent that was killed repeats nothing: {events:?}"
     );
-    let text = stage.headroom.run(&["incidents", &closed["id"].to_string()]);
+    let text = stage.headroom.run(&["history", "incidents", &closed["id"].to_string()]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("THROTTLED") && text.contains("Next step"), "{text}");
     let page = stage.scripts.path().join("incident.html");
-    let arguments = ["incidents", &closed["id"].to_string(), "--html", page.to_str().unwrap()];
+    let arguments = ["history", "incidents", &closed["id"].to_string(), "--html", page.to_str().unwrap()];
     assert!(stage.headroom.run(&arguments).status.success());
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("What happened") && html.contains("Next step"), "{html}");
@@ -426,14 +426,14 @@ fn wrong_usage_is_refused_before_anything_is_made() {
         assert!(!String::from_utf8_lossy(&output.stderr).contains("secret"), "{output:?}");
     }
     assert!(!Path::new(&headroom.history()).exists());
-    let none = headroom.run(&["incidents"]);
+    let none = headroom.run(&["history", "incidents"]);
     assert_eq!(none.status.code(), Some(3), "{none:?}");
 }
 
 #[test]
 fn a_damaged_history_is_moved_aside_and_the_agent_begins_a_new_one() {
     let headroom = Headroom::new();
-    headroom.json(&["capture", "--source", "devices:"]);
+    headroom.json(&["history", "capture", "--source", "devices:"]);
     let path = headroom.history();
     let mut content = std::fs::read(&path).unwrap();
     content[4096..].fill(0x5a);
@@ -444,7 +444,7 @@ fn a_damaged_history_is_moved_aside_and_the_agent_begins_a_new_one() {
     assert!(output.status.success() && said.contains("history.db.damaged-1"), "{said}");
     let aside = path.with_file_name("history.db.damaged-1");
     assert_eq!(std::fs::read(aside).unwrap(), content, "what can be saved of it stays");
-    assert_eq!(headroom.json(&["incidents"])["incidents"], serde_json::json!([]));
+    assert_eq!(headroom.json(&["history", "incidents"])["incidents"], serde_json::json!([]));
 }
 
 #[test]

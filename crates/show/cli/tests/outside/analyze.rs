@@ -1,4 +1,4 @@
-//! `headroom analyze` on recordings of a real program.
+//! `headroom history analyze` on recordings of a real program.
 
 use crate::programs::{Headroom, built};
 use serde_json::Value;
@@ -21,12 +21,12 @@ sql() {
 commits() {
   for n in $(seq 20); do sql "INSERT INTO orders (reference, note) VALUES ('x', '$n')"; done
   sleep 0.3
-  headroom capture --source sqlite:shop.db >/dev/null
+  headroom history capture --source sqlite:shop.db >/dev/null
 }
 sql "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 100000"
 commits; commits; commits; commits; commits
 sql "REINDEX"
-headroom capture --source sqlite:shop.db >/dev/null
+headroom history capture --source sqlite:shop.db >/dev/null
 commits; commits; commits
 "#;
 
@@ -58,7 +58,7 @@ fn an_index_rebuild_between_commits_is_recognised_and_the_level_is_kept() {
     std::fs::copy(&history, ours.history()).unwrap();
 
     // A second for all of it: whatever this machine's storage is, that level is kept.
-    let level = ["analyze", "--service-level", "1000/1000/1000"];
+    let level = ["history", "analyze", "--service-level", "1000/1000/1000"];
     let answer = ours.json(&level);
     let source = &answer["sources"][0];
     let rebuild = found(source, "index-rebuild").unwrap_or_else(|| panic!("{answer:#}"));
@@ -90,18 +90,24 @@ fn an_index_rebuild_between_commits_is_recognised_and_the_level_is_kept() {
     assert_eq!(ours.run(&level).status.code(), Some(0));
 
     // Nothing is quick enough for a microsecond.
-    let bad = ours.json(&["analyze", "--service-level", "1000/1000/0.001"]);
+    let bad = ours.json(&["history", "analyze", "--service-level", "1000/1000/0.001"]);
     let breach = found(&bad["sources"][0], "breach").unwrap();
     assert!(breach["path"].as_str().unwrap().ends_with("-wal"), "{breach:#}");
     let page = place.path().join("page.html");
-    let ended =
-        ours.run(&["analyze", "--service-level", "1000/1000/0.001", "--html", page.to_str().unwrap()]);
+    let ended = ours.run(&[
+        "history",
+        "analyze",
+        "--service-level",
+        "1000/1000/0.001",
+        "--html",
+        page.to_str().unwrap(),
+    ]);
     assert_eq!(ended.status.code(), Some(1));
     let text = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert!(text.contains("next: batch commits"), "{text}");
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("problem") && page.matches("<svg").count() >= 4);
-    let csv = ours.run(&["analyze", "--csv"]);
+    let csv = ours.run(&["history", "analyze", "--csv"]);
     let csv = String::from_utf8_lossy(&csv.stdout).into_owned();
     assert!(csv.lines().any(|line| line.contains(",index-rebuild,")), "{csv}");
 }
@@ -116,8 +122,8 @@ fn nanoseconds(text: &str) -> u64 {
 fn a_stretch_without_captures_says_what_there_is() {
     let ours = Headroom::new();
     drop(history::History::open(&ours.history()).unwrap());
-    let empty = ours.run(&["analyze"]);
+    let empty = ours.run(&["history", "analyze"]);
     assert_eq!(empty.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&empty.stderr).contains("holds no captures"));
-    assert_eq!(ours.run(&["analyze", "--from", "yesterday"]).status.code(), Some(2));
+    assert_eq!(ours.run(&["history", "analyze", "--from", "yesterday"]).status.code(), Some(2));
 }

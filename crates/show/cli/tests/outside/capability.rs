@@ -1,4 +1,4 @@
-//! `headroom capability`: what is known of a storage without a load, and what `check` makes of it.
+//! `headroom storage`: what is known of a storage without a load, and what `check` makes of it.
 
 use crate::programs::{Headroom, Scenario};
 use ::capability::{Binding, Declared, Origin};
@@ -39,7 +39,7 @@ fn measured(headroom: &Headroom, dir: &Path, iops: f64) {
 #[test]
 fn what_is_declared_is_shown_and_what_was_measured_goes_before_it() {
     let (headroom, dir) = (Headroom::new(), directory());
-    let known = headroom.json(&[&["capability", "declare", text(dir.path())], &DECLARED[..]].concat());
+    let known = headroom.json(&[&["storage", "declare", text(dir.path())], &DECLARED[..]].concat());
     let reads = resource(&known, "read-operations", "declared");
     assert_eq!(
         (&reads["value"], &reads["unit"], &reads["bound"]),
@@ -49,13 +49,13 @@ fn what_is_declared_is_shown_and_what_was_measured_goes_before_it() {
     assert_eq!(resource(&known, "read-bandwidth", "declared")["value"], f64::from(1000 << 20));
     assert_eq!(resource(&known, "read-latency", "declared")["value"], 600_000.0);
     measured(&headroom, dir.path(), 500.0);
-    let known = headroom.json(&["capability", text(dir.path())]);
+    let known = headroom.json(&["storage", text(dir.path())]);
     assert_eq!(
         (&known["resources"][0]["from"], &known["resources"][0]["value"]),
         (&json!("measured"), &json!(500.0))
     );
     resource(&known, "read-operations", "declared");
-    let shown = headroom.run(&["capability", text(dir.path())]);
+    let shown = headroom.run(&["storage", text(dir.path())]);
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(
         shown.contains("measured") && shown.contains("declared") && shown.contains("16,000/s"),
@@ -66,17 +66,9 @@ fn what_is_declared_is_shown_and_what_was_measured_goes_before_it() {
 #[test]
 fn a_volume_type_is_declared_by_its_providers_formula() {
     let (headroom, dir) = (Headroom::new(), directory());
-    let declare =
-        |more: &[&str]| headroom.run(&[&["capability", "declare", text(dir.path())], more].concat());
-    let known = headroom.json(&[
-        "capability",
-        "declare",
-        text(dir.path()),
-        "--volume-type",
-        "pd-ssd",
-        "--size",
-        "500G",
-    ]);
+    let declare = |more: &[&str]| headroom.run(&[&["storage", "declare", text(dir.path())], more].concat());
+    let known =
+        headroom.json(&["storage", "declare", text(dir.path()), "--volume-type", "pd-ssd", "--size", "500G"]);
     assert_eq!(resource(&known, "read-operations", "declared")["value"].as_f64().unwrap().round(), 21_000.0);
     let refused = [
         (vec!["--volume-type", "gp3"], "the latency is not declared"),
@@ -96,12 +88,12 @@ fn a_volume_type_is_declared_by_its_providers_formula() {
 fn a_measurement_is_lent_to_the_same_storage_and_refused_by_another_with_each_difference() {
     let (lender, borrower, dir) = (Headroom::new(), Headroom::new(), directory());
     let file = dir.path().join("capability.json");
-    let export = ["capability", "export", text(&file), text(dir.path())];
+    let export = ["storage", "export", text(&file), text(dir.path())];
     let output = lender.run(&export);
     assert_eq!(output.status.code(), Some(3), "nothing was measured");
     measured(&lender, dir.path(), 700.0);
     assert!(lender.run(&export).status.success());
-    let known = borrower.json(&["capability", "import", text(&file), text(dir.path())]);
+    let known = borrower.json(&["storage", "import", text(&file), text(dir.path())]);
     assert_eq!(resource(&known, "read-operations", "borrowed")["value"], 700.0);
     let kept = History::open(&borrower.history()).unwrap();
     let kept = kept.latest_capability(Target::open(dir.path()).unwrap().facts()).unwrap().unwrap().1;
@@ -114,7 +106,7 @@ fn a_measurement_is_lent_to_the_same_storage_and_refused_by_another_with_each_di
     other["target"]["caps"] =
         json!([{ "kind": "read-iops", "per_second": 9, "device": "7:0", "origin": "a group" }]);
     std::fs::write(&file, other.to_string()).unwrap();
-    let output = borrower.run(&["capability", "import", text(&file), text(dir.path())]);
+    let output = borrower.run(&["storage", "import", text(&file), text(dir.path())]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(
@@ -122,7 +114,7 @@ fn a_measurement_is_lent_to_the_same_storage_and_refused_by_another_with_each_di
         "{said}"
     );
     std::fs::write(&file, "{}").unwrap();
-    let output = borrower.run(&["capability", "import", text(&file), text(dir.path())]);
+    let output = borrower.run(&["storage", "import", text(&file), text(dir.path())]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("is not an exported capability"));
 }
 
@@ -131,7 +123,7 @@ fn check_and_agent_use_what_is_declared_and_doubt_it() {
     let (headroom, dir) = (Headroom::new(), directory());
     // More than any disk here gives: what it exceeds would not hold.
     let declared = DECLARED.map(|word| if word.ends_with("000") { "200000" } else { word });
-    headroom.json(&[&["capability", "declare", text(dir.path())], &declared[..]].concat());
+    headroom.json(&[&["storage", "declare", text(dir.path())], &declared[..]].concat());
     let database = dir.path().join("shop.db");
     let _running = Scenario::prepare("commits", &database).start("commits", 60);
     let source = format!("sqlite:{}", database.display());
@@ -159,7 +151,7 @@ fn agent_and_recorder_see_what_a_storage_gives_and_check_answers_from_it() {
     let scenario = Scenario::prepare("commits", &database);
     let running = scenario.start("commits", 120);
     let source = format!("sqlite:{}", database.display());
-    let record = ["record", "--source", &source, "--every", "1s", "--duration", "27s"];
+    let record = ["agent", "--record-only", "--source", &source, "--every", "1s", "--duration", "27s"];
     let mut recording = recorder.command(&record).spawn().unwrap();
     let agent = headroom.run(&["agent", "--source", &source, "--duration", "27s", "--window", "20s"]);
     assert!(agent.status.success(), "{}", String::from_utf8_lossy(&agent.stderr));
@@ -168,7 +160,7 @@ fn agent_and_recorder_see_what_a_storage_gives_and_check_answers_from_it() {
         return eprintln!("skipped: the device below is not visible");
     }
     for learned in [&headroom, &recorder] {
-        let known = learned.json(&["capability", text(dir.path())]);
+        let known = learned.json(&["storage", text(dir.path())]);
         let writes = resource(&known, "write-operations", "seen");
         assert_eq!(writes["bound"], "at-least", "one client fills no storage: {known:#}");
         assert!(writes["value"].as_f64().unwrap() > 1.0, "{known:#}");

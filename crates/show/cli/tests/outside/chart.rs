@@ -1,4 +1,4 @@
-//! `headroom chart` on results of the real engine, from the history and from files.
+//! `headroom history chart` on results of the real engine, from the history and from files.
 
 use history::History;
 use load::{RunControl, run};
@@ -28,7 +28,10 @@ impl Place {
 
     fn chart(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_headroom"));
-        command.current_dir(self.dir.path()).args(["chart", "--history", "history.db"]).args(arguments);
+        command
+            .current_dir(self.dir.path())
+            .args(["history", "chart", "--history", "history.db"])
+            .args(arguments);
         command.output().unwrap()
     }
 
@@ -79,7 +82,9 @@ fn real_runs_become_pictures_and_pages() {
     let svg = String::from_utf8(place.read("load.svg")).unwrap();
     assert!(svg.contains("random 80/20 4 KiB buffered, 16 x 1 outstanding on "), "says what was run");
     let page = String::from_utf8(place.read("runs.html")).unwrap();
-    assert!(page.contains("<pre>headroom chart --history history.db runs.json --out runs.html</pre>"));
+    assert!(
+        page.contains("<pre>headroom history chart --history history.db runs.json --out runs.html</pre>")
+    );
     assert!(page.contains("Load curve") && page.contains("sweep") || page.contains("16 outstanding"));
 }
 

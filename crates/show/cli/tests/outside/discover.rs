@@ -1,4 +1,4 @@
-//! `headroom discover` on real servers and programs: each is found with a source that `headroom check` takes, and what is no
+//! `headroom sources discover` on real servers and programs: each is found with a source that `headroom check` takes, and what is no
 //! server of anybody's is not trusted.
 
 mod hostile_servers;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use testbed::{LoopDisk, MariadbServer, PostgresServer};
 
 fn discover(headroom: &Headroom, more: &[&str]) -> Vec<Value> {
-    let scan = headroom.json(&[&["discover", "--sample", "200ms"], more].concat());
+    let scan = headroom.json(&[&["sources", "discover", "--sample", "200ms"], more].concat());
     scan["databases"].as_array().unwrap().clone()
 }
 
@@ -86,7 +86,7 @@ fn as_root_a_server_with_peer_authentication_is_entered_as_its_own_user() {
     assert!(reload.unwrap().success());
     let headroom = Headroom::new();
     let doctor = |source: &str| {
-        let output = headroom.run(&["doctor", "--source", source]);
+        let output = headroom.run(&["sources", "doctor", "--source", source]);
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     // Without requirepeer root is root, once the server has read its rules again.
@@ -146,7 +146,7 @@ fn a_log_and_a_tablespace_on_volumes_of_their_own_are_found_there() {
     assert_eq!(volume(&data)["device"], device.as_str(), "{one:#}");
     assert_eq!(volume(&data)["capability"], Value::Null, "{one:#}");
     assert!(volume(&log)["capability"]["age_s"].as_u64().unwrap() < 600, "{one:#}");
-    let text = headroom.run(&["discover", "--sample", "100ms"]);
+    let text = headroom.run(&["sources", "discover", "--sample", "100ms"]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains(&format!("never measured: headroom measure {}", data.display())), "{text}");
     assert!(text.contains("measured less than a minute ago") || text.contains("minute"), "{text}");
@@ -255,7 +255,8 @@ fn a_program_with_much_of_a_devices_io_is_found_and_one_with_less_is_not() {
     let writer = Writer(python);
     let headroom = Headroom::new();
     std::thread::sleep(Duration::from_millis(500));
-    let found = headroom.json(&["discover", "--sample", "2s"])["databases"].as_array().unwrap().clone();
+    let found =
+        headroom.json(&["sources", "discover", "--sample", "2s"])["databases"].as_array().unwrap().clone();
     let one = with_pid(&found, writer.0.id());
     assert_eq!(one["engine"], "program", "{one:#}");
     assert!(one["share"]["share"].as_f64().unwrap() > 0.5, "{one:#}");
@@ -311,7 +312,7 @@ fn hostile_names_and_arguments_do_nothing_to_the_terminal() {
     fs::create_dir(&odd).unwrap();
     let child = pretender(&odd, "postgres", None);
     let headroom = Headroom::new();
-    let output = headroom.run(&["discover", "--sample", "100ms"]);
+    let output = headroom.run(&["sources", "discover", "--sample", "100ms"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let found = discover(&headroom, &[]);
     let pid = child.id();
@@ -391,7 +392,7 @@ fn processes_that_end_during_the_scan_do_no_harm() {
     let churn = Writer(Command::new("bash").args(["-c", &script]).spawn().unwrap());
     let headroom = Headroom::new();
     for _ in 0..5 {
-        let output = headroom.run(&["discover", "--sample", "50ms", "--json"]);
+        let output = headroom.run(&["sources", "discover", "--sample", "50ms", "--json"]);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     }
     drop(churn);
@@ -406,10 +407,10 @@ fn wrong_usage_says_what_to_give() {
         (&["--sample", "0s"], "1s"),
         (&["--sample", "1h"], "10m"),
     ] {
-        let output = headroom.run(&[&["discover"], arguments].concat());
+        let output = headroom.run(&[&["sources", "discover"], arguments].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && said.contains(word), "{arguments:?}: {said}");
     }
-    let help = String::from_utf8(headroom.run(&["discover", "--help"]).stdout).unwrap();
+    let help = String::from_utf8(headroom.run(&["sources", "discover", "--help"]).stdout).unwrap();
     assert!(help.lines().count() < 40 && help.contains("Examples:"), "{help}");
 }

@@ -1,4 +1,4 @@
-//! `headroom doctor` on real servers: its exit code says whether anything can be done.
+//! `headroom sources doctor` on real servers: its exit code says whether anything can be done.
 
 use crate::programs::Headroom;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use testbed::{MariadbServer, PostgresServer};
 
 /// Exit code and what it said of the one source.
 fn doctor(source: &str) -> (Option<i32>, Value) {
-    let output = Headroom::new().run(&["doctor", "--source", source, "--json"]);
+    let output = Headroom::new().run(&["sources", "doctor", "--source", source, "--json"]);
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     (output.status.code(), value["sources"][0].clone())
 }

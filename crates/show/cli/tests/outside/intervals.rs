@@ -1,4 +1,4 @@
-//! `headroom intervals` on captures with waits.
+//! `headroom history intervals` on captures with waits.
 
 use crate::programs::Headroom;
 use filestats::{
@@ -60,18 +60,18 @@ fn waits_that_the_files_do_not_account_for_are_told_beside_them_in_every_format(
     drop(history);
     let sentence = "the waits for log sync are not the disk: sessions waited 90.0 s, its files took 4.00 s";
     // The data file alone is shown; the waits are held against all files.
-    let output = ours.run(&["intervals", "--file", "shop.mdf"]);
+    let output = ours.run(&["history", "intervals", "--file", "shop.mdf"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains(sentence) && text.contains("WRITELOG") && !text.contains("shop.ldf"), "{text}");
 
-    let value = ours.json(&["intervals", "1", "2"]);
+    let value = ours.json(&["history", "intervals", "1", "2"]);
     assert_eq!(value["waits"][0]["waits"], 1000);
     assert_eq!(value["waits"][0]["wait_ns"], 90 * S);
     assert_eq!(value["reconciled"][0]["agreement"], "not-the-disk");
     assert_eq!(value["reconciled"][0]["text"], sentence);
     assert_eq!(value["intervals"].as_array().unwrap().len(), 2);
 
-    let output = ours.run(&["intervals", "--csv", "--file", "shop.ldf"]);
+    let output = ours.run(&["history", "intervals", "--csv", "--file", "shop.ldf"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), 3, "{text}");
@@ -88,7 +88,7 @@ fn waits_that_the_files_do_not_account_for_are_told_beside_them_in_every_format(
 #[test]
 fn captures_of_processes_are_refused_with_what_does_it_instead() {
     for source in ["process:", "process:pid-file=/run/postgresql.pid"] {
-        let output = Headroom::new().run(&["capture", "--source", source]);
+        let output = Headroom::new().run(&["history", "capture", "--source", source]);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains("only while it is watched") && text.contains("headroom watch"), "{text}");

@@ -111,7 +111,7 @@ fn what_commands_print_is_what_their_schemas_say() {
 
     verify("measure", &["measure", "--quick", "--size", "64M", dir]);
     verify("check", &["check", dir, "--preliminary"]);
-    verify("capability", &["capability", dir]);
+    verify("storage", &["storage", dir]);
     verify("simulate --fit", &["simulate", "--fit", dir, "--what-if", "disks=3"]);
     let short = ["--create", "16M", "--duration", "1s", "--warm-up", "0s"];
     let run = |more: &[&str]| verify("run", &[&["run"], &short[..], more].concat());
@@ -133,21 +133,21 @@ fn what_commands_print_is_what_their_schemas_say() {
     let steps = ["--outstanding", "1,4", "--duration", "300ms", "--warm-up", "0s"];
     verify("sweep", &[&["sweep", "--compare", "span,stripe:64K", &a, &b], &steps[..]].concat());
     verify("compare", &["compare", "run:1", "run:2"]);
-    verify("chart", &["chart", "1", "2", "--kind", "load-curve", "--out", &chart]);
-    verify("capture", &["capture", "--source", "devices:"]);
-    verify("capture", &["capture", "--source", "devices:"]);
-    verify("intervals", &["intervals"]);
+    verify("history chart", &["history", "chart", "1", "2", "--kind", "load-curve", "--out", &chart]);
+    verify("history capture", &["history", "capture", "--source", "devices:"]);
+    verify("history capture", &["history", "capture", "--source", "devices:"]);
+    verify("history intervals", &["history", "intervals"]);
     verify("watch", &["watch", "--source", "devices:", "--once"]);
-    verify("analyze", &["analyze"]);
+    verify("history analyze", &["history", "analyze"]);
     verify("history", &["history"]);
     verify("history captures", &["history", "captures"]);
     verify("history path", &["history", "path"]);
     verify("history pack", &["history", "pack"]);
-    verify("incidents", &["incidents"]);
-    verify("discover", &["discover"]);
-    verify("doctor", &["doctor", "--source", "devices:"]);
+    verify("history incidents", &["history", "incidents"]);
+    verify("sources discover", &["sources", "discover"]);
+    verify("sources doctor", &["sources", "doctor", "--source", "devices:"]);
     verify("matrix --list", &["matrix", "--list"]);
-    verify("clean", &["clean", dir]);
+    verify("storage clean", &["storage", "clean", dir]);
     verify("luns", &["luns", "list"]);
     verify("--version", &["--version"]);
 }

@@ -142,7 +142,7 @@ fn three_disks_of_800_reads_a_second_striped_give_three_times_as_much() {
     let picture = luns.place.path().join("sweep.svg");
     let drawn = headroom(
         &luns.place.path().join("history.db"),
-        &["chart", "1-3", "4-6", "--kind", "sweep", "--out", picture.to_str().unwrap()],
+        &["history", "chart", "1-3", "4-6", "--kind", "sweep", "--out", picture.to_str().unwrap()],
     );
     assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
     assert!(std::fs::read_to_string(&picture).unwrap().contains(" x throughput"));

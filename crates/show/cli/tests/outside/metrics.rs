@@ -197,7 +197,7 @@ fn prometheus_and_victoriametrics_compute_our_latency_scraped_and_pushed() {
     }
     let source = format!("sqlite:{}", database.display());
     let (_agent, _) = start_agent(&ours, &source, port, &pushed_to);
-    let mut record = ours.command(&["record", "--source", &source, "--every", "1s"]);
+    let mut record = ours.command(&["agent", "--record-only", "--source", &source, "--every", "1s"]);
     let _recording = Ended(record.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     their_quotients_are_ours(&queries, &ours.history());
     println!("{} ways gave our latency", queries.len());

@@ -74,7 +74,7 @@ fn two_captures_hold_exactly_the_writes_of_the_commits_between() {
     const COMMITS: u32 = 40;
     let (ours, open) = (Headroom::new(), Open::new());
     let capture = |label: &str| {
-        let output = ours.run(&["capture", "--source", &open.source(), "--label", label]);
+        let output = ours.run(&["history", "capture", "--source", &open.source(), "--label", label]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     capture("before");
@@ -82,7 +82,7 @@ fn two_captures_hold_exactly_the_writes_of_the_commits_between() {
     (0..COMMITS).for_each(|key| open.commit(key));
     let after = open.store.stats();
     capture("after");
-    let told = ours.json(&["intervals", "before", "after"]);
+    let told = ours.json(&["history", "intervals", "before", "after"]);
     let writes = |kind: &str| {
         let rows = told["intervals"].as_array().unwrap();
         let row = rows.iter().find(|row| row["file"]["kind"] == kind).unwrap();
@@ -224,7 +224,7 @@ fn the_log_of_a_running_store_tells_its_state_who_holds_it_and_where_commits_wai
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("submitted") && text.contains("acknowledged"), "{text}");
 
-    let doctor = |source: &str| ours.run(&["doctor", "--source", source]).status.code();
+    let doctor = |source: &str| ours.run(&["sources", "doctor", "--source", source]).status.code();
     assert_eq!(doctor(&open.source()), Some(0));
     let Open { store, directory, _place, .. } = open;
     drop(store);

@@ -1,4 +1,4 @@
-//! `headroom record` as a service would run it.
+//! `headroom agent --record-only` as a service would run it.
 
 use crate::programs::{Headroom, Scenario};
 use filestats::{Interval, Rules, Snapshot, intervals};
@@ -42,7 +42,7 @@ fn killed_and_started_again_it_loses_nothing_that_was_kept() {
     let database = dir.path().join("shop.db");
     let _running = Scenario::prepare("commits", &database).start("commits", 60);
     let source = format!("sqlite:{}", database.display());
-    let record = ["record", "--source", &source, "--every", "1s"];
+    let record = ["agent", "--record-only", "--source", &source, "--every", "1s"];
     let first = start(&ours, &record);
     wait_for_captures(&ours.history(), 3);
     end(first, "-KILL");
@@ -73,9 +73,11 @@ fn a_program_that_is_not_there_yet_is_a_gap_that_ends() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let database = dir.path().join("shop.db");
     let scenario = Scenario::prepare("commits", &database);
-    let sources = dir.path().join("sources");
-    std::fs::write(&sources, format!("# the shop\nsqlite:{}\n", database.display())).unwrap();
-    let record = start(&ours, &["record", "--sources", sources.to_str().unwrap(), "--every", "1s"]);
+    let config = dir.path().join("recorder.toml");
+    let written =
+        format!("record-only = true\nevery = \"1s\"\nsources = [\"sqlite:{}\"]\n", database.display());
+    std::fs::write(&config, written).unwrap();
+    let record = start(&ours, &["agent", "--config", config.to_str().unwrap()]);
     std::thread::sleep(Duration::from_secs(2));
     let _running = scenario.start("commits", 60);
     wait_for_captures(&ours.history(), 2);
@@ -129,7 +131,7 @@ fn followed(source: &str, dir: &Path, before: impl Fn(), after: impl Fn(&Server)
         server
     };
     let first = begin();
-    let record = start(&ours, &["record", "--source", source, "--every", "1s"]);
+    let record = start(&ours, &["agent", "--record-only", "--source", source, "--every", "1s"]);
     let written_by = |snapshot: &Snapshot, pid: u32| -> u64 {
         let of_it = |sample: &&filestats::Sample| {
             sample.file.instance.starts_with(&format!("pid {pid} ")) && sample.file.path.ends_with("/data")
@@ -188,7 +190,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn a_control_group_that_is_made_anew_is_followed() {
+fn a_control_group_that_is_made_again_is_followed() {
     if !is_root() {
         return;
     }
@@ -204,7 +206,7 @@ fn a_control_group_that_is_made_anew_is_followed() {
     };
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     // As systemd does for a service; what ended is out of the group a little later.
-    let anew = || {
+    let recreate = || {
         let began = Instant::now();
         while std::fs::remove_dir(&group.0).is_err() {
             assert!(began.elapsed() < Duration::from_secs(60), "the group stays in use");
@@ -215,5 +217,5 @@ fn a_control_group_that_is_made_anew_is_followed() {
     let enter = |server: &Server| {
         std::fs::write(group.0.join("cgroup.procs"), server.child.id().to_string()).unwrap();
     };
-    followed(&format!("process:cgroup={}", group.0.display()), dir.path(), anew, enter);
+    followed(&format!("process:cgroup={}", group.0.display()), dir.path(), recreate, enter);
 }

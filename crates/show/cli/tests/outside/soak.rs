@@ -1,4 +1,4 @@
-//! `headroom record` beside two database servers that are killed, restarted and frozen at random, and is killed
+//! `headroom agent --record-only` beside two database servers that are killed, restarted and frozen at random, and is killed
 //! itself: what was kept is recomputed here from the raw counters, and held against what was really done when.
 //!
 //! For HEADROOM_SOAK_SECONDS, 12 by default; `HEADROOM_SOAK_SECONDS=600 cargo test -p headroom --test outside soak`
@@ -207,7 +207,7 @@ fn same(delta: Ops, then: Ops, now: Ops) {
     }
 }
 
-/// `headroom intervals` prints the same.
+/// `headroom history intervals` prints the same.
 fn as_the_command_says(
     ours: &Headroom,
     from: CaptureId,
@@ -215,7 +215,7 @@ fn as_the_command_says(
     earlier: &Snapshot,
     later: &Snapshot,
 ) {
-    let answer = ours.json(&["intervals", &from.0.to_string(), &to.0.to_string()]);
+    let answer = ours.json(&["history", "intervals", &from.0.to_string(), &to.0.to_string()]);
     let rows = answer["intervals"].as_array().unwrap();
     let expected = intervals(earlier, later, Rules::default());
     assert_eq!(rows.len(), expected.len(), "{answer:#}");
@@ -289,13 +289,14 @@ impl Stretch {
     }
 }
 
-/// `headroom record`, ended with the test.
+/// `headroom agent --record-only`, ended with the test.
 struct Recorder(Child);
 
 impl Recorder {
     fn start(ours: &Headroom, sources: &[String; 2]) -> Recorder {
         let [one, other] = sources;
-        let mut command = ours.command(&["record", "--every", "1s", "--source", one, "--source", other]);
+        let mut command =
+            ours.command(&["agent", "--record-only", "--every", "1s", "--source", one, "--source", other]);
         Recorder(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 

@@ -33,7 +33,7 @@ fn an_index_rebuild_shows_in_its_interval_and_not_in_the_next() {
 
     let headroom = built().join("headroom");
     let interval = |from: &str, to: &str, file: &str| -> Value {
-        let arguments = ["intervals", from, to, "--file", file, "--json"];
+        let arguments = ["history", "intervals", from, to, "--file", file, "--json"];
         let answer: Value = serde_json::from_slice(&command(headroom.to_str().unwrap(), &arguments)).unwrap();
         let rows = answer["intervals"].as_array().unwrap().clone();
         rows.into_iter().find(|row| row["file"]["path"].as_str().unwrap().ends_with(file)).unwrap()

@@ -33,7 +33,7 @@ fn json_has_the_same_before_and_after_the_option() {
 #[test]
 fn bpf_works_where_a_process_can_be_watched() {
     let value: serde_json::Value = serde_json::from_str(&version(&["--version", "--json"])).unwrap();
-    let doctor = Headroom::new().json(&["doctor", "--source", "process:"]);
+    let doctor = Headroom::new().json(&["sources", "doctor", "--source", "process:"]);
     let works = doctor["sources"][0]["works"].as_bool().unwrap();
     // A kernel may let programs be loaded and still refuse one of ours.
     assert!(value["bpf"]["works"] == true || !works, "{value} {doctor}");

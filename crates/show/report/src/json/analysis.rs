@@ -7,7 +7,7 @@ use filestats::{Counters, Figure, FileKind, Meaning, ServiceLevel};
 use serde::Serialize;
 use serde_json::Value;
 
-/// What `headroom analyze --json` prints.
+/// What `headroom history analyze --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Analyze"))]
 pub(super) struct Output<'a> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use verdict::{Cause, Confidence, VerdictKind};
 
-/// What `headroom incidents --json` prints.
+/// What `headroom history incidents --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Incidents"))]
 pub(super) struct Incidents<'a> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use workload::{Cap, Unit};
 
-/// What `headroom capability --json` prints, its `declare` and its `import`.
+/// What `headroom storage --json` prints, its `declare` and its `import`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "KnownStorage"))]
 pub(super) struct Output<'a> {

@@ -73,7 +73,7 @@ pub fn fleet_incidents(rows: &[VolumeIncidents], within_s: u64, fleet: &Fleet, s
             .left("database", |row| row.volume.database.clone());
         lines.push(style.heading(&format!("Incidents within {within}")));
         lines.extend(table.lines(style));
-        lines.extend(style.note("headroom incidents on the host shows one with its evidence"));
+        lines.extend(style.note("headroom history incidents on the host shows one with its evidence"));
     }
     lines.extend(lists(&[stale(fleet), silent_sources(fleet)], style));
     lines.join("\n") + "\n"

@@ -14,7 +14,7 @@ pub fn known_storage(known: &KnownStorage, style: &Style) -> String {
     if resources.is_empty() {
         return format!(
             "nothing is known of the storage of {target}\n  measure it: headroom measure {target}\n  without load: headroom \
-             agent, or headroom capability declare {target}\n{}",
+             agent, or headroom storage declare {target}\n{}",
             caps(known, style).iter().map(|line| format!("{line}\n")).collect::<String>()
         );
     }

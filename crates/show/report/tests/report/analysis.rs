@@ -33,7 +33,7 @@ fn findings_as_a_table() {
 fn a_page_draws_all_files_by_kind_and_the_file_of_a_finding() {
     let files = files();
     let analysed = analysed(HOUR, &files);
-    let page = html::analysis(&analysed, &charts(&analysed, HOUR, &files), "headroom analyze");
+    let page = html::analysis(&analysed, &charts(&analysed, HOUR, &files), "headroom history analyze");
     for words in [
         "All data files",
         "All logs",
@@ -96,9 +96,9 @@ fn a_week_is_a_page_of_some_hundred_points() {
 fn one_note_is_a_note() {
     let mut analysed = analysed(HOUR, &files());
     analysed.sources[0].findings.retain(|finding| finding.weight != findings::Weight::Note);
-    assert!(html::analysis(&analysed, &[], "headroom analyze").contains(">no notes<"));
+    assert!(html::analysis(&analysed, &[], "headroom history analyze").contains(">no notes<"));
     analysed.sources[0].findings[0].weight = findings::Weight::Note;
-    assert!(html::analysis(&analysed, &[], "headroom analyze").contains(">1 note<"));
+    assert!(html::analysis(&analysed, &[], "headroom history analyze").contains(">1 note<"));
 }
 
 #[test]
@@ -123,5 +123,5 @@ fn every_format_has_p99_at_most_only_where_there_is_a_histogram() {
     let rows = csv::analysis(&analysed);
     let with_it: Vec<&str> = rows.lines().filter(|row| row.contains(&fact)).collect();
     assert!(!with_it.is_empty() && with_it.iter().all(|row| row.contains("16397,read,")), "{rows}");
-    assert!(html::analysis(&analysed, &[], "headroom analyze").contains(">33.6<"));
+    assert!(html::analysis(&analysed, &[], "headroom history analyze").contains(">33.6<"));
 }

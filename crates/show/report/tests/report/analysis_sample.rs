@@ -148,7 +148,7 @@ pub fn analysed(intervals: usize, files: &[FileSeries]) -> AnalysisReport {
     }
 }
 
-/// The charts that `headroom analyze` draws.
+/// The charts that `headroom history analyze` draws.
 pub fn charts(analysed: &AnalysisReport, intervals: usize, files: &[FileSeries]) -> Vec<HistoryChart> {
     let (course, settings) = (course(intervals), settings(intervals));
     let mut analyzer = Analyzer::new(&course, None, &settings);
@@ -176,11 +176,11 @@ pub fn pages() -> Vec<(&'static str, String)> {
         html::analysis(&analysed, &charts(&analysed, intervals, files), command)
     };
     vec![
-        ("analysis.html", page(HOUR, &files(), "headroom analyze --from -1h --html analysis.html")),
+        ("analysis.html", page(HOUR, &files(), "headroom history analyze --from -1h --html analysis.html")),
         (
             "analysis-good.html",
-            page(HOUR, &files()[1..], "headroom analyze --source process:812 --html good.html"),
+            page(HOUR, &files()[1..], "headroom history analyze --source process:812 --html good.html"),
         ),
-        ("analysis-week.html", page(WEEK, &week(), "headroom analyze --html week.html")),
+        ("analysis-week.html", page(WEEK, &week(), "headroom history analyze --html week.html")),
     ]
 }

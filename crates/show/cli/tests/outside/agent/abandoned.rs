@@ -35,7 +35,7 @@ fn fill(path: &Path, minutes: usize) {
     connection.execute_batch(&(rows + "COMMIT;")).unwrap();
 }
 
-/// `headroom page`; killed when dropped.
+/// `headroom history page`; killed when dropped.
 struct Page {
     child: Child,
     port: u16,
@@ -45,7 +45,7 @@ impl Page {
     /// Of a history of so many minutes.
     fn start(headroom: &Headroom, minutes: usize) -> Page {
         fill(&headroom.history(), minutes);
-        let mut command = headroom.command(&["page", "--listen", "127.0.0.1:0"]);
+        let mut command = headroom.command(&["history", "page", "--listen", "127.0.0.1:0"]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

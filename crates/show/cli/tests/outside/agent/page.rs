@@ -252,7 +252,7 @@ fn on_the_curve(agent: &Agent, id: &str) {
 
 /// What the history keeps is as the commands print it.
 fn what_is_kept(agent: &Agent, headroom: &Headroom, id: &str) {
-    assert_eq!(json(agent.port, "incidents"), headroom.json(&["incidents"]));
+    assert_eq!(json(agent.port, "incidents"), headroom.json(&["history", "incidents"]));
     assert_eq!(ask(agent.port, "GET", "/api/v1/incidents/4711", "").0, 404);
     let measured = json(agent.port, "capabilities");
     assert!(measured["capabilities"][0]["reads_per_second"].as_f64().unwrap() > RATE, "{measured:#}");
@@ -297,9 +297,9 @@ pub fn shows_incident(agent: &Agent, open: &Value) {
     assert!(marks.iter().any(is_same) && marks.iter().any(|mark| mark["kind"] == "cap"), "{marks:#?}");
 }
 
-/// `headroom page` shows the same volume of the history.
+/// `headroom history page` shows the same volume of the history.
 fn without_an_agent(headroom: &Headroom, id: &str) {
-    let mut command = headroom.command(&["page", "--listen", "127.0.0.1:0", "--duration", "1m"]);
+    let mut command = headroom.command(&["history", "page", "--listen", "127.0.0.1:0", "--duration", "1m"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -309,7 +309,7 @@ fn without_an_agent(headroom: &Headroom, id: &str) {
     assert!(state["live"] == false && of_id(&state, id).is_some(), "{state:#}");
     let verdicts = json(port, &format!("verdicts?volume={id}"));
     assert!(!verdicts["stretches"].as_array().unwrap().is_empty());
-    assert_eq!(json(port, "incidents"), headroom.json(&["incidents"]));
+    assert_eq!(json(port, "incidents"), headroom.json(&["history", "incidents"]));
     let _ = child.kill();
     let _ = child.wait();
 }
@@ -388,9 +388,9 @@ fn streams_are_bounded_and_take_no_place_of_a_scrape() {
 #[test]
 fn a_history_is_shown_without_an_agent() {
     let headroom = Headroom::new();
-    let none = headroom.run(&["page", "--duration", "1s"]);
+    let none = headroom.run(&["history", "page", "--duration", "1s"]);
     assert_eq!(none.status.code(), Some(3), "{none:?}");
-    let refused = headroom.run(&["page", "--listen", "0.0.0.0:0"]);
+    let refused = headroom.run(&["history", "page", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }
 

@@ -19,10 +19,10 @@ const HISTORY: &str = "history.db";
 /// A place whose history has captures and runs; every other call has a copy of it.
 const KEPT: &str = "kept";
 const FILLS_HISTORY: &[&[&str]] = &[
-    &["capture", "--source", "devices:"],
+    &["history", "capture", "--source", "devices:"],
     &["run", "--create", "1M", "--duration", "50ms", "--warm-up", "10ms"],
     &["run", "--create", "1M", "--duration", "50ms", "--warm-up", "10ms", "--writes", "50"],
-    &["capture", "--source", "devices:", "--label", "after"],
+    &["history", "capture", "--source", "devices:", "--label", "after"],
 ];
 const STDERR_BYTES_MAX: u64 = 1 << 20;
 

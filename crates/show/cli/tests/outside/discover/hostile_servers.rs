@@ -130,7 +130,8 @@ fn without_bpf(headroom: &Headroom, arguments: &[&str]) -> Command {
 }
 
 fn discover(headroom: &Headroom) -> Vec<Value> {
-    let output = without_bpf(headroom, &["discover", "--sample", "200ms", "--json"]).output().unwrap();
+    let output =
+        without_bpf(headroom, &["sources", "discover", "--sample", "200ms", "--json"]).output().unwrap();
     let scan: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     scan["databases"].as_array().unwrap().clone()
@@ -143,8 +144,9 @@ fn mute_servers_delay_no_scan_and_all_are_listed() {
     let headroom = Headroom::new();
     headroom.run(&["version"]);
     let (found, took, text) = std::thread::scope(|scope| {
-        let text = scope
-            .spawn(|| without_bpf(&headroom, &["discover", "--sample", "200ms"]).output().unwrap().stdout);
+        let text = scope.spawn(|| {
+            without_bpf(&headroom, &["sources", "discover", "--sample", "200ms"]).output().unwrap().stdout
+        });
         let began = Instant::now();
         let found = discover(&headroom);
         (found, began.elapsed(), String::from_utf8(text.join().unwrap()).unwrap())
@@ -209,12 +211,13 @@ fn the_user_of_a_found_server_neither_ends_nor_stops_this_program() {
     };
     let mut agent = Writer(start(&["agent", "--listen", "127.0.0.1:0"]));
     for _ in 0..3 {
-        assert_eq!(end_of(start(&["discover", "--sample", "50ms"])).code(), Some(0), "discover");
+        assert_eq!(end_of(start(&["sources", "discover", "--sample", "50ms"])).code(), Some(0), "discover");
     }
     for source in [&plain, &links] {
-        for arguments in
-            [&["doctor", "--source", source][..], &["check", "--duration", "1s", "--source", source]]
-        {
+        for arguments in [
+            &["sources", "doctor", "--source", source][..],
+            &["check", "--duration", "1s", "--source", source],
+        ] {
             let status = end_of(start(arguments));
             assert_eq!(status.signal(), None, "{arguments:?}");
         }

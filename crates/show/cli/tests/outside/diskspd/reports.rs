@@ -41,7 +41,7 @@ fn all_three_forms_are_imported_with_the_figures_of_the_run() {
         let file = place.path().join(name);
         let flags = format!("-r -b8K -Su -L -D500 -t2 -o4 -w30 {form}");
         let (_, kept) = printed(&bench, &flags, &file);
-        let imported = bench.headroom.json(&["import", "--dry-run", file.to_str().unwrap()]);
+        let imported = bench.headroom.json(&["history", "import", "--dry-run", file.to_str().unwrap()]);
         let imported = &imported["phases"][0]["results"][0];
         for direction in ["read", "write"] {
             assert!(count(&kept, direction) > 100);

@@ -272,7 +272,7 @@ fn what_a_killed_run_leaves_is_no_server_and_is_cleaned() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(!is_empty(dir.path()));
-    assert!(headroom.run(&["clean", dir.path().to_str().unwrap()]).status.success());
+    assert!(headroom.run(&["storage", "clean", dir.path().to_str().unwrap()]).status.success());
     assert!(is_empty(dir.path()));
 }
 

@@ -198,7 +198,7 @@ fn what_is_ended_or_killed_leaves_no_writer_and_is_cleaned() {
             }
             _ => {
                 assert!(!is_empty(dir.path()));
-                assert!(headroom.run(&["clean", dir.path().to_str().unwrap()]).status.success());
+                assert!(headroom.run(&["storage", "clean", dir.path().to_str().unwrap()]).status.success());
             }
         }
         assert!(is_empty(dir.path()), "{signal}");
@@ -237,7 +237,7 @@ fn the_disk_of_one_that_was_killed_is_cleaned_or_told_with_who_holds_it() {
         return;
     }
     let (headroom, dir) = (Headroom::new(), directory());
-    let clean = || headroom.run(&["clean", dir.path().to_str().unwrap(), "--json"]);
+    let clean = || headroom.run(&["storage", "clean", dir.path().to_str().unwrap(), "--json"]);
     for held in [false, true] {
         let arguments = ["lab", "recover", dir.path().to_str().unwrap(), "--emulate", "wide"];
         let small = ["--engine", "pagestore", "--strategy", "serial", "--log", "8M", "--pages", "500"];

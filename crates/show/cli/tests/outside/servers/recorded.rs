@@ -1,4 +1,4 @@
-//! `headroom record` of a server and of its processes, through its rebuilds and its end; `headroom intervals` of that.
+//! `headroom agent --record-only` of a server and of its processes, through its rebuilds and its end; `headroom history intervals` of that.
 
 use crate::programs::Headroom;
 use history::{CaptureFilter, CaptureId, History};
@@ -39,7 +39,7 @@ fn next(headroom: &Headroom, source: &str) -> CaptureId {
 
 fn rows(headroom: &Headroom, from: CaptureId, to: CaptureId, file: &str) -> Vec<Value> {
     let (from, to) = (from.0.to_string(), to.0.to_string());
-    let answer = headroom.json(&["intervals", &from, &to, "--file", file]);
+    let answer = headroom.json(&["history", "intervals", &from, &to, "--file", file]);
     answer["intervals"].as_array().unwrap_or_else(|| panic!("{answer:#}")).clone()
 }
 
@@ -61,8 +61,16 @@ fn intervals_call_files_by_their_relations_and_a_server_that_dies_leaves_no_wron
     let headroom = Headroom::new();
     let postgres = format!("postgres:{}", server.connection());
     let processes = format!("process:{}", server.processes()[0]);
-    let mut record =
-        headroom.command(&["record", "--every", "1s", "--source", &postgres, "--source", &processes]);
+    let mut record = headroom.command(&[
+        "agent",
+        "--record-only",
+        "--every",
+        "1s",
+        "--source",
+        &postgres,
+        "--source",
+        &processes,
+    ]);
     let _record = Record(record.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
 
     // A rebuild: its new file, by the index's name.

@@ -33,7 +33,7 @@ fn killed_while_making_the_test_file_the_next_run_cleans() {
     assert_eq!(run.end().code, None);
     assert!(file.exists());
     assert_eq!(test_files_on_record(&ours), 1, "on record before it is there");
-    let said = headroom(&ours, &["clean", text(dir.path())]);
+    let said = headroom(&ours, &["storage", "clean", text(dir.path())]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     nothing_left(dir.path());
     assert_eq!(test_files_on_record(&ours), 0);
@@ -179,7 +179,7 @@ fn a_store_whose_processes_were_killed_goes_with_ctrl_c_and_with_clean() {
     assert_eq!(run.end().code, None);
     wait_until("the end of its processes", || working_on(&store).is_empty());
     assert!(store.exists());
-    let said = headroom(&ours, &["clean", text(dir.path())]);
+    let said = headroom(&ours, &["storage", "clean", text(dir.path())]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     nothing_left(dir.path());
 }

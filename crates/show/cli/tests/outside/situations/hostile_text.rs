@@ -46,11 +46,11 @@ fn an_error_of_a_server_is_printed_without_what_a_terminal_executes() {
     let ours = Headroom::new();
     let port = refusing_server(format!("{HOSTILE}\nerror: forged\n  try: sh"));
     let source = format!("postgres:host=127.0.0.1 port={port} user=u dbname=d sslmode=disable");
-    let said = headroom(&ours, &["capture", "--source", &source]);
+    let said = headroom(&ours, &["history", "capture", "--source", &source]);
     said.refused(3, &[ESCAPED]);
     is_harmless(&said.stderr);
     assert!(!said.stderr.contains("\nerror: forged"), "{}", said.stderr);
-    let said = headroom(&ours, &["record", "--source", &source, "--duration", "1s"]);
+    let said = headroom(&ours, &["agent", "--record-only", "--source", &source, "--duration", "1s"]);
     assert!(said.stderr.contains(ESCAPED), "{}", said.stderr);
     is_harmless(&said.stderr);
 }
@@ -62,7 +62,12 @@ fn a_name_of_a_file_is_printed_without_what_a_terminal_executes() {
     let file = dir.path().join(HOSTILE);
     fs::write(&file, "block =".repeat(1000)).unwrap();
     let file = file.to_str().unwrap();
-    for arguments in [&["run", "--file", file][..], &["import", file], &["measure", file], &["clean", file]] {
+    for arguments in [
+        &["run", "--file", file][..],
+        &["history", "import", file],
+        &["measure", file],
+        &["storage", "clean", file],
+    ] {
         let said = headroom(&ours, arguments);
         assert!(said.stderr.contains(ESCAPED), "{arguments:?}: {}", said.stderr);
         is_harmless(&said.stderr);

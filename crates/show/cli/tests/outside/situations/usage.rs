@@ -15,11 +15,11 @@ fn wrong_arguments_are_named_with_the_accepted_form() {
         (&["check", "--duration", "0s"], "--duration", "as in 20s or 2m"),
         (&["check", "--fail-below", "0"], "--fail-below", "as 2 or 1.5"),
         (&["check", "--source", "pg:x"], "--source", "sqlite:PATH"),
-        (&["capture", "--source", "sqlite:"], "--source", "sqlite:PATH"),
+        (&["history", "capture", "--source", "sqlite:"], "--source", "sqlite:PATH"),
         (&["check", "--bands", "nice"], "--bands", "there are randal, microsoft-css"),
         (&["check", "--service-level", "fast"], "--service-level", "milliseconds as in 20/20/5"),
         (&["measure", "--quick", "--thorough"], "--quick", "cannot be used with"),
-        (&["capability", "declare", ".", "--read-iops", "abc"], "--read-iops", "give a number, as in 16000"),
+        (&["storage", "declare", ".", "--read-iops", "abc"], "--read-iops", "give a number, as in 16000"),
         (&["compare", "run:1"], "give two results to compare", "headroom compare A B"),
         (&["fleet"], "no server given: --prometheus URL", "http://prometheus:9090"),
         (&["history", "show", "thing", "1"], "<KIND>", "capture"),
@@ -34,8 +34,9 @@ fn wrong_arguments_are_named_with_the_accepted_form() {
     drop(history::History::open(&ours.history()).unwrap());
     headroom(&ours, &["history", "show", "verdict", "9"])
         .refused(3, &["has no verdict 9", "try: headroom history"]);
-    headroom(&ours, &["intervals"]).refused(3, &["there are 0", "try: headroom capture --source"]);
-    headroom(&ours, &["intervals", "1", "x"])
+    headroom(&ours, &["history", "intervals"])
+        .refused(3, &["there are 0", "try: headroom history capture --source"]);
+    headroom(&ours, &["history", "intervals", "1", "x"])
         .refused(3, &["number or label '1'", "try: headroom history captures"]);
 }
 
@@ -49,12 +50,12 @@ fn what_only_reads_refuses_a_history_that_is_not_there_and_makes_none() {
         &["history", "show", "run", "1"],
         &["history", "captures"],
         &["history", "pack"],
-        &["analyze"],
-        &["intervals"],
+        &["history", "analyze"],
+        &["history", "intervals"],
         &["matrix", "--list"],
         &["matrix", "--resume"],
         &["compare", "run:1", "run:2"],
-        &["chart", "1", "--out", "runs.svg"],
+        &["history", "chart", "1", "--out", "runs.svg"],
         &["simulate", "--fit", text(&home)],
         &["compare", "--set-baseline", "run:1"],
     ];
@@ -91,7 +92,11 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
             "is a directory, not a definition",
             "try: name a TOML file with the parameters under [axes]",
         ),
-        (&["record", "--sources"], "it is not a list of sources", "try: name a file with a source a line"),
+        (
+            &["agent", "--config"],
+            "it is not a configuration",
+            "try: name a TOML file whose keys are the options of headroom agent",
+        ),
     ];
     for (command, no_such, form) in cases {
         let of = |file: &str| headroom(&ours, &[command, &[file]].concat());
@@ -103,12 +108,14 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
     }
     headroom(&ours, &["matrix", text(&plain)]).refused(2, &["garbage", "try: correct the TOML there"]);
     headroom(&ours, &["diskspd", "-X/no/where.xml"]).refused(2, &["/no/where.xml", "try: name a profile"]);
-    headroom(&ours, &["clean", text(&plain)]).refused(3, &["Not a directory", "try: name a directory"]);
+    headroom(&ours, &["storage", "clean", text(&plain)])
+        .refused(3, &["Not a directory", "try: name a directory"]);
     headroom(&ours, &["measure", "/proc"])
         .refused(3, &["cannot make a file in /proc", "try: name a directory you can write to"]);
     headroom(&ours, &["log", "info", "/no/where"])
         .refused(3, &["no page store", "try: name the directory of"]);
-    headroom(&ours, &["clean", "/no/where"]).refused(3, &["cannot use /no/where", "try: check the path"]);
+    headroom(&ours, &["storage", "clean", "/no/where"])
+        .refused(3, &["cannot use /no/where", "try: check the path"]);
 }
 
 #[test]
@@ -125,9 +132,14 @@ fn a_password_in_an_argument_is_refused_and_never_repeated() {
         "devices://ann:hunter2@127.0.0.1:9/shop",
         "ann:hunter2@127.0.0.1",
     ] {
-        for command in
-            [&["watch", "--once"][..], &["record"], &["capture"], &["check"], &["doctor"], &["trace"]]
-        {
+        for command in [
+            &["watch", "--once"][..],
+            &["agent", "--record-only"],
+            &["history", "capture"],
+            &["check"],
+            &["sources", "doctor"],
+            &["trace"],
+        ] {
             let said = headroom(&ours, &[command, &["--source", text]].concat());
             said.refused(2, &["--source"]);
             assert!(!said.stderr.contains("hunter2"), "{command:?} {text}: {}", said.stderr);

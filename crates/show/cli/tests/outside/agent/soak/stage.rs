@@ -62,7 +62,7 @@ impl Stage {
         let mut history_disk = LoopDisk::new_in_memory(HISTORY_DISK_BYTES)?;
         let dir = disk.format_and_mount().to_owned();
         let headroom = Headroom::new_in(history_disk.format_and_mount());
-        headroom.json(&[&["capability", "declare", dir.to_str().unwrap()], &DECLARED[..]].concat());
+        headroom.json(&[&["storage", "declare", dir.to_str().unwrap()], &DECLARED[..]].concat());
         let first_history = fs::read(headroom.history()).unwrap();
         let mut postgres = PostgresServer::start_in(15, &dir)?;
         let lines = ["performance_schema=ON", "innodb_flush_log_at_trx_commit=0"];

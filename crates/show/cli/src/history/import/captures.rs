@@ -182,7 +182,7 @@ impl Imported {
 pub fn text(imported: &[Imported], dry_run: bool) -> String {
     let mut text: String = imported.iter().map(|one| one.text(dry_run)).collect();
     if imported.iter().any(|one| one.ids.len() > 1) {
-        text.push_str("see them: headroom history captures, headroom intervals\n");
+        text.push_str("see them: headroom history captures, headroom history intervals\n");
     }
     text
 }

@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use std::path::Path;
 use terminal::{Done, FINE, Failure, Output, kept};
 
-/// Arguments of `headroom intervals`.
+/// Arguments of `headroom history intervals`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom intervals                   between the last two captures
-  headroom intervals 3 7 --file wal    between captures 3 and 7, only logs")]
+  headroom history intervals           between the last two captures
+  headroom history intervals 3 7 --file wal  between captures 3 and 7, only logs")]
 pub struct IntervalsArgs {
     /// Earlier capture, a number or a label; by default the last but one
     from: Option<String>,
@@ -32,7 +32,7 @@ pub struct IntervalsArgs {
 /// The source whose captures are of block devices.
 const DEVICES: &str = "diskstats";
 
-/// What `headroom intervals --json` prints.
+/// What `headroom history intervals --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Intervals<'a> {
@@ -46,7 +46,7 @@ pub(crate) struct Intervals<'a> {
     waits: WaitsOutput<'a>,
 }
 
-/// `headroom intervals`: previous and current figures of each file, what lies between, and what was waited for meanwhile.
+/// `headroom history intervals`: previous and current figures of each file, what lies between, and what was waited for meanwhile.
 pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let history = kept::open(history)?;
     let captures = history.captures(&CaptureFilter::default())?;
@@ -66,7 +66,9 @@ pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Do
                 .with_remedy("headroom history captures, which lists them"),
             None => {
                 Failure::new(format_args!("an interval needs two captures, and there are {}", same.len()))
-                    .with_remedy("headroom capture --source SOURCE, twice; or headroom record")
+                    .with_remedy(
+                        "headroom history capture --source SOURCE, twice; or headroom agent --record-only",
+                    )
             }
         })
     };

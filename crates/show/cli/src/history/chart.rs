@@ -11,7 +11,7 @@ use std::str::FromStr;
 use terminal::{Done, FINE, Failure, Output, kept, page};
 use workload::{PhaseResult, RunResult};
 
-/// Arguments of `headroom chart`.
+/// Arguments of `headroom history chart`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Kinds:
@@ -28,10 +28,10 @@ Kinds:
   histogram          how many I/Os took how long
 
 Examples:
-  headroom chart 12 --kind percentiles --out p.png
-  headroom chart 1-16 17-32 --kind sweep --out study.svg
-  headroom chart 12 15 --kind over-time --out time.svg --theme dark
-  headroom chart before.json after.json --out compared.html")]
+  headroom history chart 12 --kind percentiles --out p.png
+  headroom history chart 1-16 17-32 --kind sweep --out study.svg
+  headroom history chart 12 15 --kind over-time --out time.svg --theme dark
+  headroom history chart before.json after.json --out compared.html")]
 pub struct ChartArgs {
     /// Numbers of runs in the history (12, or 1-16 for several), or files that headroom run --json wrote (- is stdin)
     #[arg(required = true, value_name = "RUN|FILE")]
@@ -81,7 +81,7 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 /// What every PNG of ours says of itself.
 const PNG_MARK: &[u8] = b"Software\0Headroom";
 
-/// What `headroom chart --json` prints.
+/// What `headroom history chart --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Chart"))]
 pub(crate) struct Drawn<'a> {
@@ -95,7 +95,7 @@ pub(crate) struct Drawn<'a> {
     notes: &'a [&'a String],
 }
 
-/// `headroom chart`.
+/// `headroom history chart`.
 pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let OutFile { path, format } = &args.out;
     let several = args.kind.len() > 1;

@@ -1,13 +1,13 @@
 use terminal::{Done, FINE, Output};
 
-/// Arguments of `headroom capture-script`.
+/// Arguments of `headroom sources capture-script`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom capture-script sqlserver > capture.sql
-  headroom capture-script sqlserver --database Tools > capture.sql
+  headroom sources capture-script sqlserver > capture.sql
+  headroom sources capture-script sqlserver --database Tools > capture.sql
   sqlcmd -S SERVER -d Tools -E -i capture.sql          on the machine that reaches the server
-  headroom import file_stats.csv                       the exported table")]
+  headroom history import file_stats.csv               the exported table")]
 pub struct CaptureScriptArgs {
     /// For which server: sqlserver
     engine: Engine,
@@ -23,7 +23,7 @@ enum Engine {
     Sqlserver,
 }
 
-/// `headroom capture-script`: the script on stdout.
+/// `headroom sources capture-script`: the script on stdout.
 pub fn run(args: &CaptureScriptArgs, out: &mut Output) -> Done {
     let script = match args.engine {
         Engine::Sqlserver => {

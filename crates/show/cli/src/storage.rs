@@ -1,5 +1,6 @@
-//! `headroom capability`: what is known of a storage, and the ways to know it without a load.
+//! `headroom storage`: what is known of a storage, the ways to know it without a load, and the removal of what a killed run left on it.
 
+pub mod clean;
 mod instance;
 
 use self::instance::InstanceVolume;
@@ -12,7 +13,7 @@ use storage::Target;
 use terminal::{Done, FINE, Failure, Output, kept, no_answer};
 use workload::{Caching, DeviceFacts, TargetFacts, format_bytes, parse_bytes, parse_duration};
 
-/// Arguments of `headroom capability`.
+/// Arguments of `headroom storage`.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -21,12 +22,12 @@ Figures are measured (headroom measure), seen (headroom agent observes the I/O o
 declared, or borrowed from another host. What was only reached is a lower bound: at-least.
 
 Examples:
-  headroom capability /data
-  headroom capability declare /data --volume-type gp3 --size 500G --latency 0.8ms
-  headroom capability export capability.json /data     on one host
-  headroom capability import capability.json /data     on another with such storage"
+  headroom storage /data
+  headroom storage declare /data --volume-type gp3 --size 500G --latency 0.8ms
+  headroom storage export capability.json /data     on one host
+  headroom storage import capability.json /data     on another with such storage"
 )]
-pub struct CapabilityArgs {
+pub struct StorageArgs {
     #[command(subcommand)]
     action: Option<Action>,
     /// Directory on the storage in question [default: .]
@@ -42,6 +43,8 @@ enum Action {
     Export(ExportArgs),
     /// Use what was measured on another host with the same storage
     Import(ImportArgs),
+    /// Remove files that a killed headroom left in a directory
+    Clean(clean::CleanArgs),
 }
 
 /// A rate of I/Os, as it is declared.
@@ -99,13 +102,14 @@ struct ImportArgs {
 const IMPORT_BYTES_MAX: u64 = 16 << 20;
 const GIB: f64 = 1_073_741_824.0;
 
-/// `headroom capability`.
-pub fn run(args: &CapabilityArgs, history: Option<&Path>, out: &mut Output) -> Done {
+/// `headroom storage`.
+pub fn run(args: &StorageArgs, history: Option<&Path>, out: &mut Output) -> Done {
     match &args.action {
         None => show(args.dir.as_deref(), history, out),
         Some(Action::Declare(declared)) => declare(declared, history, out),
         Some(Action::Export(exported)) => export(exported, history),
         Some(Action::Import(imported)) => import(imported, history, out),
+        Some(Action::Clean(args)) => clean::run(args, history, out),
     }
 }
 
@@ -273,7 +277,7 @@ fn read(file: &Path) -> Result<Capability, Failure> {
     read.map_err(|error| Failure::new(format_args!("cannot read {}: {error}", file.display())))?;
     serde_json::from_str(&text).map_err(|error| {
         Failure::new(format_args!("{} is not an exported capability: {error}", file.display()))
-            .with_remedy("headroom capability export writes one")
+            .with_remedy("headroom storage export writes one")
     })
 }
 

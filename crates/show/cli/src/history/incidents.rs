@@ -3,14 +3,14 @@ use report::NumberedIncident;
 use std::path::{Path, PathBuf};
 use terminal::{Done, FINE, Failure, Output, kept, page};
 
-/// Arguments of `headroom incidents`.
+/// Arguments of `headroom history incidents`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom incidents               all that the agent found, newest first
-  headroom incidents 7             one of them, with its evidence and what to do
-  headroom incidents 7 --html incident.html
-  headroom incidents --open        open ones")]
+  headroom history incidents       all that the agent found, newest first
+  headroom history incidents 7     one of them, with its evidence and what to do
+  headroom history incidents 7 --html incident.html
+  headroom history incidents --open  open ones")]
 pub struct IncidentsArgs {
     /// Show this one
     #[arg(value_name = "NUMBER")]
@@ -30,14 +30,14 @@ const MINUTE_NS: u64 = 60_000_000_000;
 /// Minutes before and after an incident that its page shows.
 const MINUTES_AROUND: u64 = 30;
 
-/// `headroom incidents`.
+/// `headroom history incidents`.
 pub fn run(args: &IncidentsArgs, history: Option<&Path>, out: &mut Output) -> Done {
     page::check(args.html.as_deref())?;
     let history = kept::open(history)?;
     if let Some(id) = args.id {
         let incident = history.incident(IncidentId(id))?.ok_or_else(|| {
             Failure::new(format_args!("there is no incident {id} in {}", history.path().display()))
-                .with_remedy("headroom incidents lists those there are")
+                .with_remedy("headroom history incidents lists those there are")
         })?;
         let one = NumberedIncident { id, incident };
         out.answer(

@@ -3,14 +3,14 @@ use serde::Serialize;
 use std::path::Path;
 use terminal::{Done, FINE, Failure, Output, SourceName, kept};
 
-/// Arguments of `headroom capture`.
+/// Arguments of `headroom history capture`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
-  headroom capture --source sqlite:/data/shop.db --label before
+  headroom history capture --source sqlite:/data/shop.db --label before
   ... the index rebuild ...
-  headroom capture --source sqlite:/data/shop.db --label after
-  headroom intervals")]
+  headroom history capture --source sqlite:/data/shop.db --label after
+  headroom history intervals")]
 pub struct CaptureArgs {
     #[arg(long, value_name = "SOURCE", help = collect::source_help(), value_parser = collect::parse_source_argument)]
     source: SourceName,
@@ -19,7 +19,7 @@ pub struct CaptureArgs {
     label: Option<String>,
 }
 
-/// What `headroom capture --json` prints.
+/// What `headroom history capture --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Capture"))]
 pub(crate) struct Captured {
@@ -31,7 +31,7 @@ pub(crate) struct Captured {
     files: usize,
 }
 
-/// `headroom capture`: one snapshot into the history.
+/// `headroom history capture`: one snapshot into the history.
 ///
 /// # Errors
 /// Of `process:`, which counts only while it is open: two captures would have nothing between them.
@@ -40,7 +40,7 @@ pub fn run(args: &CaptureArgs, history: Option<&Path>, out: &mut Output) -> Done
         return Err(Failure::usage(
             "process: counts only while it is watched: two captures of it would have nothing between them",
         )
-        .with_remedy("headroom record, or headroom watch, with this source"));
+        .with_remedy("headroom agent --record-only, or headroom watch, with this source"));
     }
     let mut history = kept::open_to_write(history)?;
     let snapshot = args.source.open(&[], &FileNames::default())?.snapshot()?;

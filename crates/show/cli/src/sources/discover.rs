@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use terminal::{Done, FINE, Failure, Output, interrupt, kept};
 use workload::parse_duration;
 
-/// Arguments of `headroom discover`.
+/// Arguments of `headroom sources discover`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom discover                       databases and programs that use storage
-  headroom discover --share 30%           programs with at least 30 % of a device's I/O
-  headroom discover --json | jq -r '.databases[].source'
+  headroom sources discover               databases and programs that use storage
+  headroom sources discover --share 30%   programs with at least 30 % of a device's I/O
+  headroom sources discover --json | jq -r '.databases[].source'
   headroom check --source 'SOURCE'        with a source that it printed
 
 Finds database servers by their processes, SQLite programs and page stores by \
@@ -54,7 +54,7 @@ fn parse_sample(text: &str) -> Result<Duration, String> {
 /// How long it sleeps before it looks whether Ctrl-C was pressed.
 const STEP: Duration = Duration::from_millis(100);
 
-/// `headroom discover`: databases and programs that use storage, and the best source for each.
+/// `headroom sources discover`: databases and programs that use storage, and the best source for each.
 pub fn run(args: &DiscoverArgs, history: Option<&Path>, out: &mut Output) -> Done {
     interrupt::install();
     let unreadable = |error| {

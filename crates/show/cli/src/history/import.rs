@@ -11,17 +11,17 @@ use std::time::UNIX_EPOCH;
 use terminal::{Done, FINE, Failure, Output, kept, no_answer};
 use workload::{RunResult, format_bytes};
 
-/// Arguments of `headroom import`.
+/// Arguments of `headroom history import`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom import results.txt               diskspd's text, one or several results
-  diskspd -Rxml ... | headroom import -     from a pipe
-  headroom import fio.json                  fio's JSON; json+ has the whole histogram
-  headroom import bench/                    a folder of results, as of bench_fio
-  headroom import file_stats.csv            SQL Server's file statistics
-  headroom import perfmon.csv               a counter log of PerfMon: a report of its disks
-  headroom import old.txt --dry-run         show its content, import nothing")]
+  headroom history import results.txt       diskspd's text, one or several results
+  diskspd -Rxml ... | headroom history import -  from a pipe
+  headroom history import fio.json          fio's JSON; json+ has the whole histogram
+  headroom history import bench/            a folder of results, as of bench_fio
+  headroom history import file_stats.csv    SQL Server's file statistics
+  headroom history import perfmon.csv       a counter log of PerfMon: a report of its disks
+  headroom history import old.txt --dry-run  show its content, import nothing")]
 pub struct ImportArgs {
     /// Output of another tool: files, folders, or - for stdin
     #[arg(required = true, value_name = "FILE|FOLDER|-")]
@@ -80,7 +80,7 @@ struct Outcome {
     failed: Vec<(String, ImportError)>,
 }
 
-/// `headroom import`.
+/// `headroom history import`.
 pub fn run(args: &ImportArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let mut outcome = Outcome::default();
     for from in &args.from {

@@ -24,7 +24,7 @@ pub fn path() -> Result<PathBuf, Failure> {
     }
 }
 
-/// `headroom sqlite-extension`: where the extension is and how a program loads it.
+/// `headroom sources sqlite-extension`: where the extension is and how a program loads it.
 pub fn run(out: &mut Output) -> Done {
     let library = path()?;
     let path = library.display();

@@ -8,14 +8,14 @@ use report::{AnalysisReport, ChartSubject, HistoryChart};
 use std::path::{Path, PathBuf};
 use terminal::{Done, FINE, Failure, Output, interrupt, kept, no_answer, page, problem_found};
 
-/// Arguments of `headroom analyze`.
+/// Arguments of `headroom history analyze`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom analyze                                  the last 7 days of what was recorded
-  headroom analyze --from -2h                       the last two hours
-  headroom analyze --from 2026-11-20 --to '2026-11-20 06:00' --html night.html
-  headroom analyze --source postgres --service-level 5/5/2 --bands nvme
+  headroom history analyze                          the last 7 days of what was recorded
+  headroom history analyze --from -2h               the last two hours
+  headroom history analyze --from 2026-11-20 --to '2026-11-20 06:00' --html night.html
+  headroom history analyze --source postgres --service-level 5/5/2 --bands nvme
 
 Exit codes: 0 no problems, 1 problems, 2 wrong usage, 3 nothing can be said.")]
 pub struct AnalyzeArgs {
@@ -45,7 +45,7 @@ pub struct AnalyzeArgs {
 /// Files of findings that a page draws.
 const CHARTS_MAX: usize = 16;
 
-/// `headroom analyze`: what a stored stretch shows, and what to examine next.
+/// `headroom history analyze`: what a stored stretch shows, and what to examine next.
 pub fn run(args: &AnalyzeArgs, history: Option<&Path>, out: &mut Output) -> Done {
     page::check(args.html.as_deref())?;
     let history = kept::open(history)?;
@@ -100,7 +100,7 @@ fn chosen(history: &History, wanted: &[String]) -> Result<Vec<SourceInfo>, Failu
     let all = history.sources()?;
     if all.is_empty() {
         return Err(Failure::new(format_args!("the history {} holds no captures", history.path().display()))
-            .with_remedy("headroom record --source SOURCE, for some hours"));
+            .with_remedy("headroom agent --record-only --source SOURCE, for some hours"));
     }
     let mut chosen: Vec<SourceInfo> = Vec::new();
     for name in wanted {
@@ -256,7 +256,7 @@ fn nothing_there(sources: &[SourceInfo], settings: &Settings) -> Failure {
         ))
     };
     let failure = sources.iter().take(10).fold(failure, fact);
-    failure.with_remedy("another --from and --to, or headroom record for a while")
+    failure.with_remedy("another --from and --to, or headroom agent --record-only for a while")
 }
 
 /// The files of the worst findings and the busiest ones once more, for their charts.

@@ -3,12 +3,12 @@ use report::text::SourceFinding;
 use serde::Serialize;
 use terminal::{Done, FINE, Output, SourceName, problem_found};
 
-/// Arguments of `headroom doctor`.
+/// Arguments of `headroom sources doctor`.
 #[derive(clap::Args)]
 #[command(after_help = format!("\
 Examples:
-  headroom doctor                                       the sources of this host
-  headroom doctor --source postgres:host=/run/postgresql
+  headroom sources doctor                               the sources of this host
+  headroom sources doctor --source postgres:host=/run/postgresql
 
 Without --source it tries {}.
 Exit codes: 0 every source that was named gives all it can, 1 something is missing.", collect::discovery_help()))]
@@ -18,7 +18,7 @@ pub struct DoctorArgs {
     source: Vec<SourceName>,
 }
 
-/// What `headroom doctor --json` prints.
+/// What `headroom sources doctor --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Doctor"))]
 pub(crate) struct Sources<'a> {
@@ -26,7 +26,7 @@ pub(crate) struct Sources<'a> {
     sources: &'a [SourceFinding],
 }
 
-/// `headroom doctor`: what each source needs, what is missing, and what grants it.
+/// `headroom sources doctor`: what each source needs, what is missing, and what grants it.
 pub fn run(args: &DoctorArgs, out: &mut Output) -> Done {
     let named = !args.source.is_empty();
     let tried = if named { args.source.clone() } else { collect::discover_sources() };

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use terminal::{Done, FINE, Failure, Output, interrupt, kept};
 use workload_file::values;
 
-/// Arguments of `headroom page`.
+/// Arguments of `headroom history page`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom page                                 what the agent of this host kept, without an agent
-  headroom page --history incident.db           a history that was copied from another machine
+  headroom history page                         what the agent of this host kept, without an agent
+  headroom history page --history incident.db   a history that was copied from another machine
 
 It only reads the history, and answers until Ctrl-C.")]
 pub struct PageArgs {
@@ -32,7 +32,7 @@ pub struct PageArgs {
 /// How often a signal is looked for.
 const NAP: Duration = Duration::from_millis(50);
 
-/// What `headroom page --json` prints, before it answers.
+/// What `headroom history page --json` prints, before it answers.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Page"))]
 pub(crate) struct Served<'a> {
@@ -42,7 +42,7 @@ pub(crate) struct Served<'a> {
     history: &'a Path,
 }
 
-/// `headroom page`.
+/// `headroom history page`.
 pub fn run(args: &PageArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let listening = Listening::new(Some(args.listen), args.access.settings())?;
     let kept = kept::open(history)?;

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use storage::{Target, Workspace};
 use terminal::{Done, FINE, Output, kept, workspace};
 
-/// Arguments of `headroom clean`.
+/// Arguments of `headroom storage clean`.
 #[derive(clap::Args)]
 #[command(after_help = "Exit codes: 0 all is clean, 3 something stays, which is named with what to do.")]
 pub struct CleanArgs {
@@ -12,7 +12,7 @@ pub struct CleanArgs {
     dir: PathBuf,
 }
 
-/// What `headroom clean --json` prints.
+/// What `headroom storage clean --json` prints.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Clean"))]
 pub(crate) struct Cleaned<'a> {
@@ -24,7 +24,7 @@ pub(crate) struct Cleaned<'a> {
     disks_removed: &'a [PathBuf],
 }
 
-/// `headroom clean`: takes over what a dead headroom left in a directory, and removes it.
+/// `headroom storage clean`: takes over what a dead headroom left in a directory, and removes it.
 pub fn run(args: &CleanArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let target = Target::open(&args.dir)?;
     let mut history = kept::open_to_write(history)?;
