@@ -14,7 +14,7 @@
 //! Seen     what is kept: some kilobytes for each volume
 //! ```
 //!
-//! A rate that was reached is a lower bound: it never says that a storage is full. The factor by which a demand was carried
+//! A rate that was reached is a lower bound: it never says that a storage is full. The multiple of a demand that was carried
 //! ([`Seen::carried`]) is read from rates that were held *at the same time*, in operations and bytes of both directions, so
 //! that no assumption about what reads and writes share is made.
 //!
@@ -78,7 +78,7 @@ impl Seen {
         self.reached.is_empty() && self.saturated.is_empty()
     }
 
-    /// The factor by which these flows were carried at least, and the rates that show it; `None` where nothing like
+    /// The multiple of these flows that was carried at least, and the rates that show it; `None` where nothing like
     /// them was seen.
     pub fn carried(&self, flows: &[Flow]) -> Option<(f64, &Reached)> {
         let demand = Rates::from_flows(flows);

@@ -81,7 +81,7 @@ impl Rates {
         [self.reads.ios, self.reads.bytes, self.writes.ios, self.writes.bytes]
     }
 
-    /// The factor by which the demand fits into these rates in all respects; `None` for a demand of nothing.
+    /// The multiple of the demand that fits into these rates in all respects; `None` for a demand of nothing.
     pub(crate) fn times(&self, demand: &Rates) -> Option<f64> {
         let all = demand.both();
         let counts = |rate: Rate| rate.ios > SHARE_MIN * all.ios || rate.bytes > SHARE_MIN * all.bytes;
