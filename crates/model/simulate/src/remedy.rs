@@ -30,7 +30,7 @@ pub struct Demand {
 pub struct Remedy {
     /// The remedy as text: "2 such disks striped".
     pub what: String,
-    /// Factor of today's demand that the storage would carry.
+    /// Multiple of today's demand that the storage would carry.
     pub carries: f64,
     /// Mean latency at today's demand, nanoseconds; `None` where that would still exceed the storage.
     pub latency_ns: Option<f64>,
@@ -133,7 +133,7 @@ fn remedy(what: &str, storage: &Storage, demand: &Demand) -> Remedy {
     Remedy { what: what.to_owned(), carries, latency_ns, enough: carries * SHARE_ENOUGH >= 1.0 }
 }
 
-/// Factor of the demand that a storage carries: the largest of which 97 % complete, by bisection.
+/// Multiple of the demand that a storage carries: the largest of which 97 % complete, by bisection.
 fn carries(storage: &Storage, demand: &Demand) -> f64 {
     let carried = |times: f64| {
         let results = simulate_demand(storage, demand, times, |iops| Arrival::Constant { iops });
