@@ -155,7 +155,7 @@ impl Case<'_> {
         evidence
     }
 
-    /// Number of committed transactions, and of those that share a log write.
+    /// Number of committed transactions, and of transactions for each log write.
     fn commits_shared(&self) -> Vec<Evidence> {
         let Some(per_s) = self.observation.commits_per_s().filter(|per_s| *per_s > 0.0) else {
             return vec![];

@@ -1,4 +1,4 @@
-//! Headroom: the factor of today's work that the storage could carry, and this host with it.
+//! Headroom: the multiple of today's work that the storage could carry, and this host with it.
 //!
 //! ```text
 //! work grows x times           then                                                        in the range

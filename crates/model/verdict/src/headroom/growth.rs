@@ -45,7 +45,7 @@ pub(super) struct Growth {
     pub(super) reads: Vec<Flow>,
     /// Page writes if few of the device's writes belong to the log, and its bytes as one flow.
     pub(super) most: [Flow; 2],
-    /// Page writes and the log's bytes if many of them belong to the log, without the part of a block that
+    /// Page writes and the log's bytes if many of the device's writes belong to the log, without the part of a block that
     /// each write of the log rewrites.
     pub(super) least: [Flow; 2],
     /// Page writes that the page cache still holds: what records of the log fill is written as pages too.
@@ -55,7 +55,7 @@ pub(super) struct Growth {
     pub(super) dirty: Flow,
     /// Pages that were read or that records filled, for each that was written.
     pub(super) fresh: f64,
-    /// The device's writes for the log a second, if many of them do: now, and at most, sequentially and below new caps.
+    /// The device's writes for the log a second, if many of all are: now, and at most, sequentially and below new caps.
     pub(super) log_ios: f64,
     pub(super) log_ios_max: f64,
     /// A new cap limits these: one that was not there when the storage was measured.
@@ -144,7 +144,7 @@ impl Growth {
 }
 
 impl Case<'_> {
-    /// Factor of today's writes that the new caps let pass.
+    /// Multiple of today's writes that the new caps let pass.
     fn writes_below_new_caps(&self) -> f64 {
         let of_writes =
             self.new_caps().filter(|(cap, rate, _)| cap.kind == CapKind::WriteIops && *rate > 0.0);

@@ -17,7 +17,7 @@ pub(crate) struct SeenRoom<'a> {
     seen: &'a Seen,
     /// The part that was not measured: "it was", or "its writes were".
     unmeasured: &'static str,
-    /// Factor by which the demand was carried, and when.
+    /// Multiple of the demand that was carried, and when.
     carried: Option<(f64, u64)>,
     /// The part of a full resource that it uses.
     used: Option<(Utilisation, &'a Saturated)>,

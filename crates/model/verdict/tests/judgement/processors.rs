@@ -1,4 +1,4 @@
-//! Factor of today's work that the processors of the host can carry, where they run out before the storage.
+//! Multiple of today's work that the processors of the host can carry, where they run out before the storage.
 
 use crate::builder::*;
 use crate::headroom::{range, with_processors};
