@@ -124,7 +124,7 @@ pub struct Row {
     pub not_compared: Option<String>,
     /// The answer for this figure.
     pub verdict: Verdict,
-    /// Further runs that would decide it.
+    /// Further or longer runs that would decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<More>,
 }
@@ -182,7 +182,7 @@ pub struct Comparison {
     pub doubts: Vec<String>,
     /// The answer, by the headline figures.
     pub verdict: Verdict,
-    /// Further runs that would decide an open answer.
+    /// Further or longer runs that would decide an open answer.
     pub more: Option<More>,
     /// The answer in words.
     pub summary: String,
@@ -364,7 +364,7 @@ fn answer(rows: &[Row]) -> Verdict {
     }
 }
 
-/// Further runs that would decide all open headline figures.
+/// Further or longer runs that would decide all open headline figures.
 fn more(rows: &[Row]) -> Option<More> {
     let size = |more: &More| match more {
         More::Pairs(count) | More::Runs(count) => f64::from(*count),

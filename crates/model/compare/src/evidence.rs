@@ -48,7 +48,7 @@ pub(crate) enum Design {
     One,
 }
 
-/// Further runs that would decide an open question in four of five cases, if the noise does not change.
+/// Further or longer runs that would decide an open question in four of five cases, if the noise does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MoreNeeded"))]
 #[serde(rename_all = "kebab-case")]
@@ -193,7 +193,7 @@ impl Evidence {
         }
     }
 
-    /// Further runs needed to detect a difference of `ln_margin`, or the observed one if that is larger, in four
+    /// Further or longer runs needed to detect a difference of `ln_margin`, or the observed one if that is larger, in four
     /// of five cases, at this noise.
     pub(crate) fn missing(&self, confidence: f64, ln_margin: f64) -> Option<More> {
         let resolve = self.ln_ratio().abs().max(ln_margin);
