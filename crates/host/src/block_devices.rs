@@ -179,7 +179,7 @@ impl BlockDevices {
         fs::canonicalize(self.sysfs.join("dev/block").join(number.to_string())).ok()
     }
 
-    /// What the device lies on.
+    /// Devices that the device lies on.
     fn below(&self, directory: &Path) -> Vec<DeviceNumber> {
         if is_partition(directory) {
             return directory.parent().and_then(read_device_number).into_iter().collect();

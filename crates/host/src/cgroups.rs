@@ -106,8 +106,8 @@ fn limits_v1(file: &Path, kind: CapKind) -> Vec<Limit> {
     parse_throttle(&read(file)).into_iter().map(|(number, limit)| (number, kind, limit)).collect()
 }
 
-/// What a limit has counted since its group exists: operations or bytes, as [`Cap::kind`] says. It counts what is submitted, before
-/// the block layer merges it, and a flush as a write: that, not what a device's counters have, is held against the limit.
+/// Count of a limit since its group exists: operations or bytes, as [`Cap::kind`] says. It counts I/Os as submitted, before the
+/// block layer merges them, and a flush as a write: that count, not the device's counters, is held against the limit.
 ///
 /// # Errors
 /// If the group is gone, its name is not UTF-8, or it counts nothing of that device.
@@ -123,7 +123,7 @@ pub fn cap_counted(cap: &Cap) -> io::Result<u64> {
     })
 }
 
-/// What stands beside the device: the second word of "254:0 Write 4711", or a key of "254:0 rbytes=8192 ... wios=0 ...".
+/// Name of a counter: the second word of "254:0 Write 4711", or a key of "254:0 rbytes=8192 ... wios=0 ...".
 enum CounterName {
     V1(&'static str),
     V2(&'static str),

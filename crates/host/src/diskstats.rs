@@ -5,7 +5,7 @@ use std::io;
 /// Counters of all block devices.
 pub const DISKSTATS: &str = "/proc/diskstats";
 
-/// What the kernel counts for one block device since it appeared (Documentation/admin-guide/iostats.rst).
+/// Kernel counters of one block device since it appeared (Documentation/admin-guide/iostats.rst).
 ///
 /// Sectors are 512 bytes whatever the device says. Times are whole milliseconds, summed exactly, but some kernels keep them
 /// in 32 bits: they wrap after 49 days of summed waiting.
@@ -34,7 +34,7 @@ pub struct DiskCounters {
 /// Completed transfers in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskTransfers {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Sectors of 512 bytes.
     pub sectors: u64,

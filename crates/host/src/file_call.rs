@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-/// Which question about a device.
+/// Queries about a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Query {
     /// The file of a loop device: `LOOP_GET_STATUS64` of include/uapi/linux/loop.h fills in `struct loop_info64`.
@@ -49,8 +49,8 @@ pub(crate) fn query(device: &File, query: Query, buffer: &mut [u64]) -> bool {
 /// `EAGAIN` where anything has the file open for writing; others where no lease is available: the file is another user's, or its
 /// file system has none.
 pub(crate) fn try_read_lease(file: &File) -> Result<(), Errno> {
-    // Who opens the file for writing during the lease makes the kernel send a signal: one that is ignored, not SIGIO, which
-    // would end this process.
+    // A process that opens the file for writing during the lease makes the kernel send a signal: one that is ignored, not
+    // SIGIO, which would end this process.
     call(file, Call::LeaseSignal(libc::SIGURG))?;
     call(file, Call::Lease(libc::F_RDLCK))?;
     call(file, Call::Lease(libc::F_UNLCK))
@@ -71,8 +71,8 @@ fn call(file: &File, call: Call<'_>) -> Result<(), Errno> {
         Call::LeaseSignal(signal) => (libc::SYS_fcntl, F_SETSIG, number(signal)),
         Call::Lease(kind) => (libc::SYS_fcntl, libc::c_long::from(libc::F_SETLEASE), number(kind)),
     };
-    // SAFETY: during an ioctl the kernel writes one `loop_info64`, or at most `data_size` bytes, which are the buffer's; `query`
-    // has checked that it has so many. For a lease the argument is a number.
+    // SAFETY: during an ioctl the kernel writes one `loop_info64`, or at most `data_size` bytes, which are the buffer's;
+    // `query` has checked that it holds them. For a lease the argument is a number.
     match unsafe { libc::syscall(function, file.as_raw_fd(), request, argument) } {
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
         _ => Ok(()),

@@ -181,7 +181,7 @@ fn other_holders(storage: &Storage, is_held: impl Fn() -> Held) -> io::Result<Ve
     }
 }
 
-/// What is known of a loop device's file.
+/// Known facts of a loop device's file.
 enum BackingFile<'a> {
     Status(LoopStatus),
     /// Only the name that sysfs shows, because this user may not open the device.

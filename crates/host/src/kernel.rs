@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 /// Identifies this boot of the machine.
 pub const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Which boot of the machine this is: a random UUID.
+/// Identifier of this boot of the machine: a random UUID.
 ///
 /// # Errors
 /// If /proc is not readable.

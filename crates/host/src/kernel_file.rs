@@ -25,7 +25,7 @@ pub(crate) fn read_kernel_file(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same of a file of text. Bytes that are no text are replaced.
+/// Reads a file of text of the kernel. Bytes that are no text are replaced.
 pub(crate) fn read_kernel_text(path: impl AsRef<Path>) -> io::Result<String> {
     let bytes = read_kernel_file(path)?;
     Ok(String::from_utf8(bytes)

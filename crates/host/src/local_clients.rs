@@ -1,4 +1,4 @@
-//! Which processes of this host are connected to a server: unix(7) sockets by the credentials of their peer, TCP by the
+//! Processes of this host that are connected to a server: unix(7) sockets by the credentials of their peer, TCP by the
 //! other end of the connection in /proc/PID/net/tcp.
 
 use crate::peer::peer_of;

@@ -1,4 +1,4 @@
-//! Which control group a process is in, by name.
+//! Control group of a process, by name.
 
 use crate::bounded_read::read_bounded;
 use std::ffi::OsStr;

@@ -40,7 +40,7 @@ pub struct Mounts(Arc<Vec<Mount>>);
 
 /// The mounts that were read last.
 static LAST: Mutex<Option<Known>> = Mutex::new(None);
-/// Which mounts this process sees.
+/// The mount namespace of this process.
 const NAMESPACE: &str = "/proc/self/ns/mnt";
 
 /// Mounts that hold until they change.

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// So many open files of a process are looked at: a server with a million connections has that many.
+/// Open files of a process that are examined, at most: a server with a million connections has that many.
 const FILES_MAX: usize = 4096;
 
 /// The block devices that a process has open, or on which files lie that it has open: those of all members of a btrfs, and
@@ -16,7 +16,7 @@ const FILES_MAX: usize = 4096;
 pub fn open_devices(pid: u32) -> BTreeSet<DeviceNumber> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let mounts = Mounts::read_from(&process.join("mountinfo")).unwrap_or_default();
-    // What a process opened before it changed its root is on a mount that it no longer sees.
+    // A file that a process opened before it changed its root is on a mount that it no longer sees.
     let own = LazyCell::new(|| Mounts::read().unwrap_or_default());
     let mut devices = BTreeSet::new();
     let mut known = BTreeSet::new();

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// So many descriptors of a process are read: a server with a million connections has that many.
+/// Descriptors of a process that are read, at most: a server with a million connections has that many.
 const FILES_MAX: usize = 4096;
 /// Longer than any fdinfo of a file.
 const FDINFO_BYTES_MAX: u64 = 4096;

@@ -1,10 +1,10 @@
-//! What this process itself takes of the host.
+//! Resources of the host that this process itself uses.
 
 use crate::ProcessStat;
 use rustix::param::{clock_ticks_per_second, page_size};
 use std::fs;
 
-/// What this process has used and holds, as /proc says (proc_pid_stat(5)).
+/// Resources that this process has used and holds, as /proc says (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnUsage {
     /// Processor time of all its threads, seconds.

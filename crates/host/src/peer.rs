@@ -1,4 +1,4 @@
-//! Who is at the other end of a socket of the file system, as the kernel knows it.
+//! The process at the other end of a socket of the file system, as the kernel knows it.
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use std::io;
@@ -13,7 +13,7 @@ pub struct Peer {
     pub user: u32,
 }
 
-/// Who is at the other end of a connection over a socket of the file system.
+/// Returns the process at the other end of a connection over a socket of the file system.
 ///
 /// # Errors
 /// If it is no such connection.

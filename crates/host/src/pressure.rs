@@ -19,7 +19,8 @@ pub fn io_stalled_us() -> io::Result<u64> {
     read_stalled(Path::new(PRESSURE))
 }
 
-/// The same of the tasks in the control group (version 2) of a process, and those below, with the file that says so.
+/// How long at least one task in the control group (version 2) of a process, or below it, was stalled on I/O,
+/// microseconds, with the file that says so.
 ///
 /// # Errors
 /// If the kernel does not count it, or the process is gone, or in the root group, which is the whole host.

@@ -18,7 +18,7 @@ use rustix::thread::{
 };
 use std::io;
 
-/// What a piece of work needs beyond what the user may do.
+/// Privileges that a piece of work needs beyond those of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
     /// Loads BPF programs, reads their tables (needed for that before Linux 5.19), and sees the addresses of the kernel's functions.
@@ -146,7 +146,7 @@ mod tests {
         capabilities(None).unwrap()
     }
 
-    /// What this user may have; says that nothing is tested where that is nothing.
+    /// Capabilities of this user; says that nothing is tested where there are none.
     fn permitted() -> CapabilitySet {
         let permitted = sets().permitted;
         if permitted.is_empty() {

@@ -1,4 +1,4 @@
-//! Which processes run: a pid alone may belong to another process later.
+//! Running processes: a pid alone may belong to another process later.
 
 use crate::boot_id;
 use crate::kernel_file::read_kernel_file;
@@ -57,7 +57,7 @@ fn own_pid_namespace() -> Option<u64> {
     fs::metadata("/proc/self/ns/pid").ok().map(|namespace| namespace.ino())
 }
 
-/// What /proc/PID/stat says of a process or thread (proc_pid_stat(5)).
+/// Figures of a process or thread in /proc/PID/stat (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessStat {
     state: u8,
@@ -122,8 +122,9 @@ impl ProcessStat {
     }
 }
 
-/// Bytes that a process had storage read and write for it, since it started (proc_pid_io(5)). What it writes to the page cache
-/// counts when it writes it, not when the kernel does. What an ended child did is added to its parent's when that waits for it.
+/// Bytes that a process had storage read and write for it, since it started (proc_pid_io(5)). Writes to the page cache count
+/// when it issues them, not when the kernel writes them. Bytes of an ended child are added to its parent's when that waits for
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessIo {
     /// Read from storage.
@@ -157,7 +158,7 @@ impl ProcessIo {
         }
     }
 
-    /// What is more than in `other`, 0 where it is less.
+    /// The difference to `other`, 0 where it is less.
     #[must_use]
     pub fn minus(self, other: ProcessIo) -> ProcessIo {
         ProcessIo {

@@ -116,7 +116,7 @@ impl ProcessFiles {
     /// Where an open file lies.
     pub fn place_of_open(&self, file: &OpenFile) -> Option<FilePlace> {
         let theirs = self.theirs.as_ref().unwrap_or(&self.own);
-        // What a process opened before it changed its root is on a mount that it no longer sees.
+        // A file that a process opened before it changed its root is on a mount that it no longer sees.
         let mount = theirs.with_id(file.mount_id).or_else(|| self.own.with_id(file.mount_id))?;
         self.place_on(mount, &file.path)
     }
@@ -148,7 +148,7 @@ impl ProcessFiles {
         read_bounded(&self.reachable(path)?, bytes_max).ok()
     }
 
-    /// What a link points to that the process names so; `None` also where it is no link.
+    /// Target of a link that the process names so; `None` also where it is no link.
     pub fn read_link(&self, path: &Path) -> Option<PathBuf> {
         fs::read_link(self.reachable(path)?).ok()
     }

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 /// Longest wait for one process. A read takes microseconds; this long only on a machine that is far too busy.
 const READ_LIMIT: Duration = Duration::from_millis(500);
-/// Reads of one user's processes that are stuck at a time. While there are so many, no further process of that user is read.
+/// Reads of one user's processes that are stuck at a time. While there are this many, no further process of that user is
+/// read.
 const STUCK_OF_USER_MAX: usize = 2;
 /// Stuck reads of all users: each keeps a thread until its process ends.
 const STUCK_MAX: usize = 32;

@@ -47,7 +47,7 @@ impl ProcessorTimes {
         })
     }
 
-    /// How many processors are online.
+    /// Number of processors that are online.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -69,7 +69,7 @@ impl ProcessorTimes {
         self.kernel_ticks.saturating_sub(earlier.kernel_ticks)
     }
 
-    /// What share of all processor time since `earlier` these clock ticks are.
+    /// Share of these clock ticks in all processor time since `earlier`.
     pub fn share_since(&self, earlier: &ProcessorTimes, ticks: u64) -> Option<f64> {
         let all = self.all_ticks.checked_sub(earlier.all_ticks).filter(|all| *all > 0)?;
         Some((ticks as f64 / all as f64).min(1.0))

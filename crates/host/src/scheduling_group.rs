@@ -27,7 +27,7 @@ pub enum SchedulingGroup {
     Root,
 }
 
-/// What the groups of processes depend on.
+/// Settings of the host that the groups of processes depend on.
 pub struct SchedulingGroups {
     mounts: Mounts,
     sessions_are_groups: bool,

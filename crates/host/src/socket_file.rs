@@ -107,7 +107,7 @@ impl SocketFile {
     }
 }
 
-/// Who listens on a socket of the file system: connects, sends nothing, and closes.
+/// Returns the process that listens on a socket of the file system: connects, sends nothing, and closes.
 ///
 /// # Errors
 /// As [`SocketFile::find`] and [`SocketFile::connect_at_once`].

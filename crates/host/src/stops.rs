@@ -142,7 +142,7 @@ impl Seen {
 
 /// Nanoseconds that the machine was suspended between a reading of [`suspended_ns`] and now.
 pub fn suspended_since(earlier_ns: u64) -> u64 {
-    /// The two clocks are read one after the other.
+    /// Bound of a real suspension, nanoseconds: the two clocks are read sequentially.
     const SUSPENDED_NS_MIN: u64 = 1_000_000;
     let suspended_ns = suspended_ns().saturating_sub(earlier_ns);
     if suspended_ns < SUSPENDED_NS_MIN { 0 } else { suspended_ns }

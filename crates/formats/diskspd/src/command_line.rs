@@ -17,7 +17,7 @@ use crate::profile::{Profile, ResultFormat};
 use crate::usage::UsageError;
 use flags::{Reading, block_bytes};
 
-/// What a command line requests.
+/// Request of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandLine {
     /// `-?`, `/?`, `--help`: the help.

@@ -36,7 +36,7 @@ pub struct Extras {
     pub targets: Vec<TargetExtras>,
 }
 
-/// Which CPUs threads are bound to.
+/// CPUs that threads are bound to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Affinity {
     /// To none (`-n`).

@@ -14,7 +14,7 @@ pub struct Profile {
     pub experiment_flags: u32,
     /// How results are printed (`-R`).
     pub result_format: ResultFormat,
-    /// Which files are made before the first time span (XML only).
+    /// Files that are made before the first time span (XML only).
     pub precreate: Precreate,
     /// Time spans in order; at least one.
     pub time_spans: Vec<TimeSpan>,
@@ -30,7 +30,7 @@ pub enum ResultFormat {
     Xml,
 }
 
-/// Which files are made before the first time span instead of before their own.
+/// Files that are made before the first time span instead of before their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precreate {
     /// None.
@@ -106,7 +106,7 @@ pub struct Target {
     pub threads: u32,
     /// Share of the outstanding I/Os where targets share them (XML only; 1 on the command line).
     pub weight: u32,
-    /// Which threads of a pool serve this target (XML only); empty: all of them.
+    /// Threads of a pool that serve this target (XML only); empty: all of them.
     pub thread_targets: Vec<ThreadTarget>,
     /// Share of writes in percent (`-w`).
     pub write_percent: u8,
@@ -137,7 +137,7 @@ pub struct Target {
     pub mapped: bool,
     /// How mapped writes are flushed (`-N`).
     pub flush: Option<FlushMode>,
-    /// What is written (`-Z`); where it is `Counting`, `TimeSpan::random_write_data` overrules it.
+    /// Content of writes (`-Z`); where it is `Counting`, `TimeSpan::random_write_data` overrules it.
     pub content: Content,
     /// Opened with the hint that I/Os will be random (`-fr`).
     pub hint_random: bool,
@@ -219,7 +219,7 @@ pub enum FlushMode {
     NonVolatileMemoryNoDrain,
 }
 
-/// What is written.
+/// Content of writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Content {
     /// Bytes 0, 1 ... 255, 0 ...
@@ -231,7 +231,7 @@ pub enum Content {
     Buffer {
         /// Size of the buffer; never 0.
         bytes: u64,
-        /// What fills it, repeated where shorter; `None`: random bytes.
+        /// File that fills it, repeated where shorter; `None`: random bytes.
         file: Option<String>,
     },
 }

@@ -8,7 +8,7 @@ pub struct UsageError {
     pub what: String,
     /// Why it is refused.
     pub why: String,
-    /// What to do instead; may be empty.
+    /// The remedy; may be empty.
     pub instead: String,
 }
 

@@ -10,10 +10,10 @@
 use crate::fio::{self, Options};
 use crate::{Document, Format, ImportError, Imported, Note};
 
-/// What the name of a file says.
+/// Parameters in the name of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BenchName {
-    /// What it ran on.
+    /// Device of the run.
     pub device: String,
     /// fio's rw.
     pub mode: String,

@@ -6,7 +6,7 @@ use workload::{RunLength, RunResult};
 /// A file that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// In which format.
+    /// Its format.
     pub format: Format,
     /// Its results, in their order.
     pub documents: Vec<Document>,
@@ -23,7 +23,7 @@ pub struct Document {
     pub fingerprint: String,
     /// Its phases, which ran sequentially.
     pub phases: Vec<Phase>,
-    /// What was skipped, or is unusual.
+    /// Notes on skipped or unusual parts.
     pub notes: Vec<Note>,
 }
 
@@ -32,7 +32,7 @@ pub struct Document {
 pub struct Phase {
     /// "timespan 1", "reads"; bench_fio's path.
     pub name: String,
-    /// How long it was to run, where told.
+    /// How long it was to run, where reported.
     pub length: Option<RunLength>,
     /// One result for each workload.
     pub results: Vec<RunResult>,
@@ -44,11 +44,11 @@ pub struct Note {
     /// The line it is about, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// What.
+    /// The note.
     pub text: String,
 }
 
-/// What a text is.
+/// Format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// diskspd's report for people.
@@ -57,7 +57,7 @@ pub enum Format {
     DiskspdXml,
     /// fio `--output-format=json` or `json+`.
     FioJson,
-    /// What blkparse prints unless told otherwise.
+    /// Output of blkparse in its default format.
     Blkparse,
     /// Headroom's trace, comma separated.
     TraceCsv,
@@ -93,7 +93,7 @@ const NAMES: [(&str, Format); 10] = [
 pub struct UnknownFormat(pub String);
 
 impl Format {
-    /// What the text is, judged by its content; `None` where it is none of them.
+    /// Format of the text, judged by its content; `None` where it is none of them.
     pub fn detect(text: &str) -> Option<Format> {
         // A result says in its first lines what it is; messages may come before.
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty()).take(LINES_LOOKED_AT);

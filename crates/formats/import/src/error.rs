@@ -7,11 +7,11 @@ pub struct ImportError {
     pub line: Option<usize>,
     /// Column in that line, from 1.
     pub column: Option<usize>,
-    /// Which element, job or file: "Results/TimeSpan[2]/Thread[1]".
+    /// Element, job or file of the error: "Results/TimeSpan[2]/Thread[1]".
     pub place: Option<String>,
-    /// What is wrong.
+    /// The reason of the error.
     pub reason: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: Option<String>,
 }
 

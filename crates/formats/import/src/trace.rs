@@ -110,7 +110,7 @@ struct Event<'a> {
     device: &'a str,
     at_ns: u64,
     action: &'a str,
-    /// What: R read, W write, D discard, F flush before and, again, after; S A M are hints.
+    /// Kind of I/O: R read, W write, D discard, F flush before and, again, after; S A M are hints.
     rwbs: &'a str,
     /// Sector and sectors of 512 bytes, where the action has them.
     place: Option<(u64, u64)>,
@@ -144,7 +144,7 @@ fn seconds_ns(text: &str) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(nanos)
 }
 
-/// Queued events are when an I/O was asked for; what the scheduler merged and delayed comes after.
+/// Queued events are when an I/O was issued; merges and delays of the scheduler come after.
 fn blkparse(text: &str) -> Result<Vec<TraceIo>, ImportError> {
     let mut ios = Vec::new();
     let mut devices: Vec<&str> = Vec::new();
@@ -166,7 +166,7 @@ fn blkparse(text: &str) -> Result<Vec<TraceIo>, ImportError> {
     }
 }
 
-/// What a queued event asks for: a flush, an I/O, or both; nothing for a discard.
+/// I/Os that a queued event requests: a flush, an I/O, or both; none for a discard.
 fn queued(line: usize, event: &Event<'_>) -> Result<Vec<TraceIo>, ImportError> {
     const SECTOR: u64 = 512;
     let io = |kind, offset_bytes, bytes| TraceIo { at_ns: event.at_ns, kind, offset_bytes, bytes };
@@ -175,7 +175,7 @@ fn queued(line: usize, event: &Event<'_>) -> Result<Vec<TraceIo>, ImportError> {
     let kind = match what.chars().next() {
         Some('R') => TraceKind::Read,
         Some('W') => TraceKind::Write,
-        // A bare flush, a discard, or none of a kind that is asked of a file.
+        // A bare flush, a discard, or none of a kind that is issued to a file.
         _ => return Ok(flush.into_iter().collect()),
     };
     let (sector, sectors) = match event.place {

@@ -1,7 +1,7 @@
 use crate::values::Wrong;
 use workload::InvalidWorkload;
 
-/// What is wrong in a workload file, and where: `line 7, writes: '130%' is not a share`. What to do about it is
+/// Error in a workload file, and where: `line 7, writes: '130%' is not a share`. Its remedy is
 /// [`remedy`](Self::remedy).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, {key}: {reason}")]
@@ -12,7 +12,7 @@ pub struct FileError {
     pub key: String,
     /// Why it cannot stand so.
     pub reason: String,
-    /// What to write instead.
+    /// The text to write instead.
     pub remedy: String,
 }
 

@@ -1,10 +1,10 @@
-//! Workload files: what to run, as people write it (TOML), read into a [`Plan`](workload::Plan) and back.
+//! Workload files: runs as people write them (TOML), read into a [`Plan`](workload::Plan) and back.
 //!
 //! ```text
-//! [targets]                          what the workloads run on; without it, the command line's TARGET
+//! [targets]                          the targets of the workloads; without it, the command line's TARGET
 //! data = { path = "/data", create = "4G" }
 //!
-//! [[phases]]                         one after the other
+//! [[phases]]                         run sequentially
 //! name = "load"
 //! duration = "60s"
 //! [[phases.workloads]]               at once

@@ -5,8 +5,8 @@ use workload::{
     SyncEvery, SyncKind, Verify, Walk,
 };
 
-/// What was said about a workload, in a file or by flags, to be laid over the defaults or over a preset.
-/// `None`: nothing was said.
+/// Settings of a workload, from a file or from flags, to be laid over the defaults or over a preset. `None`:
+/// not set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// For people.
@@ -41,11 +41,11 @@ pub struct Settings {
     pub distribution: Option<Distribution>,
     /// How threads share a sequential walk.
     pub walk: Option<Walk>,
-    /// That share goes to a random place.
+    /// Share of the I/Os that goes to a random place.
     pub random_percent: Option<u8>,
     /// All outstanding I/Os of a thread at the same offset.
     pub same_offset: Option<bool>,
-    /// When I/Os are asked for.
+    /// When I/Os are issued.
     pub arrival: Option<Arrival>,
     /// Bounds of a closed loop.
     pub limit: Option<Limit>,
@@ -53,19 +53,19 @@ pub struct Settings {
     pub burst: Option<Burst>,
     /// The call between writes; `Some(None)`: none, whatever the preset has.
     pub sync: Option<Option<SyncKind>>,
-    /// After so many writes of a thread.
+    /// Writes of a thread between syncs.
     pub sync_every: Option<u32>,
-    /// What is written.
+    /// Content of writes.
     pub content: ContentSettings,
-    /// How what was written is checked.
+    /// Check of the written data.
     pub verify: Option<Verify>,
-    /// The trace whose I/Os are asked.
+    /// The trace whose I/Os are issued.
     pub replay: Option<PathBuf>,
     /// Share of a pool's outstanding I/Os.
     pub weight: Option<u32>,
 }
 
-/// What was said about the content of writes.
+/// Settings of the content of writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContentSettings {
     /// "random", "fresh", "zeros", "counting" or "buffer".
@@ -76,7 +76,7 @@ pub struct ContentSettings {
     pub duplicate_percent: Option<u8>,
     /// Size of the buffer that writes take their content from.
     pub buffer_bytes: Option<u64>,
-    /// What fills it.
+    /// File that fills it.
     pub buffer_file: Option<PathBuf>,
 }
 
@@ -108,8 +108,9 @@ pub const CONTENTS: &[(&str, ContentKind)] = &[
 const BUFFER_BYTES: u64 = 64 << 20;
 
 impl Settings {
-    /// Lays what was said over a workload. What contradicts it there and was not said again goes: a rate takes
-    /// the place of a limit, one size that of a mix, a sequential pattern that of a distribution.
+    /// Lays these settings over a workload. A setting there that contradicts them and was not given again is
+    /// removed: a rate takes the place of a limit, one size that of a mix, a sequential pattern that of a
+    /// distribution.
     pub fn apply(&self, placed: &mut Placed) {
         let workload = &mut placed.workload;
         let shape = &mut workload.shape;
@@ -236,7 +237,8 @@ pub struct LengthSettings {
 const IOS_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 impl LengthSettings {
-    /// Lays what was said over the length of a phase. A trace is asked from its first I/O on, unless a warm-up is asked for.
+    /// Lays these settings over the length of a phase. A trace is issued from its first I/O on, unless a warm-up is
+    /// requested.
     pub fn apply(&self, phase: &mut Phase) {
         let length = &mut phase.length;
         if phase.workloads.iter().any(|placed| placed.replay.is_some()) {

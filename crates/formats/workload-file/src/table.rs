@@ -145,14 +145,14 @@ impl<'t> Table<'t> {
         array.iter().map(table).collect()
     }
 
-    /// What is left, in the order of the text: for a table whose keys are names.
+    /// Remaining entries, in the order of the text: for a table whose keys are names.
     pub(crate) fn rest(&mut self) -> Vec<(&'t str, usize, &'t DeValue<'t>)> {
         let mut rest: Vec<_> = std::mem::take(&mut self.entries).into_iter().collect();
         rest.sort_by_key(|(_, (at, _))| at.start);
         rest.into_iter().map(|(name, (at, value))| (name, line_of(self.text, at.start), value)).collect()
     }
 
-    /// Whether the key is there, taken or not yet asked for.
+    /// Whether the key is there, taken or not yet read.
     pub fn has(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }

@@ -1,4 +1,4 @@
-//! What people write for one value, in a file and on the command line alike.
+//! Values as people write them, in a file and on the command line alike.
 
 use std::time::Duration;
 use workload::{
@@ -12,7 +12,7 @@ use workload::{
 pub struct Wrong {
     /// Why not.
     pub reason: String,
-    /// What to write.
+    /// The text to write.
     pub remedy: String,
 }
 
@@ -50,7 +50,7 @@ pub const DURABILITIES: &[(&str, Durability)] = &[
 /// The call between writes; "none" takes a preset's away.
 pub const SYNCS: &[(&str, Option<SyncKind>)] =
     &[("fdatasync", Some(SyncKind::Fdatasync)), ("fsync", Some(SyncKind::Fsync)), ("none", None)];
-/// How what was written is checked.
+/// Checks of the written data.
 pub const VERIFIES: &[(&str, Verify)] =
     &[("checksum", Verify::Checksum), ("sequence", Verify::Sequence), ("content", Verify::Content)];
 
@@ -259,7 +259,7 @@ pub fn burst(text: &str) -> Read<Burst> {
     Ok(Burst { ios: count(ios).map_err(|_| wrong())?, pause: time(pause.trim()).map_err(|_| wrong())? })
 }
 
-/// Which times of a trace: twice as fast is 2; "max" is none, as fast as it goes.
+/// Speed of a trace: twice as fast is 2; "max" is `None`, without pauses.
 ///
 /// # Errors
 /// Says what is accepted.

@@ -91,8 +91,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// What the table makes: "span", "stripe:64K", "linear" of one device, or the kinds of its targets: "crypt", "raid1". `None`
-/// of an empty table.
+/// Layout that the table makes: "span", "stripe:64K", "linear" of one device, or the kinds of its targets: "crypt", "raid1".
+/// `None` of an empty table.
 pub(super) fn layout(table: &[MapperTarget]) -> Option<String> {
     let mut kinds: Vec<&str> = Vec::new();
     let mut devices: Vec<&str> = Vec::new();

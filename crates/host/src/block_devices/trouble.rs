@@ -3,7 +3,7 @@ use crate::DeviceNumber;
 use std::path::Path;
 use workload::{DeviceFacts, DeviceKind, DeviceTrouble};
 
-/// What the devices of a chain say of themselves that makes their I/Os slow or fail: md arrays in sysfs, thin pools to root.
+/// States that the devices of a chain report and that make their I/Os slow or fail: md arrays in sysfs, thin pools to root.
 pub fn device_troubles(chain: &[DeviceFacts]) -> Vec<DeviceTrouble> {
     BlockDevices::host().troubles(chain)
 }

@@ -2,7 +2,7 @@ use super::{cgroup_v2, controller_v1, read};
 use crate::Mounts;
 use std::io;
 
-/// Which hierarchies of control groups are mounted, as far as they limit I/O.
+/// Mounted hierarchies of control groups, as far as they limit I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupHierarchies {
     /// Version 2 is mounted.

@@ -12,7 +12,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Orders that a range read goes through.
 const RANGE: u64 = 100;
 
-/// What a transaction does.
+/// Kind of a transaction.
 #[derive(Clone, Copy, PartialEq)]
 enum Transaction {
     PointRead,

@@ -1,9 +1,9 @@
 //! Files that a source counts together though they lie on several volumes, as PostgreSQL does its tablespaces.
 //!
-//! Each volume gets as many bytes as its device moved, and the time that its device took, or its part of them where the
-//! devices did more. The other bytes are the first's: what the page cache answered. The other time is that of a volume whose
-//! cap was reached, else of the one that moved most. What is counted apart on such a volume, as a log, is taken off its device first. Others' I/O on a device counts
-//! as the database's. The verdict reports all that as a doubt.
+//! Each volume gets as many bytes as its device moved, and the time that its device took, or its part of them where the devices
+//! did more. The other bytes are the first's: what the page cache answered. The other time is that of a volume whose cap was
+//! reached, else of the one that moved most. I/O that is counted apart on such a volume, as that of a log, is taken off its
+//! device first. Others' I/O on a device counts as the database's. The verdict reports all that as a doubt.
 
 use filestats::{Counters, Delta, Figure, FileInterval, FileKind, Interval, Ops};
 use verdict::{Moment, caps_used};
@@ -135,7 +135,7 @@ fn divide(file: FileInterval, parts: &[Part], held_back: HeldBack) -> Vec<FileIn
     (0..parts.len()).map(on).collect()
 }
 
-/// What the devices did not move is the first's. What they did not take of the time is that of one volume: a throttle or a
+/// Bytes that the devices did not move are the first's. Time that they did not take is that of one volume: a throttle or a
 /// file system above its device holds its I/O back.
 fn divide_ops(all: Ops, parts: &[Ops], held_back: usize) -> Vec<Ops> {
     let bytes = sum(parts.iter().map(|part| part.bytes));

@@ -30,7 +30,7 @@ pub enum Error {
         what: &'static str,
         /// Its value.
         value: String,
-        /// What it may be.
+        /// The accepted values.
         accepted: &'static str,
     },
     /// The counting VFS cannot be registered.
@@ -42,9 +42,9 @@ pub enum Error {
     /// The system refused.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The step that failed.
         doing: &'static str,
-        /// On what.
+        /// Its file or directory.
         path: PathBuf,
         /// Why not.
         source: std::io::Error,
@@ -52,7 +52,7 @@ pub enum Error {
     /// SQLite refused.
     #[error("cannot {doing} in {}: {source}", path.display())]
     Sqlite {
-        /// What was tried.
+        /// The step that failed.
         doing: &'static str,
         /// The database.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What its reader can do about it; `None` where that is not known.
+    /// Remedy for the reader; `None` where none is known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Error::Exists { .. } => Some("name a file that does not exist, or remove that one"),
@@ -73,7 +73,7 @@ impl Error {
         }
     }
 
-    /// What is known about the case, a line each.
+    /// Known facts of the case, a line each.
     pub fn facts(&self) -> Vec<String> {
         match self {
             Error::Source(error) => error.facts(),
@@ -82,7 +82,7 @@ impl Error {
     }
 }
 
-/// What can be done where SQLite fails; `None` where that is not known.
+/// Remedy where SQLite fails; `None` where none is known.
 fn sqlite_remedy(error: &rusqlite::Error) -> Option<&'static str> {
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => Some("free some space, or name another directory"),

@@ -15,7 +15,7 @@ pub struct Phase {
     pub to_unix_ns: u64,
 }
 
-/// The rebuild is expected to take so long; only progress depends on it.
+/// Expected time of the rebuild; only progress depends on it.
 const REBUILD_EXPECTED: Duration = Duration::from_secs(5);
 
 /// Reports the progress of an experiment to its caller.

@@ -12,9 +12,9 @@ use workload::{Caching, TargetFacts};
 pub struct JudgedVolume {
     /// A directory on it, or its mount point.
     pub target: Target,
-    /// What was observed of it.
+    /// Its observation.
     pub observation: Observation,
-    /// What it can give; `None` where that is not known.
+    /// Its capability; `None` where it is not known.
     pub capability: Option<Capability>,
     /// The verdict.
     pub verdict: Verdict,
@@ -28,33 +28,33 @@ impl JudgedVolume {
     }
 }
 
-/// What is known of a storage: the one place where every judgement finds it.
+/// Known performance of a storage: the one place where every judgement finds it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
-    /// What it can give: measured, else borrowed, else declared.
+    /// The best known capability: measured, else borrowed, else declared.
     pub capability: Option<Capability>,
-    /// What its owner or provider states, where `capability` is something better.
+    /// Limits that its owner or provider states, where `capability` is something better.
     pub declared: Option<Capability>,
-    /// What it was seen to give.
+    /// Performance that it was seen to reach.
     pub seen: Option<Seen>,
 }
 
 impl Known {
-    /// What the history knows. What was measured through the page cache says nothing of the storage.
+    /// Reads what the history knows. A measurement through the page cache says nothing of the storage.
     ///
     /// # Errors
     /// The history cannot be read.
     pub fn read(history: &History, target: &TargetFacts, caching: Caching) -> Result<Known, history::Error> {
         let stored = history.known_capabilities(target)?.into_iter().map(|(_, capability)| capability);
         let mut stored = stored.filter(|stored| stored.conditions.caching == caching);
-        // What is known best comes first.
+        // The best known capability comes first.
         let capability = stored.next();
         let declared = stored.find(|stored| stored.origin == Origin::Declared);
         let seen = history.seen(target)?.filter(|seen| !seen.is_empty());
         Ok(Known { capability, declared, seen })
     }
 
-    /// The same as it is now: a declared volume gives more while it has burst credits.
+    /// Adds burst credits as they are now: a declared volume gives more while it has some.
     #[must_use]
     pub fn with_credits(self) -> Known {
         let credits = self.seen.as_ref().map_or(&[][..], |seen| &seen.credits);

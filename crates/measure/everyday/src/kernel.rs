@@ -1,4 +1,5 @@
-//! What the kernel counts beside the files and the device: how long tasks were stalled on I/O, and what limits let through.
+//! Kernel counters beside those of the files and the device: how long tasks were stalled on I/O, and what limits let
+//! through.
 
 use crate::recent::Recent;
 use filestats::{Figure, Reason};
@@ -57,7 +58,8 @@ impl Kernel {
 }
 
 impl KernelCounters {
-    /// How long tasks were stalled since an earlier instant. What this kernel does not count is unknown.
+    /// How long tasks were stalled since an earlier instant. Times that this kernel does not count are
+    /// unknown.
     pub fn pressure_since(&self, earlier: &KernelCounters) -> Pressure {
         let group = |counters: &KernelCounters| counters.group_us.as_ref().ok().cloned();
         let group_ns = match group(earlier).zip(group(self)) {
@@ -108,7 +110,7 @@ impl KernelCounters {
         Figure::Known(if of_volume.into_iter().any(is_hung) { elapsed_ns } else { 0 })
     }
 
-    /// What each limit counted since an earlier instant.
+    /// Counts of each limit since an earlier instant.
     pub fn caps_since(&self, earlier: &KernelCounters) -> Vec<CapUse> {
         let elapsed_ns = self.at_ns.saturating_sub(earlier.at_ns);
         let grown = self.caps.iter().filter_map(|(cap, now)| {

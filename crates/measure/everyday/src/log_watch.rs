@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use verdict::LogTiming;
 
-/// Who counts the lines that are put in place of the database's.
+/// Name of the counting program in lines that are put in place of the database's.
 const INSTANCE: &str = "the kernel, for the server's processes";
 
 /// Watches the log where the database does not time it.
@@ -94,7 +94,7 @@ impl LogWatch {
         replaced.0
     }
 
-    /// Who timed the log in all of the observation.
+    /// The program that timed the log in all of the observation.
     pub fn timing(&self) -> LogTiming {
         match self {
             LogWatch::NotNeeded => LogTiming::Database,
@@ -155,7 +155,8 @@ fn replaced(files: Vec<FileInterval>, kernel: &[FileInterval]) -> (Vec<FileInter
     (timed.into_iter().chain(by_path).collect(), true)
 }
 
-/// One line for each file, whichever of the processes used it. What makes a write durable only the database knows.
+/// One line for each file, whichever of the processes used it. Only the database knows which operation makes a
+/// write durable.
 fn summed_by_path<'a>(lines: impl Iterator<Item = &'a FileInterval>, meaning: Meaning) -> Vec<FileInterval> {
     let mut sums: BTreeMap<&str, (&FileInterval, Delta)> = BTreeMap::new();
     for line in lines {

@@ -1,4 +1,4 @@
-//! Which programs of low priority give way to a database: a nice value counts within a scheduling group only.
+//! Programs of low priority that give way to a database: a nice value counts within a scheduling group only.
 
 use crate::recent::{Recent, Sharing};
 use host::{ProcessStat, ProcessorTimes, SchedulingGroup, SchedulingGroups};
@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Programs of low priority are looked for again so often at most: that reads a file for each process of the host.
+/// Time between two searches for programs of low priority, at least: each reads a file for each process of the
+/// host.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// How old a shared reading may be.
 const SHARED_FOR: Duration = Duration::from_secs(4);

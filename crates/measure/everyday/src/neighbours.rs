@@ -22,17 +22,17 @@ use std::time::{Duration, Instant};
 use verdict::Neighbour;
 use workload::DeviceKind;
 
-/// What uses the disk of a database, what that lies on, or what lies on that.
+/// Programs that use the disk of a database, a disk that it lies on, or a device that lies on that.
 pub struct Neighbours {
     storage: Storage,
     processes: Processes,
     counting: Counting,
     sharing: Sharing,
-    /// What was last read of all processes.
+    /// The last reading of all processes.
     last: Option<Arc<Vec<ProcessReading>>>,
     /// Where a window may begin, the oldest first: at most one in [`BEGINNINGS_APART`] of the window.
     beginnings: VecDeque<Beginning>,
-    /// What was counted before the window.
+    /// Counts before the window.
     counted_before: HashMap<UserOfDevice, Queued>,
 }
 
@@ -54,18 +54,18 @@ enum Counting {
 
 /// A smaller share of the I/O is not worth a name.
 const SHARE_MIN: f64 = 0.05;
-/// So many are named.
+/// Neighbours that are named, at most.
 const NAMED_MAX: usize = 5;
 /// Fewer I/Os say nothing of shares.
 const COUNTED_MIN: u64 = 100;
-/// A window begins up to so much earlier than it should: the table of the I/Os is read as often.
+/// A window begins up to this much earlier than it should: the table of the I/Os is read as often.
 const BEGINNINGS_APART: Duration = Duration::from_secs(5);
 
 /// The whole disks that a database lies on.
 struct Storage {
     /// The database's own first, then what it lies on.
     disks: Vec<DeviceNumber>,
-    /// Which of `disks` a device is or lies on, once it was looked up.
+    /// The one of `disks` that a device is or lies on, once it was looked up.
     known: HashMap<DeviceNumber, Option<DeviceNumber>>,
 }
 
@@ -283,15 +283,15 @@ fn share(part: f64, all: u64) -> f64 {
 }
 
 impl Family {
-    /// What it moved without queueing it itself: what it wrote to the page cache, and what had to wait for the limit of a
-    /// control group. Threads of the kernel queue that.
+    /// Bytes it moved without queueing them itself: those it wrote to the page cache, and those that had to wait for the
+    /// limit of a control group. Threads of the kernel queue these.
     fn unseen(&self) -> ProcessIo {
         let seen = self.queued.values().copied().fold(Queued::default(), Queued::plus);
         self.io_counted.minus(ProcessIo { read_bytes: seen.read_bytes, write_bytes: seen.write_bytes })
     }
 }
 
-/// What all families with files on a disk moved without queueing it themselves.
+/// Bytes that all families with files on a disk moved without queueing them themselves.
 struct Unseen(HashMap<DeviceNumber, ProcessIo>);
 
 impl Unseen {

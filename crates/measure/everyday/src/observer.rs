@@ -28,16 +28,16 @@ pub struct Observer<'a> {
     taken: usize,
     /// Those that are kept; the last one at least. In memory: writing them may be I/O on the storage that is observed.
     samples: Vec<Sample>,
-    /// What sessions had waited for at each sample of a window.
+    /// Waits of sessions at each sample of a window.
     waits: VecDeque<Snapshot>,
-    /// What all samples add up to; `None` where that is of no use.
+    /// Totals of all samples; `None` where they are of no use.
     totals: Option<SourceTotals>,
     /// Time that this program was stopped since the last sample, and before it.
     stopped_ns: u64,
     left_out_ns: u64,
 }
 
-/// How much of what is observed is kept.
+/// Extent of the observation that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// All of it, to be judged once and saved.
@@ -86,19 +86,19 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// The same, with another extent.
+    /// Sets another extent.
     #[must_use]
     pub fn with_extent(self, extent: Extent) -> Observer<'a> {
         Observer { extent, ..self }
     }
 
-    /// The same, which adds what it samples to these totals: those of another observer of the same source before.
+    /// Adds its samples to these totals: those of another observer of the same source before.
     #[must_use]
     pub fn with_totals(self, totals: SourceTotals) -> Observer<'a> {
         Observer { totals: Some(totals), ..self }
     }
 
-    /// What was added to [`Observer::with_totals`], with it.
+    /// Totals of [`Observer::with_totals`] and of its own samples.
     pub fn totals(&self) -> SourceTotals {
         self.totals.clone().unwrap_or_default()
     }
@@ -127,7 +127,7 @@ impl<'a> Observer<'a> {
         self.volumes.forget();
     }
 
-    /// What sessions waited for over the window, or between the first and the last sample.
+    /// Waits of sessions over the window, or between the first and the last sample.
     pub fn waits(&self) -> Vec<WaitInterval> {
         let ends = match (self.extent, &self.samples[..]) {
             (Extent::Whole, [first, .., last]) => Some((&first.files, &last.files)),
@@ -274,7 +274,7 @@ impl<'a> Observer<'a> {
         self.volumes.targets().zip(moments).filter_map(|(target, moment)| Some((target, moment?))).collect()
     }
 
-    /// What was observed so far of each volume that the database ever used, the given volume first. One that is idle now is among
+    /// Observations so far of each volume that the database ever used, the given volume first. One that is idle now is among
     /// them, so that its incident can end.
     pub fn observations(&mut self) -> Vec<(Target, Observation)> {
         let mut moments: Vec<Vec<Moment>> =

@@ -22,7 +22,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// What the clients did.
+/// Counts of the clients' work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Transactions.

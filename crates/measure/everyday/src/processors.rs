@@ -18,18 +18,19 @@ pub(crate) struct Processors {
 
 type Processes = HashMap<u32, Process>;
 
-/// What a process has used of the processors.
+/// Processor time of a process.
 struct Process {
     stat: ProcessStat,
     /// How often its threads gave up their processor to wait.
     waits: u64,
 }
 
-/// Where readings are shared, the waits are counted so often, as that reads a file for each thread: the moments in between have
-/// none and the next one has all. A verdict needs only their mean over a window.
+/// Where readings are shared, the waits are counted at this interval, as that reads a file for each thread: the moments in
+/// between have none and the next one has all. A verdict needs only their mean over a window.
 const WAITS_EVERY: Duration = Duration::from_millis(4_900);
 
-/// Processor time that an I/O may need in the kernel beside its process. What it used beyond that was for something else.
+/// Processor time that an I/O may need in the kernel beside its process. Time that it used beyond that was for something
+/// else.
 const KERNEL_PER_IO_MAX: Duration = Duration::from_micros(100);
 
 impl Processors {

@@ -21,7 +21,7 @@ pub const SAMPLED_TOGETHER: Duration = Duration::from_millis(300);
 /// Whether an observer shares readings of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Each reading is made when it is asked for.
+    /// Each reading is made when it is requested.
     Never,
     /// Readings of others are taken, as old as each kind of reading may be.
     Always,
@@ -42,7 +42,8 @@ impl<K: Eq + Hash, T> Recent<K, T> {
         Recent(Mutex::new(None))
     }
 
-    /// What was read at most `age` ago, or what `read` returns now. Others that ask meanwhile wait for it.
+    /// Returns a reading of at most `age` ago, or the result of `read` now. Others that ask meanwhile wait
+    /// for it.
     pub fn get(&self, key: K, age: Duration, read: impl FnOnce() -> T) -> Arc<T> {
         if age.is_zero() {
             return Arc::new(read());

@@ -16,7 +16,7 @@ use storage::Target;
 use verdict::{CapUse, FailedIos, Moment, Observation, Pressure};
 use workload::{Cap, DeviceTrouble};
 
-/// Which of the volumes that hold a source's files are observed.
+/// Volumes that are observed, of those that hold a source's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The given one.
@@ -39,10 +39,10 @@ pub(crate) struct Volume {
     refreshed: Option<Instant>,
     /// Between the last two samples.
     pub pressure: Pressure,
-    /// What limits counted between the last two samples.
+    /// Counts of limits between the last two samples.
     pub caps_used: Vec<CapUse>,
     pub moments: Vec<Moment>,
-    /// What its devices said of themselves, the last of each.
+    /// Troubles that its devices reported, the last of each.
     troubles: Vec<DeviceTrouble>,
     /// I/Os that failed on its files.
     failures: Vec<FailedIos>,
@@ -89,7 +89,7 @@ impl Volume {
         }
     }
 
-    /// What the device has done so far; also adds what each process did.
+    /// Returns the device's counters so far; also adds the I/O of each process.
     pub fn sample(&mut self, database: &[u32], sharing: Sharing) -> Option<Snapshot> {
         self.sharing = sharing;
         if let Some(neighbours) = &mut self.neighbours {
@@ -143,8 +143,8 @@ impl Volume {
     }
 }
 
-/// The same device at two mount points is one volume. A file system without a device (overlay, tmpfs, NFS) has a number of
-/// its own.
+/// Identifier of a volume: a device at two mount points is one volume. A file system without a device (overlay, tmpfs,
+/// NFS) has a number of its own.
 fn id(target: &Target) -> String {
     if let Some(number) = target.facts().device_number() {
         return number.to_owned();

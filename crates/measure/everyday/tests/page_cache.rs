@@ -1,4 +1,4 @@
-//! What is evicted is out of memory: reads of an experiment would measure the page cache otherwise.
+//! Evicted pages are out of memory: reads of an experiment would measure the page cache otherwise.
 
 use everyday::PageCache;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! Which volumes an observer finds from the places of files. Needs root; says so elsewhere.
+//! Volumes that an observer finds from the places of files. Needs root; says so elsewhere.
 
 use collect::{Source, SourceError};
 use everyday::{Observer, Scope};

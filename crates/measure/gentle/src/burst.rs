@@ -14,7 +14,7 @@ use workload::{Access, Backend, Limit, Pattern, RunLength, RunResult, Workload};
 pub struct RanBurst {
     /// How it ended; `None` where the user ended it.
     pub end: Option<BurstEnd>,
-    /// What was over the guard.
+    /// The figure that exceeded the guard.
     pub tripped: Option<Tripped>,
     /// Seconds in which its reads were in flight.
     pub load_s: f64,

@@ -16,7 +16,7 @@ use crate::guard::Guard;
 use crate::progress::{Burst, CurveEnd, Progress, ShapeProgress, Step};
 use workload::Shape;
 
-/// What the load may do.
+/// Limits of the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Share of the time in which its reads may be in flight.
@@ -33,20 +33,20 @@ pub struct Limits {
     pub outstanding_max: u32,
 }
 
-/// What others do, from the device's counters of about the last second without own reads.
+/// I/O of others, from the device's counters of about the last second without own reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Others {
     /// Reads and writes a second.
     pub iops: f64,
     /// Mean latency of their reads, nanoseconds; `None` with too few.
     pub read_ns: Option<f64>,
-    /// What that is usually: its median over the last minutes.
+    /// The usual value of that: its median over the last minutes.
     pub usual_read_ns: Option<f64>,
     /// The mean latency of their writes.
     pub write_ns: Option<f64>,
 }
 
-/// What comes next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
     /// Reads.
@@ -78,7 +78,7 @@ pub enum Waiting {
 /// One burst of reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BurstPlan {
-    /// What each read is like.
+    /// Shape of each read.
     pub shape: Shape,
     /// Reads kept outstanding.
     pub outstanding: u32,
@@ -88,7 +88,7 @@ pub struct BurstPlan {
     pub ramp_s: f64,
     /// Seconds that are measured.
     pub measured_s: f64,
-    /// What stops it.
+    /// Limits at which it stops.
     pub guard: Guard,
     /// Where a sequential burst begins.
     pub offset_bytes: u64,
@@ -122,12 +122,12 @@ pub struct Controller {
 const RAMP_S: f64 = 0.1;
 /// Three slices of the kernel's throttle.
 const MEASURED_S: f64 = 0.3;
-/// The same where reads complete in bursts, of which only whole periods count.
+/// Measured seconds where reads complete in bursts, of which only whole periods count.
 const MEASURED_S_OF_BURSTS: f64 = 1.1;
 /// Of slow storage, this many latencies are measured at least.
 const LATENCIES_MIN: f64 = 10.0;
 const MEASURED_S_MAX: f64 = 2.0;
-/// The first reads: so many a second for this time, one at a time.
+/// The first reads: this many a second for this time, one at a time.
 const FIRST_IOPS: f64 = 40.0;
 const FIRST_S: f64 = 0.5;
 /// Reads that take this many times their time at rest wait for each other, and so do others'.
@@ -144,12 +144,13 @@ const STOPS_MAX: u32 = 3;
 /// Longest pause after the guard stopped a burst, seconds.
 const BACK_OFF_S_MAX: f64 = 600.0;
 const BACK_OFF_S: f64 = 5.0;
-/// Others are busy from this share of what the storage gave, or where their reads take so many times the usual.
+/// Others are busy from this share of the rate that the storage reached, or where their reads take this many
+/// times the usual.
 const BUSY_SHARE: f64 = 0.75;
 const BUSY_LATENCY: f64 = 2.0;
 /// How long to wait then, seconds.
 const BUSY_WAIT_S: f64 = 5.0;
-/// Without a guard of the user's, reads may take so many times their time at rest, between these bounds.
+/// Without a guard of the user's, reads may take this many times their time at rest, between these bounds.
 const GUARD_TIMES: f64 = 10.0;
 const GUARD_NS: (f64, f64) = (20e6, 200e6);
 /// Own reads at this share of the rate that is permitted are held back by it.
@@ -177,12 +178,12 @@ impl Controller {
         }
     }
 
-    /// What is known.
+    /// The progress so far.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// What to do at this second since the beginning.
+    /// Returns the next step at this second since the beginning.
     pub fn next(&mut self, now_s: f64, others: Option<&Others>) -> Next {
         self.progress.elapsed_s = now_s;
         let Some(at) = self.progress.shapes.iter().position(|shape| shape.ended.is_none()) else {

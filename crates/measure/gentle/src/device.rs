@@ -1,4 +1,4 @@
-//! What others do on the device below, by the kernel's counters.
+//! I/O of others on the device below, by the kernel's counters.
 
 use crate::controller::Others;
 use crate::guard::DeviceTotals;
@@ -37,7 +37,7 @@ impl Device {
         disk_counters(self.number).map(|counters| totals(&counters))
     }
 
-    /// Requests that the device counts for an I/O of so many bytes.
+    /// Requests that the device counts for an I/O of `bytes` bytes.
     pub fn requests(&self, bytes: u64) -> u64 {
         self.request_bytes_max.map_or(1, |most| bytes.div_ceil(most.max(1)))
     }
@@ -73,7 +73,7 @@ impl OthersWatch {
         reads_ns.get(reads_ns.len() / 2).copied()
     }
 
-    /// What others did in the newest stretch; `None` before there is one.
+    /// I/O of others in the newest stretch; `None` before there is one.
     pub fn newest(&self) -> Option<&Others> {
         self.newest.as_ref()
     }

@@ -29,7 +29,7 @@ pub struct DeviceTotals {
     pub write_ns: u64,
 }
 
-/// What was counted from the beginning of a burst until a moment in it.
+/// Counts from the beginning of a burst until a moment in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Since the burst began.
@@ -44,16 +44,16 @@ pub struct Reading {
     pub device: Option<DeviceTotals>,
 }
 
-/// What was over the guard.
+/// Figure that exceeded the guard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tripped {
-    /// Reads of the load took so long, nanoseconds.
+    /// Mean latency of the load's reads, nanoseconds.
     OwnReads(f64),
-    /// No read of the load completed for so long, nanoseconds.
+    /// Time in which no read of the load completed, nanoseconds.
     NoCompletion(f64),
-    /// The device's reads took so long, nanoseconds.
+    /// Mean latency of the device's reads, nanoseconds.
     DeviceReads(f64),
-    /// The device's writes took so long, nanoseconds.
+    /// Mean latency of the device's writes, nanoseconds.
     DeviceWrites(f64),
 }
 

@@ -39,18 +39,18 @@ use std::time::{Duration, Instant};
 use storage::Region;
 use workload::{Backend, Shape, TargetFacts};
 
-/// What happens now.
+/// Current activity.
 #[derive(Clone, Copy, Debug)]
 pub enum Doing<'a> {
-    /// Reads of this kind run, so many outstanding.
+    /// Reads of this kind run, with this many outstanding.
     Reading(&'a Shape, u32),
     /// Nothing runs for about that long.
     Waiting(Waiting, Duration),
 }
 
-/// What the caller decides about every 20 ms, and after each burst.
+/// Callbacks by which the caller watches and decides, about every 20 ms, and after each burst.
 pub struct Watch<'a> {
-    /// What happens; a break ends the measurement.
+    /// Current activity; a break ends the measurement.
     pub doing: &'a mut dyn FnMut(Doing<'_>, &Progress) -> ControlFlow<()>,
     /// Something more is known: what is kept of it outlives a kill.
     pub learned: &'a mut dyn FnMut(&Progress),
@@ -67,7 +67,7 @@ pub struct Place<'a> {
     pub facts: &'a TargetFacts,
 }
 
-/// How often the caller is asked while nothing runs.
+/// Time between two calls of the caller's callback while nothing runs.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Reads until all is known or the caller ends it; what is known is with the controller. Returns how I/Os were handed over,

@@ -1,11 +1,11 @@
-//! What a gentle measurement knows so far: kept between runs, so that it continues.
+//! Progress of a gentle measurement: kept between runs, so that it continues.
 
 use capability::{Point, humps};
 use serde::{Deserialize, Serialize};
 use statistics::{half_width, poisson_half_width};
 use workload::{LatencyFigures, LatencyHistogram, Shape};
 
-/// What is known, and what was used of the budgets.
+/// Knowledge gained so far, and the used part of the budgets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// When it began, nanoseconds since 1970.
@@ -22,10 +22,10 @@ pub struct Progress {
     pub shapes: Vec<ShapeProgress>,
 }
 
-/// What is known of one kind of reads.
+/// Knowledge of one kind of reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShapeProgress {
-    /// What each read is like.
+    /// Shape of each read.
     pub shape: Shape,
     /// Median latency of a few reads far apart, nanoseconds: what later latencies are compared with.
     pub rest_ns: Option<f64>,
@@ -66,7 +66,7 @@ pub struct Step {
     pub seconds: f64,
     /// Reads of the load.
     pub own_ios: u64,
-    /// What others did at the same time, in I/Os that cost as much as one of the load.
+    /// I/O of others at the same time, in I/Os that cost as much as one of the load.
     pub others_ios: f64,
     /// I/Os a second of all, in stretches of a tenth of a second.
     pub rates: Vec<f64>,

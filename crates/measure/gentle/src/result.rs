@@ -1,11 +1,11 @@
-//! What is known as a capability.
+//! The progress as a capability.
 
 use crate::progress::{CurveEnd, Progress, ShapeProgress};
 use capability::{Capability, Conditions, Curve, Effort, Origin, find_knee};
 use measure::knee_context;
 use workload::{Backend, Caching, Shape, TargetFacts};
 
-/// What the conditions of a capability need besides what was measured.
+/// Facts that the conditions of a capability need besides the measured ones.
 #[derive(Clone, Debug)]
 pub struct Measured<'a> {
     /// The facts of the storage.

@@ -45,7 +45,7 @@ fn a_device_that_becomes_slow_is_left_alone_within_200_ms() {
     let ran = run_burst(&live.region, None, &plan, 1, &mut watch).unwrap();
     disk.lock().unwrap().unthrottle();
     assert_eq!(ran.end, Some(BurstEnd::Stopped), "{:?}", ran.tripped);
-    // The load is asked every 20 ms, and no more once it is to end.
+    // The callback is called every 20 ms, and no more once it ends the load.
     let took = asked.unwrap() - slow_since.unwrap();
     assert!(took <= WITHIN, "{took:?}");
 }

@@ -45,7 +45,7 @@ pub struct PendingIo {
 }
 
 impl PendingIo {
-    /// What a slot holds before its first I/O.
+    /// Content of a slot before its first I/O.
     pub const NONE: PendingIo =
         PendingIo { submitted_ns: 0, intended_ns: 0, offset: 0, bytes: 0, lane: 0, kind: TraceKind::Read };
 }

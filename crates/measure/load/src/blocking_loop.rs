@@ -175,7 +175,7 @@ struct VolumeIo<'a> {
 }
 
 impl VolumeIo<'_> {
-    /// Executes the parts one after the other, since this thread waits for each; ends with the first that fails.
+    /// Executes the parts sequentially, since this thread waits for each; ends with the first that fails.
     fn transfer(self, block: &mut Block<'_>, offset: u64, submitted_ns: u64) -> io::Result<usize> {
         let bytes = match block {
             Block::Read(into) => into.len(),

@@ -3,7 +3,7 @@ use crate::job::THREADS_MAX;
 use std::io;
 use workload::{InvalidWorkload, TargetChange, format_bytes};
 
-/// What a run keeps in memory.
+/// Memory that a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryUse {
     /// The buffers of the outstanding I/Os of all threads and workloads.
@@ -17,7 +17,7 @@ pub enum MemoryUse {
     /// The buffers that writes take their content from.
     #[error("the buffers that writes take their content from")]
     Content,
-    /// What was written to each block of verified workloads.
+    /// Marks of the writes to each block of verified workloads.
     #[error("the marks of all blocks that are verified")]
     Ledger,
 }
@@ -65,17 +65,17 @@ pub enum LoadError {
         path: String,
         /// Number of the I/O in the trace, from 1.
         at: usize,
-        /// What is wrong with it.
+        /// The mismatch.
         why: String,
     },
-    /// What the run keeps in memory would not fit.
+    /// The memory that the run needs would not fit.
     #[error(
         "cannot start the load: {used_by} need {needed} of memory, and {available} are available",
         needed = format_bytes(*needed_bytes),
         available = format_bytes(*available_bytes)
     )]
     Memory {
-        /// What does not fit any more.
+        /// The part that does not fit any more.
         used_by: MemoryUse,
         /// Bytes of it.
         needed_bytes: u64,
@@ -99,7 +99,7 @@ pub enum LoadError {
     Threads {
         /// Threads needed.
         threads: u64,
-        /// Appended to the message: why there are so many.
+        /// Appended to the message: why it needs this many.
         why: &'static str,
     },
     /// Threads that share what is outstanding need io_uring.

@@ -88,7 +88,7 @@ impl IoBuffers {
         if huge { bytes.next_multiple_of(HUGE_PAGE_BYTES as u64) } else { bytes }
     }
 
-    /// The same in reserved huge pages.
+    /// Allocates the buffers in reserved huge pages.
     ///
     /// # Errors
     /// Where too few of them are free.

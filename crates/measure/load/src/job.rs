@@ -61,7 +61,7 @@ pub enum Affinity {
     Cores(Vec<u32>),
 }
 
-/// What the watcher of a run decides.
+/// Decision of a run's watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunControl {
     /// Continue as planned.

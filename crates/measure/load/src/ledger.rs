@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use stream::random::SplitMix64;
 use workload::{BadBlock, Verify};
 
-/// Which blocks a run has written and what they must contain, for the verification after it.
+/// Ledger of the blocks that a run has written and their required content, for the verification after it.
 ///
 /// ```text
 /// a written block (checksum, sequence)                   a block's word in the ledger
@@ -93,7 +93,7 @@ impl Ledger {
         })
     }
 
-    /// What is wrong with a block that was read after the last of its `writes` writes.
+    /// Finds the error in a block that was read after the last of its `writes` writes.
     pub fn check(&self, block: &mut [u8], offset: u64, writes: u32) -> Option<BadBlock> {
         let found = if self.how == Verify::Content {
             let mut words = self.words(offset);

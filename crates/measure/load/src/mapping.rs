@@ -42,7 +42,7 @@ impl Mapping {
     /// Maps a region, for writing if `writable`.
     ///
     /// # Errors
-    /// What `mmap` refuses: `ENODEV` where the file system cannot, `ENOMEM`.
+    /// Errors of `mmap`: `ENODEV` where the file system cannot, `ENOMEM`.
     pub fn new(region: &Region, writable: bool) -> io::Result<Mapping> {
         HANDLER.call_once(install_handler);
         // A mapping begins at a page.

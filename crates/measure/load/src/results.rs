@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use stream::{MeasuredWindow, Responses, complete_series};
 use workload::{Backend, MemberShare, Response, RunResult, Slice, TargetChange, ThreadShare, Verification};
 
-/// What one thread did for one of its jobs.
+/// Results of one thread for one of its jobs.
 pub struct Outcome {
     pub job: usize,
     /// Number of the thread among the job's.

@@ -98,7 +98,7 @@ impl<'f> Ring<'f> {
         BufferStart { start: self.buffers.start(), stride: self.buffers.stride() }
     }
 
-    /// How many more I/Os fit into the queue before the next [`Ring::submit`].
+    /// Number of further I/Os that fit into the queue before the next [`Ring::submit`].
     #[inline]
     pub fn free_entries(&self) -> usize {
         (self.queue_entries - self.queued) as usize

@@ -14,9 +14,9 @@ use workload::TraceKind;
 /// Most I/Os submitted in one system call through the page cache, where most complete within the call.
 /// Larger batches gain little and make the last of a batch wait for the first ones.
 pub const BATCH: usize = 16;
-/// The same for direct I/O. The kernel holds all requests of a larger batch back until the last one is prepared
-/// (io_uring plugs above two), which leaves the device idle: at 64 outstanding, batches of 16 gave about 5 % fewer
-/// IOPS than pairs (scripts/bench load, 2026-11).
+/// Most direct I/Os submitted in one system call. The kernel holds all requests of a larger batch back until the
+/// last one is prepared (io_uring plugs above two), which leaves the device idle: at 64 outstanding, batches of 16
+/// gave about 5 % fewer IOPS than pairs (scripts/bench load, 2026-11).
 pub const BATCH_DIRECT: usize = 2;
 
 /// An I/O due within this time is waited for by polling: a timer wakes the thread later than that.
@@ -222,7 +222,7 @@ impl<'a> RingLoop<'a> {
         None
     }
 
-    /// Queues I/Os of the lanes one after the other, beginning with lane `first`.
+    /// Queues I/Os of the lanes in turn, beginning with lane `first`.
     fn queue_in_turn(
         &mut self,
         submission: &mut Submission,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use workload::{CoreUse, RunLength};
 
-/// What the supervising thread recorded of a run.
+/// Records of a run by the supervising thread.
 #[derive(Default)]
 pub struct SupervisedRun {
     pub started_unix_ns: u64,

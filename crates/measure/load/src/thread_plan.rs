@@ -1,4 +1,4 @@
-//! Which threads a run has, which jobs each serves, and the buffers they need.
+//! Threads of a run, the jobs that each serves, and the buffers they need.
 
 use crate::io_buffers::IoBuffers;
 use crate::job::{Job, RunOptions};
@@ -28,7 +28,7 @@ pub struct LanePlan {
     pub slots: u32,
 }
 
-/// How many threads the jobs need.
+/// Number of threads that the jobs need.
 pub fn count_threads(jobs: &[Job<'_>], options: &RunOptions, allow_ring: bool) -> u64 {
     match options.pool.filter(|_| allow_ring) {
         Some(pool) => pool.threads.into(),

@@ -1,4 +1,4 @@
-//! What a load thread sets for itself before it begins: core, I/O priority, timer slack, signals.
+//! Settings that a load thread makes for itself before it begins: core, I/O priority, timer slack, signals.
 
 use crate::job::Affinity;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};

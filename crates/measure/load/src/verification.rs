@@ -16,7 +16,7 @@ const READERS: usize = 8;
 /// Blocks that a reader takes from the list at once.
 const PORTION: usize = 64;
 
-/// Reads every block whose content is known and checks it. What the page cache holds is made durable and dropped
+/// Reads every block whose content is known and checks it. Content of the page cache is made durable and dropped
 /// first, so that the data comes from the storage and not from memory. `None` if the watcher interrupted it.
 pub fn verify(
     region: &Region,

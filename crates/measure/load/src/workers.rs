@@ -35,7 +35,7 @@ pub struct Workers<'a> {
     shared_by_job: Vec<JobState>,
 }
 
-/// What the threads of a job share.
+/// State shared by the threads of a job.
 struct JobState {
     /// Next offset of a shared walk.
     next_offset: Arc<AtomicU64>,
@@ -44,7 +44,7 @@ struct JobState {
     mapping: Option<Mapping>,
 }
 
-/// What a thread runs.
+/// Loop that a thread runs.
 enum Loop<'a> {
     Ring(Box<RingLoop<'a>>),
     Blocking(Box<BlockingLoop<'a>>),

@@ -40,7 +40,7 @@ fn buffered(shape: Shape) -> Workload {
     Workload { outstanding: 8, ..Workload::from(Shape { caching: Caching::Buffered, ..shape }) }
 }
 
-/// What a layout's bytes are, put together by hand.
+/// Bytes of a layout, put together by hand.
 fn as_one(layout: &str, members: &[PathBuf]) -> Vec<u8> {
     let contents: Vec<Vec<u8>> = members.iter().map(|path| std::fs::read(path).unwrap()).collect();
     let Some(unit) = layout.strip_prefix("stripe:").map(|unit| unit.parse::<usize>().unwrap()) else {

@@ -1,5 +1,5 @@
-//! How many I/Os were outstanding on average: by Little's law as every result has it, by a sampler that looks once a
-//! second as "current disk queue length" does, and by the kernel's own record of each I/O. Needs root.
+//! Mean outstanding I/Os: by Little's law as every result has it, by a sampler that reads once a second as "current
+//! disk queue length" does, and by the kernel's own record of each I/O. Needs root.
 
 use load::{RunControl, run};
 use std::fs::OpenOptions;
@@ -15,7 +15,7 @@ const BYTES: u64 = 16 << 20;
 const ATTEMPTS: u32 = 5;
 const SECONDS: u64 = 6;
 
-/// What one look a second sees outstanding.
+/// Outstanding I/Os, one sample a second.
 fn sample(device: &Path, over: &AtomicBool) -> Vec<f64> {
     let name = device.file_name().expect("a device").to_string_lossy();
     let inflight = format!("/sys/block/{name}/inflight");
@@ -41,7 +41,7 @@ fn of_short_bursts_a_sampler_is_far_off_and_little_s_law_is_not() {
     let Some(disk) = LoopDisk::new_in(&directory, BYTES) else { return };
     let file =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(disk.device()).unwrap();
-    // What was never written is never read from below.
+    // Blocks that were never written are never read from below.
     let fill = std::process::Command::new("dd")
         .args(["if=/dev/urandom", "bs=1M", "count=16", "conv=fsync", "status=none"])
         .arg(format!("of={}", disk.device().display()))

@@ -29,7 +29,7 @@ pub enum LunError {
     NoThrottle {
         /// The device, "7:3".
         device: String,
-        /// What was tried.
+        /// The attempts.
         tried: String,
     },
     /// Not enough free space for its file.
@@ -47,7 +47,7 @@ pub enum LunError {
     Server {
         /// The file.
         file: PathBuf,
-        /// What it wrote.
+        /// Its last message.
         message: String,
     },
     /// The device is in use, mounted for example.
@@ -66,7 +66,7 @@ pub enum LunError {
     Record {
         /// The record.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         why: String,
     },
 }
@@ -78,7 +78,7 @@ impl LunError {
         move |error| LunError::Io { doing, what, error }
     }
 
-    /// What the user can do.
+    /// Remedy for the user.
     pub fn remedy(&self) -> Option<String> {
         Some(match self {
             LunError::NotRoot => "run it as root: sudo headroom luns …".into(),

@@ -117,7 +117,7 @@ impl LoopDevice {
     /// Sets an attribute of its queue, "max_sectors_kb" to "128".
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's refusal.
     pub fn set_queue_attribute(&self, attribute: &str, value: &str) -> io::Result<()> {
         let directory = host::attribute_directory(self.number).ok_or(io::ErrorKind::NotFound)?;
         fs::write(directory.join("queue").join(attribute), value)

@@ -46,7 +46,7 @@ impl DiskModel {
     /// Checks that the values are possible.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The impossible value, in words.
     pub fn validate(&self) -> Result<(), String> {
         if self.latency_ns == 0 || self.latency_ns > Self::LATENCY_NS_MAX {
             return Err(format!(

@@ -11,7 +11,7 @@ pub struct Process {
     pub start_ticks: u64,
 }
 
-/// A killed process ends within so long.
+/// A killed process ends within this time.
 const KILLED_MAX: Duration = Duration::from_secs(2);
 const CHECK_EVERY: Duration = Duration::from_millis(5);
 

@@ -10,7 +10,7 @@ use workload::{CapKind, format_bytes, format_ns};
 /// A limit of a LUN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LunCap {
-    /// What is limited.
+    /// Operations or bytes that the limit counts.
     pub kind: CapKind,
     /// Most operations or bytes per second.
     pub per_second: u64,

@@ -50,7 +50,7 @@ impl LunSpec {
                 return Err(LunError::NoRoom { directory: directory.into(), bytes: self.bytes, free_bytes });
             }
         }
-        // What is written to the device is for those who may read the device.
+        // Data written to the device is for those who may read the device.
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(LunError::io("make", path))?;
         let sized = match self.allocate {

@@ -56,7 +56,7 @@ impl Fixture {
         }
     }
 
-    /// What the refusal says the device is.
+    /// Uses of the device that the refusal names.
     fn refusal(&self) -> Vec<String> {
         match self.registry.remove(&self.lun) {
             Err(LunError::InUse { uses, .. }) => uses,

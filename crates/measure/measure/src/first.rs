@@ -28,8 +28,8 @@ pub enum Step {
     Maximum(Shape),
 }
 
-/// The steps. What every verdict needs comes first: reads, and what a commit waits for. Then what the cost model needs, reads
-/// before writes.
+/// The steps. Points that every verdict needs come first: reads, and the log writes that a commit waits for. Then what the
+/// cost model needs, reads before writes.
 pub fn steps(plan: &Plan) -> Vec<Step> {
     const KIB: u32 = 1024;
     let append = plan.log_shapes(Shape::log_append).into_iter().map(Step::Append);
@@ -53,7 +53,7 @@ pub fn steps(plan: &Plan) -> Vec<Step> {
 }
 
 impl Step {
-    /// What its I/Os are like.
+    /// Shape of its I/Os.
     pub fn shape(&self) -> Shape {
         match self {
             Step::Curve(shape) | Step::LogWrite(shape) | Step::Append(shape) | Step::Maximum(shape) => *shape,
@@ -112,7 +112,7 @@ mod tests {
 
     const LATENCY_NS: f64 = 100_000.0;
 
-    /// A point of storage that answers after 0.1 ms, so many I/Os at once.
+    /// A point of storage that answers after 0.1 ms, `width` I/Os at once.
     fn point(outstanding: u32, width: f64) -> Point {
         let iops = f64::from(outstanding).min(width) * 1e9 / LATENCY_NS;
         Point {

@@ -66,7 +66,7 @@ pub enum MeasureError {
     Nothing,
 }
 
-/// What is measured.
+/// Target of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuredTarget<'a> {
     /// The region that I/Os run on.

@@ -219,8 +219,8 @@ impl Measurement {
         }
     }
 
-    /// What is known by now. It is complete, or its effort is [`Effort::Preliminary`], or it was ended before its first verdict
-    /// could be given, which its remarks say.
+    /// Returns the capability as known by now. It is complete, or its effort is [`Effort::Preliminary`], or it was ended before
+    /// its first verdict could be given, which its remarks say.
     ///
     /// # Errors
     /// [`MeasureError::Nothing`] before the first point is known.
@@ -293,7 +293,7 @@ impl Measurement {
     }
 }
 
-/// What every preliminary capability says of itself.
+/// Remark of every preliminary capability.
 const PRELIMINARY: &str =
     "preliminary: only the points that decide a first verdict were measured, and its intervals are wider";
 

@@ -2,10 +2,10 @@ use capability::Effort;
 use std::time::Duration;
 use workload::{Caching, Durability, Shape};
 
-/// What is measured and how exactly.
+/// Scope and precision of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// How much time it may take.
+    /// Time that it may take.
     pub effort: Effort,
     /// Whether the region may be written. Without writes there is no cost model.
     pub writes: bool,

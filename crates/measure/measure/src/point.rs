@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use storage::Region;
 use workload::{Backend, RunLength, RunResult, Shape, TargetChange, Workload};
 
-/// Measures points, one after the other, on one region.
+/// Measures points sequentially on one region.
 pub struct PointRun<'a> {
     region: &'a Region,
     plan: &'a Plan,
     pass: Pass,
     began: Instant,
     watch: &'a mut dyn FnMut(&MeasureProgress) -> ControlFlow<()>,
-    /// What one pass leaves to the next.
+    /// State that one pass leaves to the next.
     pub carried: Carried,
     /// The user ended the measurement.
     pub stopped: bool,
 }
 
-/// What points of one pass may take, and how they differ from those of another.
+/// Time that points of one pass may take, and how they differ from those of another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pass {
     /// Time of a point that is extended.
@@ -31,7 +31,7 @@ pub struct Pass {
     pub seed: u64,
 }
 
-/// What is known from the points so far.
+/// Knowledge from the points so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
     /// Time of the passes before.

@@ -93,7 +93,8 @@ fn steps(known: Option<&Curve>) -> Vec<u32> {
     steps
 }
 
-/// Points of one kind until only so much of the time is left; beyond the last step, doublings while throughput rises.
+/// Points of one kind until only a given part of the time is left; beyond the last step, doublings while throughput
+/// rises.
 fn points(
     run: &mut PointRun<'_>,
     plan: &Plan,
@@ -144,7 +145,8 @@ fn replaced(known: &Capability, fresh: &[Curve]) -> Capability {
     refreshed
 }
 
-/// I/Os of this kind cost so many times as much: small ones each, large ones their bytes.
+/// Multiplies the cost of I/Os of this kind by `times`: of small ones the cost of each, of large ones that of
+/// their bytes.
 fn scale(model: &mut CostModel, shape: &Shape, times: f64) {
     let scaled = |demand: &mut Demand| match shape.block_bytes >= LARGE_BYTES_MIN {
         true => demand.per_byte_ns *= times,

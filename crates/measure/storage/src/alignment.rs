@@ -35,7 +35,7 @@ pub(crate) fn for_file(file: &File, filesystem: Option<&str>) -> Option<Alignmen
     }
 }
 
-/// The same for a new, empty file, which is given content first where reads must be tried.
+/// Alignment for a new, empty file, which is given content first where reads must be tried.
 pub(crate) fn for_new_file(file: &File, filesystem: Option<&str>) -> io::Result<Option<Alignment>> {
     let in_memory = filesystem.is_some_and(|name| IN_MEMORY.contains(&name));
     if !in_memory && from_statx(file).is_none() {

@@ -27,7 +27,7 @@ pub(crate) fn open(
     }
 }
 
-/// The same without `openat2`. A file on another mount is opened and closed again.
+/// Opens without `openat2`. A file on another mount is opened and closed again.
 fn open_on_mount(directory: impl AsFd, name: impl Arg, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     let opened = rustix::fs::openat(&directory, name, flags, mode)?;
     if mount_id(&opened)? == mount_id(&directory)? { Ok(opened) } else { Err(Errno::XDEV) }

@@ -19,7 +19,7 @@ impl AlignedBuffer {
         AlignedBuffer::try_new(bytes, align_bytes).expect("a buffer of a fixed, small size fits into memory")
     }
 
-    /// The same for a size that a user chose.
+    /// `bytes` zeros at a multiple of `align_bytes`, for a size that a user chose.
     ///
     /// # Errors
     /// Where the memory cannot be allocated.

@@ -25,7 +25,7 @@ pub enum StorageError {
     NotATarget {
         /// The target as named.
         path: PathBuf,
-        /// What it is instead.
+        /// The kind that it is instead.
         found: &'static str,
     },
     /// The kernel refuses it.
@@ -33,9 +33,9 @@ pub enum StorageError {
     NotPermitted {
         /// The target or what lies in it.
         path: PathBuf,
-        /// What was tried: "open".
+        /// The step that failed: "open".
         what: &'static str,
-        /// Who is refused, which determines the remedy.
+        /// The refused user, which determines the remedy.
         refused: Refused,
     },
     /// The file system is mounted read-only.
@@ -57,7 +57,7 @@ pub enum StorageError {
     Layout {
         /// "stripe:64K".
         layout: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The file system has no direct I/O.
@@ -103,9 +103,9 @@ pub enum StorageError {
     /// More files than can be read as one.
     #[error("cannot measure {count} files as one: {most} are the most")]
     TooManyFiles {
-        /// How many were named.
+        /// Files named.
         count: usize,
-        /// How many can be.
+        /// Most files that can be read as one.
         most: usize,
     },
     /// Smaller than one aligned block.
@@ -137,7 +137,7 @@ pub enum StorageError {
     /// There is already something at the path of a file to make.
     #[error("cannot make {}: something is there that headroom did not make", path.display())]
     Exists {
-        /// What is there.
+        /// The path that exists.
         path: PathBuf,
     },
     /// Load does not run on a directory itself.
@@ -192,7 +192,7 @@ pub enum StorageError {
     WorkspaceNotOurs {
         /// The `headroom.tmp`.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// Another user made the `headroom.tmp` or its marker, or may write to it.
@@ -222,7 +222,7 @@ pub enum StorageError {
     /// Anything else that the kernel refuses.
     #[error("cannot {what} {}: {source}", path.display())]
     Io {
-        /// What was tried: "open".
+        /// The step that failed: "open".
         what: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -241,7 +241,7 @@ fn pid_text(pid: Option<u32>) -> String {
     pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
 }
 
-/// Who is refused by the kernel.
+/// User that the kernel refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// A user other than root.
@@ -358,7 +358,7 @@ impl StorageError {
         }
     }
 
-    /// What the user can do about it; `None` where that is unknown.
+    /// Remedy for the user; `None` where none is known.
     pub fn remedy(&self) -> Option<String> {
         let text = match self {
             StorageError::NotThere { .. } => "check the path; a directory must exist before it is used".into(),

@@ -19,7 +19,7 @@ impl Unwritten {
         Unwritten::scan_with(file, bytes, FLAG_SYNC)
     }
 
-    /// The same without writing dirty pages first: those that have no extent yet count as never written.
+    /// Scans without writing dirty pages first: those that have no extent yet count as never written.
     pub fn scan_unsynced(file: &File, bytes: u64) -> io::Result<Unwritten> {
         Unwritten::scan_with(file, bytes, 0)
     }

@@ -16,7 +16,7 @@ pub struct LiveFiles {
     pub region: Region,
     /// The facts of their storage, under the name of the directory.
     pub facts: TargetFacts,
-    /// How many they are.
+    /// Number of them.
     pub count: usize,
 }
 
@@ -24,9 +24,9 @@ pub struct LiveFiles {
 pub const LIVE_FILE_BYTES_MIN: u64 = 16 << 20;
 /// Files that are read as one, at most; a database may have thousands.
 const FILES_MAX: usize = PARTS_MAX;
-/// At most so many are opened: each opening reads the file's list of extents.
+/// Files that are opened, at most: each opening reads the file's list of extents.
 const TRIED_MAX: usize = 256;
-/// A directory tree is searched this deep, and no further than so many entries.
+/// A directory tree is searched this deep, and no further than this many entries.
 const DEPTH_MAX: usize = 16;
 const ENTRIES_MAX: usize = 200_000;
 

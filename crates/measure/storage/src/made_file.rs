@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// file afterwards is unknown then, and it is not overwritten either.
 ///
 /// An attribute counts only on a file of this user that no other user may write to, since a user who writes to a file may mark
-/// it. What was checked is the open file, and all later use is of that file, whatever its name leads to meanwhile.
+/// it. The check is of the open file, and all later use is of that file, whatever its name leads to meanwhile.
 #[derive(Debug)]
 pub struct MadeFile {
     file: File,
@@ -30,7 +30,7 @@ pub struct MadeFile {
     unfinished: bool,
 }
 
-/// What is at the path of a permanent file.
+/// Content of the path of a permanent file.
 #[derive(Debug)]
 pub enum FoundFile {
     /// Nothing.

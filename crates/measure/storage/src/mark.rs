@@ -22,7 +22,7 @@ use std::time::Duration;
 ///
 /// A program can set the mtime, but not the ctime: the kernel sets it whenever content, size, times, name, owner or rights
 /// change. So the file that was written to and whose time was set back, or that a backup was restored into, does not match its
-/// mark; one that was only renamed does not either, since the two cannot be told apart. A clock that root sets to the very
+/// mark; one that was only renamed does not either, since the two cannot be distinguished. A clock that root sets to the very
 /// moment of the marking deceives it.
 ///
 /// A mark of version 1 has no `changed`, and a file system may have no ctime of its own (FAT): such a mark proves nothing, and

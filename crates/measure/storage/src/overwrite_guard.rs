@@ -1,4 +1,4 @@
-//! What keeps load from overwriting data: the checks between a [`Target`] and an open [`Region`].
+//! Guard that keeps load from overwriting data: the checks between a [`Target`] and an open [`Region`].
 //!
 //! ```text
 //! reads only                  opened as it is
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use workload::{Caching, TargetKind};
 
-/// What load does to a target.
+/// Access of load to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reads only.

@@ -22,7 +22,7 @@ pub struct Region {
     pub align_bytes: u32,
     /// Buffers must be aligned to this; 1 through the page cache.
     pub memory_align_bytes: u32,
-    /// What was opened; the first member of a volume.
+    /// The opened path; the first member of a volume.
     pub path: PathBuf,
     /// Set where the range is made of several files or devices; `file` is then the first member's.
     pub volume: Option<Box<Volume>>,
@@ -33,7 +33,7 @@ pub struct Region {
 pub struct Volume {
     /// Span or stripe.
     pub layout: Layout,
-    /// Which bytes are on which member. Offsets count from the member's `offset_bytes`.
+    /// Map of bytes to members. Offsets count from the member's `offset_bytes`.
     pub map: LayoutMap,
     /// In the order of the layout; none is a volume itself.
     pub members: Vec<Region>,
@@ -162,7 +162,7 @@ impl Region {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenMode<'a> {
     pub caching: Caching,
-    /// What direct I/O needs; `None` where there is none.
+    /// Requirements of direct I/O; `None` where there is none.
     pub alignment: Option<Alignment>,
     /// For the message where there is none.
     pub filesystem: Option<&'a str>,

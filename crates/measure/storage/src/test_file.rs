@@ -114,7 +114,7 @@ impl Workspace {
         Ok(made)
     }
 
-    /// Whether files of so many bytes fit here and leave something for others.
+    /// Checks that files of `bytes` bytes fit here and leave something for others.
     ///
     /// # Errors
     /// [`StorageError::NoRoom`] if less than [`reserve_bytes`] would stay free.
@@ -125,7 +125,7 @@ impl Workspace {
     }
 }
 
-/// The same for a file in any directory.
+/// Checks that `bytes` bytes fit into any directory.
 pub(crate) fn check_room(dir: &Path, bytes: u64) -> Result<(), StorageError> {
     room(rustix::fs::statvfs(dir), dir, bytes)
 }

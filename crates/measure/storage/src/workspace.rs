@@ -84,7 +84,8 @@ impl Workspace {
         self.path.join(format!("{PREFIX}{name}"))
     }
 
-    /// The same without symbolic links, for a program that opens the file by its path and follows none.
+    /// Path of an entry without symbolic links, for a program that opens the file by its path and follows
+    /// none.
     ///
     /// # Errors
     /// Without /proc.

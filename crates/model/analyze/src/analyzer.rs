@@ -120,8 +120,8 @@ impl<'a> Analyzer<'a> {
         self.source.coverage.gaps = gaps;
     }
 
-    /// What all files of a kind did together, interval by interval: of data, logs and temporary files, those that did
-    /// anything. Computed one at a time, as each is as long as the stretch.
+    /// Sums of all files of a kind, interval by interval: of data, logs and temporary files, those that did anything.
+    /// Computed one at a time, as each is as long as the stretch.
     pub fn kinds(&self) -> impl Iterator<Item = (FileKind, Vec<Step>)> {
         FileGroup::ALL.into_iter().filter_map(|sum| Some((sum.kind(), self.source.totals.steps(sum)?)))
     }

@@ -27,7 +27,7 @@ fn breach(case: &FileCase, direction: Direction) -> Option<Finding> {
     let share = total.elapsed_ns as f64 / all.elapsed_ns.max(1) as f64;
     let average_bytes = total.average_bytes()?;
     let large = direction != Direction::Sync && case.counts_requests() && total.is_large();
-    // What 64 KiB of it took: longer I/Os take longer, and that is expected.
+    // Mean latency scaled to 64 KiB: longer I/Os take longer, and that is expected.
     let explained = large && level.kept(class, mean_ns * LARGE_BYTES / average_bytes);
     let lasting = total.elapsed_ns >= PLATEAU_NS || share >= BREACHED_SHARE;
     let (kind, weight) = match (explained, total.count >= IOS_MIN && lasting) {

@@ -1,4 +1,4 @@
-//! Which files were waited for, and what their I/O was like: size beside latency.
+//! Files with the longest waits, and their I/O: size beside latency.
 
 use crate::limits::{BUSY_OUTSTANDING, BUSY_SHARE};
 use crate::source_case::SourceCase;

@@ -11,11 +11,11 @@ use workload::Unit;
 /// One file over the whole stretch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BusyFile {
-    /// Which.
+    /// The file.
     pub file: Arc<FileIdentity>,
-    /// What its counters stand for.
+    /// Meaning of its counters.
     pub meaning: Meaning,
-    /// What it did in the intervals that are known.
+    /// Its I/O in the intervals that are known.
     pub counters: Counters,
     /// Time waited for it, all operations together.
     pub stall_ns: Figure<u64>,
@@ -25,7 +25,7 @@ pub struct BusyFile {
     pub size_bytes: Figure<u64>,
     /// Time that these figures are of.
     pub known_ns: u64,
-    /// What 99 of 100 operations did not exceed, where the source keeps histograms.
+    /// Latencies that 99 of 100 operations did not exceed, where the source keeps histograms.
     pub p99_at_most_ns: AtMost,
 }
 

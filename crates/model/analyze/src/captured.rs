@@ -1,4 +1,4 @@
-//! How much of each hour a source's captures cover.
+//! Share of each hour that a source's captures cover.
 
 use crate::limits::{DAY, HOUR, HOUR_STEP_NS};
 use filestats::{Rules, TimeSeries};
@@ -10,7 +10,7 @@ const CAPTURED_MIN_NS: u64 = HOUR / 2;
 /// An hour of a day: days since 1970, and 0 to 23, in UTC.
 pub(crate) type DayHour = (u64, u64);
 
-/// How much of each hour lies in known intervals of a source, by hour and day.
+/// Time of each hour that lies in known intervals of a source, by hour and day.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Captured(BTreeMap<DayHour, u64>);
 
@@ -52,7 +52,7 @@ impl Captured {
         hours.into_iter().map(|hour| self.others(hour).count()).max().unwrap_or(0)
     }
 
-    /// The same hour of other days, where enough of it was captured, and how much.
+    /// This hour of other days, where enough of it was captured, each with the captured time.
     pub fn others(&self, (day, hour): DayHour) -> impl Iterator<Item = (DayHour, u64)> {
         let same = move |((d, h), ns): &(&DayHour, &u64)| *h == hour && *d != day && **ns >= CAPTURED_MIN_NS;
         self.0.iter().filter(same).map(|(key, ns)| (*key, *ns))

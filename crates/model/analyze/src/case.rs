@@ -7,7 +7,7 @@ use filestats::{Counts, FileKind, FileSeries, IoClass, Ops, Step, Time, TimeSeri
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is done to a file.
+/// Reads or writes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IoDirection"))]
 #[serde(rename_all = "kebab-case")]
@@ -20,7 +20,7 @@ pub enum Direction {
     Sync,
 }
 
-/// The same file before the stretch, an hour at a time: what is usual of it.
+/// A file's captures before the stretch, an hour at a time: they show what is usual of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Earlier<'a> {
     /// The captures.
@@ -35,7 +35,7 @@ pub(crate) struct FileCase<'a> {
     pub file: &'a FileSeries,
     pub earlier: Option<Earlier<'a>>,
     pub settings: &'a Settings,
-    /// How much of each hour is known.
+    /// Known time of each hour.
     pub captured: &'a Captured,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Total {
 impl Direction {
     pub(crate) const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Sync];
 
-    /// What its latency is graded by.
+    /// The class by which its latency is graded.
     pub(crate) fn class(self, kind: FileKind) -> IoClass {
         match (self, kind) {
             (Direction::Read, _) => IoClass::Read,

@@ -1,4 +1,4 @@
-//! How much of a stretch is known at all: gaps, epochs, unknown intervals.
+//! Known part of a stretch: gaps, epochs, unknown intervals.
 
 use crate::Settings;
 use crate::finding::Span;
@@ -20,7 +20,7 @@ pub struct Gap {
     pub reason: String,
 }
 
-/// What is known of a stretch.
+/// Known part of a stretch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {

@@ -4,7 +4,7 @@ use findings::{Fact, Weight, words};
 use serde::{Deserialize, Serialize};
 use workload::Unit;
 
-/// Which rule found it.
+/// Kinds of finding, one for each rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AnalysisFindingKind"))]
 #[serde(rename_all = "kebab-case")]
@@ -19,7 +19,7 @@ pub enum FindingKind {
     More,
     /// One I/O at a time.
     Serial,
-    /// The same data read again and again.
+    /// Data that is read repeatedly.
     Reread,
     /// Sessions wait longer than the files took.
     NotTheDisk,
@@ -33,7 +33,7 @@ pub enum FindingKind {
     Backup,
     /// Looks like an index rebuild.
     IndexRebuild,
-    /// What is usual is not known.
+    /// No other day shows the usual values.
     NoNormal,
     /// Nothing was recorded for a while.
     Gap,
@@ -55,19 +55,19 @@ pub struct Span {
     pub until_unix_ns: u64,
 }
 
-/// What one rule found.
+/// Finding of one rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AnalysisFinding"))]
 pub struct Finding {
-    /// Which rule.
+    /// The rule.
     pub kind: FindingKind,
     /// How it bears on the storage and its users.
     pub weight: Weight,
-    /// Whose file it is about; `None` where it is about the source.
+    /// Instance whose file it is about; `None` where it is about the source.
     pub instance: Option<String>,
     /// The file.
     pub path: Option<String>,
-    /// What is done to it.
+    /// Operations that it is about.
     pub direction: Option<Direction>,
     /// One sentence with its numbers.
     pub text: String,
@@ -79,7 +79,7 @@ pub struct Finding {
     pub stretches: usize,
     /// Time waited in it, all operations together; 0 where it is not about time waited.
     pub stall_ns: u64,
-    /// What to examine next.
+    /// The next thing to examine.
     pub next: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What all files of a kind did in each interval: what rules over several files rest on. Its size depends on the
+//! Totals of all files of a kind in each interval, used by rules over several files. Its size depends on the
 //! captures of the stretch, not on the files.
 
 use filestats::{Counters, Figure, FileKind, FileSeries, Reason, Step};
@@ -14,7 +14,7 @@ pub(crate) enum FileGroup {
 /// Files of a kind in one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cell {
-    /// What is known of them.
+    /// Their known operations.
     pub known: Counters,
     /// Why that is not all.
     pub unknown: Option<Reason>,
@@ -50,7 +50,7 @@ impl FileGroup {
 }
 
 impl GroupTotals {
-    /// For a series of so many ticks.
+    /// For a series of this many ticks.
     pub fn new(ticks: usize) -> GroupTotals {
         GroupTotals { cells: [vec![IDLE; ticks], vec![IDLE; ticks], vec![IDLE; ticks]] }
     }
@@ -84,7 +84,7 @@ impl GroupTotals {
         &self.cells[sum as usize]
     }
 
-    /// What a kind is known to have done in the intervals that end at these ticks.
+    /// Known operations of a kind in the intervals that end at these ticks.
     pub fn over(&self, sum: FileGroup, ticks: std::ops::RangeInclusive<usize>) -> Counters {
         let cells = self.cells[sum as usize].get(ticks).unwrap_or_default();
         cells

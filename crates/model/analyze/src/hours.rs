@@ -1,4 +1,4 @@
-//! What is usual of a file at an hour of the day, from the same hour of other days.
+//! Usual latency and rates of a file at an hour of the day, from this hour of other days.
 
 use crate::captured::{Captured, DayHour, day_hour, hour_of};
 use crate::case::{Direction, FileCase, Reading, readings};
@@ -6,7 +6,7 @@ use crate::limits::DAYS_MIN;
 use statistics::IOS_MIN;
 use std::collections::BTreeMap;
 
-/// What a file did in each hour.
+/// A file's operations in each hour.
 pub(crate) struct Hours<'a> {
     captured: &'a Captured,
     slots: BTreeMap<DayHour, Slot>,

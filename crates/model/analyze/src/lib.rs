@@ -1,5 +1,5 @@
-//! What a stored stretch of file statistics shows: slow files, unusual load, background jobs, and what to examine next
-//! (what PAL does for Windows).
+//! Analysis of a stored stretch of file statistics: slow files, unusual load, background jobs, and the next thing to
+//! examine (what PAL does for Windows).
 //!
 //! A week of twenty servers is a hundred million intervals, so that it is never held as a whole. An [`Analyzer`] takes
 //! the files of one source sequentially (a [`FileSeries`] is a few megabytes at most). Rules for single files are applied
@@ -55,7 +55,7 @@ use filestats::{Profile, Rules, ServiceLevel};
 use serde::{Deserialize, Serialize};
 use source_case::SourceCase;
 
-/// What to analyse, and against what.
+/// The stretch to analyse, and the references for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The stretch, nanoseconds since 1970.
@@ -66,18 +66,18 @@ pub struct Settings {
     pub service_level: ServiceLevel,
     /// The scale that latencies are named by.
     pub profile: Profile,
-    /// Which intervals are usable.
+    /// Bounds of a usable interval.
     pub rules: Rules,
 }
 
-/// What one source's stretch shows.
+/// Analysis of one source's stretch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
     /// The source.
     pub source: String,
-    /// How much of the stretch is known at all.
+    /// Known part of the stretch.
     pub coverage: Coverage,
-    /// What was found, the worst first.
+    /// The findings, the worst first.
     pub findings: Vec<Finding>,
     /// The files that were waited for longest.
     pub busiest: Vec<BusyFile>,

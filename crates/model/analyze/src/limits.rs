@@ -29,7 +29,7 @@ pub const DAYS_MIN: usize = 3;
 pub const DAYS_BEFORE: u64 = 14;
 /// This many times the usual latency is a spike (Headroom).
 pub const SLOWER: f64 = 3.0;
-/// ... if it is also so much more: jitter of microseconds is none (Headroom).
+/// ... if it is also this much more: jitter of microseconds is none (Headroom).
 pub const SLOWER_NS: f64 = 500_000.0;
 /// This many times the usual rate is a spike of demand (Headroom).
 pub const MORE: f64 = 5.0;
@@ -42,7 +42,7 @@ pub const HOUR_STEP_NS: u64 = HOUR + HOUR / 2;
 pub const SERIAL_FROM: f64 = 0.8;
 /// ... to.
 pub const SERIAL_UNTIL: f64 = 1.1;
-/// ... for so long (Headroom).
+/// ... for this long (Headroom).
 pub const SERIAL_NS: u64 = 10 * S;
 /// ... and this share of the time in which there was any I/O (Headroom).
 pub const SERIAL_SHARE: f64 = 0.5;
@@ -72,11 +72,11 @@ pub const BUSIEST_MAX: usize = 10;
 /// Findings of single files that are listed of a source, the worst (Headroom).
 pub const FINDINGS_MAX: usize = 200;
 
-/// Checkpoints: syncs of data files at a regular distance, at least so many of them (Headroom).
+/// Checkpoints: syncs of data files at a regular distance, at least this many of them (Headroom).
 pub const CHECKPOINTS_MIN: usize = 4;
 /// ... whose distances vary by no more than this, standard deviation / mean (Headroom).
 pub const CHECKPOINTS_VARY: f64 = 0.25;
-/// ... with at least so much written in total.
+/// ... with at least this much written in total.
 pub const CHECKPOINTS_BYTES: u64 = 1 << 20;
 
 /// Smaller files do not indicate a job.
@@ -85,7 +85,7 @@ pub const JOB_FILE_BYTES: u64 = 1 << 20;
 pub const WHOLE_FROM: f64 = 0.9;
 /// ... to.
 pub const WHOLE_UNTIL: f64 = 2.0;
-/// What reads of it may write beside, of what they read.
+/// Bytes written beside the reads of a backup, at most, as a share of the bytes read.
 pub const BACKUP_WRITES: f64 = 0.1;
 /// Of the bytes of all data files, that must have been read whole for a backup (Headroom).
 pub const BACKUP_SHARE: f64 = 0.8;

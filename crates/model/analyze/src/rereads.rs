@@ -7,7 +7,7 @@ use filestats::{Cache, FileKind};
 use findings::{Weight, words};
 use workload::Unit;
 
-/// The same data again and again. No finding where the size is unknown.
+/// Reports data that is read repeatedly. No finding where the size is unknown.
 pub(crate) fn rereads(case: &FileCase) -> Vec<Finding> {
     find(case).into_iter().collect()
 }

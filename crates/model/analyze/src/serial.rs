@@ -76,7 +76,7 @@ fn find(case: &FileCase) -> Option<Finding> {
     Some(finding.when(spans(&episodes)).stall(stall_ns).next(next(case.class(*most), *most)))
 }
 
-/// What to look at next, by the kind of operation that is waited for most.
+/// The next thing to examine, by the kind of operation that is waited for most.
 fn next(class: IoClass, direction: Direction) -> &'static str {
     match (class, direction) {
         (IoClass::LogWrite, _) => {

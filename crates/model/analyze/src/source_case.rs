@@ -10,7 +10,7 @@ use crate::wait_totals::WaitTotals;
 use filestats::{Figure, TimeSeries, WaitClass};
 use std::collections::BTreeMap;
 
-/// What was collected of a source.
+/// Data collected of a source.
 pub(crate) struct SourceCase<'a> {
     pub series: &'a TimeSeries,
     pub settings: &'a Settings,

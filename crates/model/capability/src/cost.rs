@@ -1,4 +1,4 @@
-//! What an I/O costs, and how much of the storage a set of demands uses up.
+//! Cost of an I/O, and the share of the storage that a set of demands uses up.
 //!
 //! ```text
 //! D(b) = c0 + c1 b          seconds of the storage that one I/O of b bytes takes: 1 / its highest rate
@@ -41,7 +41,7 @@ pub struct Demand {
     pub per_byte_ns: f64,
 }
 
-/// How much of its demand an I/O takes of the resource that reads and writes share.
+/// Parts of an I/O's demand that fall on the resource shared by reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sharing {
@@ -54,7 +54,7 @@ pub struct Sharing {
 /// The highest rate measured for a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Maximum {
-    /// What each I/O was like.
+    /// Shape of each I/O.
     pub workload: Shape,
     /// I/Os a second at saturation.
     pub iops: f64,
@@ -65,7 +65,7 @@ pub struct Maximum {
 /// A maximum that took no part in the fit, and what the model says it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldOut {
-    /// What each I/O was like.
+    /// Shape of each I/O.
     pub workload: Shape,
     /// I/Os a second measured.
     pub measured_iops: f64,
@@ -84,7 +84,8 @@ pub struct CostModel {
     pub write_random: Demand,
     /// Sequential writes.
     pub write_sequential: Demand,
-    /// What reads and writes share; all of it in the one-resource model.
+    /// Parts of the demands that fall on the resource shared by reads and writes; all of them in the
+    /// one-resource model.
     pub sharing: Sharing,
     /// Mixes and sizes kept out of the fit.
     pub held_out: Vec<HeldOut>,
@@ -99,16 +100,16 @@ pub struct CostModel {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateLimit {
-    /// What is limited.
+    /// The limited resource.
     pub of: Binding,
     /// I/Os or bytes a second.
     pub per_second: f64,
-    /// What it gives for a while beyond that.
+    /// Rate beyond that, for a limited time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
 }
 
-/// What a limit allows for a while.
+/// Rate that a limit allows for a limited time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BurstLimit"))]
 pub struct Burst {
@@ -124,7 +125,7 @@ impl RateLimit {
         Utilisation { value: self.demand(flows) / self.per_second, binding: self.of }
     }
 
-    /// What these flows ask of it, a second.
+    /// Demand of these flows on it, a second.
     pub fn demand(&self, flows: &[Flow]) -> f64 {
         let (side, in_bytes) = match self.of {
             Binding::Operations => (None, false),
@@ -158,9 +159,9 @@ pub struct Flow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Binding {
-    /// What reads and writes share, and the cost of each I/O dominates.
+    /// The resource that reads and writes share, where the cost of each I/O dominates.
     Operations,
-    /// What reads and writes share, and bytes dominate.
+    /// The resource that reads and writes share, where bytes dominate.
     Bandwidth,
     /// Reads, and the cost of each dominates.
     ReadOperations,
@@ -172,12 +173,12 @@ pub enum Binding {
     WriteBandwidth,
 }
 
-/// How much of the storage a demand uses: 1 is all of it.
+/// Share of the storage that a demand uses: 1 is all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
     /// U of the resource that binds.
     pub value: f64,
-    /// That resource.
+    /// The resource that binds.
     pub binding: Binding,
 }
 
@@ -352,7 +353,7 @@ impl CostModel {
         }
     }
 
-    /// How much of the storage these flows use together (utilisation law).
+    /// Share of the storage that these flows use together (utilisation law).
     pub fn utilisation(&self, flows: &[Flow]) -> Utilisation {
         let parts = |side: Option<Side>, sharing: Sharing| {
             flows.iter().filter(|flow| side.is_none_or(|side| side == flow.side)).fold(

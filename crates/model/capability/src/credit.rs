@@ -1,11 +1,11 @@
-//! Burst credits: what a volume saves while it is asked for less than its baseline, and gives back above it.
+//! Burst credits: a volume saves them while the demand is below its baseline, and spends them above it.
 //!
 //! ```text
 //! saved += (baseline - demand) x seconds      between 0 and the most that can be saved
 //! limit  = burst rate while any is saved, else the baseline
 //! ```
 //!
-//! What was saved before the volume was watched is not known, so that a balance begins with 0: it is a lower bound.
+//! Credits saved before the volume was watched are not known, so that a balance begins with 0: it is a lower bound.
 
 use crate::{Binding, Capability, RateLimit};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Credit of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Credit {
-    /// Which limit.
+    /// The limited resource.
     pub of: Binding,
     /// I/Os or bytes that are saved, at least.
     pub saved: f64,

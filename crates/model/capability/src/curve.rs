@@ -86,7 +86,7 @@ impl Point {
 /// Points of one shape, by rising number of outstanding I/Os, and where they saturate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
-    /// What each I/O is like.
+    /// Shape of each I/O.
     pub workload: Shape,
     /// The points, by rising `outstanding`.
     pub points: Vec<Point>,

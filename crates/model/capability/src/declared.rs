@@ -11,7 +11,7 @@ use crate::{
 };
 use workload::{Backend, Caching, Shape, TargetFacts};
 
-/// What is stated of a storage: rates a second, and times in nanoseconds.
+/// Declared limits of a storage: rates a second, and times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Declared {
     /// The limits.
@@ -22,7 +22,7 @@ pub struct Declared {
     pub remarks: Vec<String>,
 }
 
-/// What a declaration lacks.
+/// Figures that a declaration lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeclarationError {
     /// No limit of the I/Os of a direction.
@@ -53,7 +53,7 @@ impl Declared {
         self.limits.push(RateLimit { of, per_second, burst: None });
     }
 
-    /// What a limit gives for a while beyond its rate.
+    /// Sets the rate that a limit allows for a limited time, beyond its own.
     pub fn set_burst(&mut self, of: Binding, burst: Burst) {
         let limit = self.limits.iter_mut().find(|limit| limit.of == of);
         limit.into_iter().for_each(|limit| limit.burst = Some(burst));

@@ -50,7 +50,7 @@ pub struct Knee {
     pub why: String,
 }
 
-/// What limits throughput from outside the device: it names the reason of a knee.
+/// Limits of throughput outside the device: they name the reason of a knee.
 #[derive(Clone, Debug, Default)]
 pub struct StorageLimits {
     /// Throttles found on the device chain.
@@ -283,7 +283,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What a device with `servers` parallel units of `service_ns` gives; `wobble` keeps the plateau from
+    /// Points of a device with `servers` parallel units of `service_ns`; `wobble` keeps the plateau from
     /// being suspiciously flat.
     fn device(servers: f64, service_ns: f64, outstanding: &[u32], wobble: f64) -> Vec<Point> {
         let mut sign = 1.0;

@@ -1,5 +1,5 @@
-//! What one target can give: capability curves, their knees and a cost model, dated and with the
-//! conditions they were measured under.
+//! Performance of one target: capability curves, their knees and a cost model, dated and with the conditions they
+//! were measured under.
 //!
 //! ```text
 //! Point   N outstanding -> IOPS, MiB/s, latency          (one steady stretch of load)
@@ -11,8 +11,8 @@
 //! Resource    one figure of it for people and scripts, with its bound and origin
 //! ```
 //!
-//! What a verdict needs of it: [`Capability::expected_latency_ns`] (what should an I/O take
-//! at that concurrency?) and [`CostModel::utilisation`] (how much of the storage does a demand use?).
+//! A verdict needs [`Capability::expected_latency_ns`] (the latency of an I/O at that concurrency) and
+//! [`CostModel::utilisation`] (the share of the storage that a demand uses).
 //!
 //! Sources: asymptotic bounds X(N) <= min(N / R0, Xmax) are operational analysis (Denning and Buzen
 //! 1978; Lazowska et al. 1984, ch. 5); the linear demand is the form of the kernel's block/blk-iocost.c;
@@ -71,22 +71,22 @@ pub struct Conditions {
     pub foreign_iops: Option<f64>,
     /// Seconds that the whole measurement took.
     pub took_s: f64,
-    /// How much time it might take.
+    /// Effort that was permitted.
     pub effort: Effort,
-    /// What the reader must know to trust the figures ("ended early by the user").
+    /// Remarks that the reader must know to trust the figures ("ended early by the user").
     pub remarks: Vec<String>,
     /// Changes of the target by other programs during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub target_changes: Vec<TargetChange>,
 }
 
-/// How much time a measurement may take.
+/// Time that a measurement may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
-    /// About 12 s: the points that decide a first verdict, the widest intervals. What a longer measurement that was ended
-    /// early leaves behind.
+    /// About 12 s: the points that decide a first verdict, the widest intervals. Also the result of a longer measurement
+    /// that was ended early.
     Preliminary,
     /// About half a minute: the curves a verdict needs most, wider intervals.
     Quick,
@@ -103,7 +103,7 @@ impl fmt::Display for Effort {
     }
 }
 
-/// What one target can give.
+/// Measured, learned or declared performance of one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capability {
     /// The target and the devices below it.
@@ -114,7 +114,7 @@ pub struct Capability {
     pub conditions: Conditions,
     /// The curves.
     pub curves: Vec<Curve>,
-    /// What an I/O costs; `None` where too little was measured to fit one.
+    /// Cost of an I/O; `None` where too little was measured to fit a model.
     pub cost_model: Option<CostModel>,
     /// Where its figures come from.
     #[serde(default, skip_serializing_if = "Origin::is_measured")]

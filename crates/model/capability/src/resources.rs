@@ -1,4 +1,4 @@
-//! What is known of a storage as a short list: one figure for each resource, and whether it is a limit or was only reached.
+//! Known limits of a storage as a short list: one figure for each resource, and whether it is a limit or was only reached.
 
 use crate::{Capability, Curve, Knee, KneeReason, Origin};
 use serde::{Deserialize, Serialize};
@@ -44,9 +44,9 @@ pub enum Bound {
 /// One figure of what a storage gives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resource {
-    /// Which resource.
+    /// The resource.
     pub name: ResourceName,
-    /// How much of it, in `unit`.
+    /// Its figure, in `unit`.
     pub value: f64,
     /// I/Os a second, bytes a second or nanoseconds.
     pub unit: Unit,
@@ -66,7 +66,7 @@ pub struct Resource {
 
 /// Sizes from here on show what a storage gives in bytes rather than in operations.
 const BANDWIDTH_BYTES_MIN: f64 = 65_536.0;
-/// What the cost model is asked for where no curve has large I/Os.
+/// Block size for which the cost model is evaluated where no curve has large I/Os.
 const LARGE_BYTES: u32 = 524_288;
 
 impl ResourceName {
@@ -179,7 +179,7 @@ impl Capability {
         measured.into_iter().chain(fitted).map(|rate| self.within_caps(rate)).collect()
     }
 
-    /// The caps that were there at the measurement are exact, where a curve or a fit is above them. What was declared stays.
+    /// The caps that were there at the measurement are exact, where a curve or a fit is above them. Declared limits stay.
     fn within_caps(&self, rate: Rate) -> Rate {
         let caps =
             self.target.caps.iter().filter(|_| matches!(self.origin, Origin::Measured | Origin::Gentle));

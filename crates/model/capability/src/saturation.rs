@@ -2,7 +2,7 @@ use crate::{Knee, KneeReason, Point, StorageLimits, find_knee};
 use serde::{Deserialize, Serialize};
 use workload::Shape;
 
-/// What a curve of latency and IOPS over outstanding I/Os shows.
+/// Features of a curve of latency and IOPS over outstanding I/Os.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Saturation {
@@ -48,7 +48,7 @@ pub struct Linear {
     pub outstanding_from: u32,
     /// Its highest.
     pub outstanding_to: u32,
-    /// What one more outstanding I/O adds to the latency, nanoseconds: 1 / Xmax where a curve is saturated.
+    /// Latency that one more outstanding I/O adds, nanoseconds: 1 / Xmax where a curve is saturated.
     pub ns_per_outstanding: f64,
 }
 
@@ -70,13 +70,13 @@ pub const DEGRADED_NS: f64 = 15e6;
 pub const CRITICAL_NS: f64 = 20e6;
 /// Points of one level lie within this share of their mean, or within their own intervals.
 const LEVEL_SPREAD_MAX: f64 = 0.05;
-/// A level has so many points at least.
+/// A level has this many points at least.
 const LEVEL_POINTS_MIN: usize = 3;
 /// Two levels differ by this share at least.
 const LEVELS_APART_MIN: f64 = 0.08;
 /// A straight line leaves no point further away than this share of its latency.
 const LINEAR_OFF_MAX: f64 = 0.05;
-/// A stretch is called linear from so many points on.
+/// A stretch is called linear from this many points on.
 const LINEAR_POINTS_MIN: usize = 4;
 
 impl Saturation {
@@ -107,7 +107,7 @@ impl Saturation {
 fn levels(points: &[Point]) -> Vec<Level> {
     let within = |run: &[Point]| {
         let mean = mean_iops(run);
-        // What rises from end to end is no level, however uncertain each point is.
+        // A rise from end to end is no level, however uncertain each point is.
         let rises = run[run.len() - 1].iops > run[0].iops * (1.0 + LEVEL_SPREAD_MAX);
         let close = |point: &Point| {
             let doubt = point.iops_half_width.min(LEVEL_SPREAD_MAX * mean);
@@ -228,7 +228,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::knee::tests::point;
 
-    /// A disk of so many units of 20 ms, swept 8 to 256 by 8 as in the study.
+    /// A disk of `units` parallel units of 20 ms, swept 8 to 256 by 8 as in the study.
     pub(crate) fn studied(units: f64) -> Vec<Point> {
         let latency = |n: u32| 20e6 * (f64::from(n) / units).max(1.0);
         (1..=32).map(|step| point(step * 8, latency(step * 8))).collect()

@@ -32,7 +32,7 @@ pub struct Sweep {
     pub target: String,
     /// By rising outstanding I/Os.
     pub steps: Vec<SweepStep>,
-    /// What they say.
+    /// Features of the points.
     pub saturation: Saturation,
     /// The operating limit for these I/Os by the cost model of the target's measurement; `None` where it was not measured.
     #[serde(default)]

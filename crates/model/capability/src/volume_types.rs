@@ -1,4 +1,4 @@
-//! What providers state of their volumes, as their documentation had it in the year beside each.
+//! Limits that providers state for their volumes, as their documentation had them in the year beside each.
 //!
 //! | source | |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | Azure | "Azure managed disk types", learn.microsoft.com/azure/virtual-machines/disks-types |
 //! | Google | "About Persistent Disk performance", "About Hyperdisk Balanced" and "About Hyperdisk Extreme", cloud.google.com/compute/docs/disks/performance, cloud.google.com/compute/docs/disks/hd-types; the limits of an instance of the size that reaches them |
 //!
-//! Limits are baselines. What a volume gives for a while from credits that it saved stands beside them. The instance that a volume is attached to
-//! has limits of its own, which are not here.
+//! Limits are baselines. Rates that a volume reaches for a limited time on saved credits stand beside them. The instance that a
+//! volume is attached to has limits of its own, which are not here.
 
 use crate::{Binding, Burst, Declared};
 use std::fmt;
@@ -51,29 +51,29 @@ enum Law {
     Linear { base: f64, per_gib: f64, least: f64, most: f64 },
     /// The value of the first step that is at least as large: (GiB, value).
     Steps(&'static [(f64, f64)]),
-    /// What was bought, or what is included; `None` where it must be stated. At most `per_gib x GiB` and `most`.
+    /// The provisioned or included rate; `None` where it must be stated. At most `per_gib x GiB` and `most`.
     Bought { included: Option<f64>, per_gib: f64, most: f64 },
-    /// What was bought, or what is included, at most so much for each operation a second and `most`.
+    /// The provisioned or included rate, at most `per_operation` for each operation a second and `most`.
     BoughtPerOperation { included: f64, per_operation: f64, most: f64 },
-    /// So much for each operation a second up to `most`, or `beyond` for each where that is more.
+    /// `each` for each operation a second up to `most`, or `beyond` for each where that is more.
     PerOperation { each: f64, most: f64, beyond: f64 },
 }
 
-/// What a volume gives for a while from credits that it saved.
+/// Rates that a volume reaches for a limited time on credits that it saved.
 #[derive(Clone, Copy, Debug)]
 enum Bursts {
     None,
-    /// So many operations a second, and so many that can be saved; none from the size on at which the baseline is as high.
+    /// Operations a second, and the most that can be saved; none from the size on at which the baseline is as high.
     Operations {
         per_second: f64,
         saved_max: f64,
     },
-    /// So many MiB a second for each TiB, at most so many; 1 TiB for each TiB can be saved.
+    /// MiB a second for each TiB, at most `most`; 1 TiB for each TiB can be saved.
     Throughput {
         per_tib: f64,
         most: f64,
     },
-    /// So many operations and MB a second for half an hour, up to this size in GiB.
+    /// Operations and MB a second for half an hour, up to this size in GiB.
     HalfHour {
         operations: f64,
         mb: f64,
@@ -97,7 +97,7 @@ pub enum VolumeError {
         name: &'static str,
         /// The most.
         most: f64,
-        /// Of what.
+        /// Its unit: "operations a second".
         what: &'static str,
     },
 }
@@ -299,10 +299,10 @@ impl VolumeType {
         TYPES.iter().map(|volume| volume.name)
     }
 
-    /// What the provider states of a volume of that size.
+    /// Returns the limits that the provider states for a volume of this size.
     ///
     /// # Errors
-    /// Where the size, or what was bought, is needed and not stated, or is more than there is.
+    /// Where the size, or the provisioned rate, is needed and not stated, or is more than there is.
     pub fn declared(&self, size: &VolumeSize) -> Result<Declared, VolumeError> {
         let operations = self.operations.limit(self, size.gib, "operations a second", size.iops, 0.0)?;
         let bought = size.bytes_per_s.map(|bytes| bytes / self.unit);

@@ -25,17 +25,17 @@ pub(crate) struct MeanError {
 /// The standard error of the mean of a series of which neighbours resemble each other; `None` with fewer than
 /// [`VALUES_MIN`] values.
 ///
-/// Batches grow until the correlation of neighbouring ones, corrected for its bias in short series
-/// (Marriott and Pope 1954), is small, as long as there are five. What correlation is left, plus half its own
-/// standard error because it is only estimated, widens the error by (1 + r) / (1 - r), exact for a
-/// first-order autoregressive series (Law and Kelton 2000, 9.5.3).
+/// Batches grow until the correlation of neighbouring ones, corrected for its bias in short series (Marriott
+/// and Pope 1954), is small, as long as there are five. The remaining correlation, plus half its own standard
+/// error because it is only estimated, widens the error by (1 + r) / (1 - r), exact for a first-order
+/// autoregressive series (Law and Kelton 2000, 9.5.3).
 pub(crate) fn mean_error(values: &[f64]) -> Option<MeanError> {
     if values.len() < VALUES_MIN {
         return None;
     }
     let mut length = values.len().div_ceil(BATCHES_MAX);
     loop {
-        // What does not fill a batch is left out at the beginning, where a run may still be settling.
+        // Values that do not fill a batch are left out at the beginning, where a run may still be settling.
         let rest = values.len() % length;
         let batches: Vec<f64> = values[rest..].chunks(length).map(mean).collect();
         let count = batches.len() as f64;
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn dependent_values_have_the_larger_error() {
-        // The same ten values, alternating and in two blocks: only their order differs.
+        // Ten values in both cases, alternating and in two blocks: only their order differs.
         let alternating: Vec<f64> = (0..40).map(|at| f64::from(at % 2)).collect();
         let blocks: Vec<f64> = (0..40).map(|at| f64::from(at / 10 % 2)).collect();
         let (free, dependent) = (mean_error(&alternating).unwrap(), mean_error(&blocks).unwrap());

@@ -151,7 +151,7 @@ pub(crate) fn capabilities(a: &Capability, b: &Capability) -> Vec<Mismatch> {
     })
 }
 
-/// What the reader must know besides.
+/// Further doubts that the reader must know.
 pub(crate) fn doubts(a: Side<'_>, b: Side<'_>, method: Method) -> Vec<String> {
     let mut doubts = Vec::new();
     if method == Method::WithinRuns {

@@ -6,7 +6,7 @@ use workload::RunResult;
 /// One side of a comparison: a run, or repeats of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// What it is called: "run 12", "3 March".
+    /// Name for the reader: "run 12", "3 March".
     pub name: &'a str,
     /// At least one.
     pub runs: &'a [RunResult],
@@ -21,7 +21,7 @@ pub struct Rules {
     /// How often the same growing data are analysed, this time included: each analysis may be wrong only with
     /// its part of the 5 %.
     pub looks: u32,
-    /// How many comparisons are made side by side.
+    /// Number of comparisons made side by side.
     pub comparisons: u32,
 }
 
@@ -98,7 +98,7 @@ pub struct Difference {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ComparedFigures"))]
 pub struct Row {
-    /// Of which curve, among several.
+    /// The curve, among several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// "IOPS", "p99 of reads".
@@ -124,7 +124,7 @@ pub struct Row {
     pub not_compared: Option<String>,
     /// The answer for this figure.
     pub verdict: Verdict,
-    /// What would decide it.
+    /// Further or longer runs that would decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<More>,
 }
@@ -133,7 +133,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mismatch {
-    /// Which.
+    /// The parameter.
     pub what: String,
     /// In A.
     pub a: String,
@@ -141,7 +141,7 @@ pub struct Mismatch {
     pub b: String,
 }
 
-/// From what the noise was estimated.
+/// Source of the estimate of the noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ComparisonMethod"))]
 #[serde(rename_all = "kebab-case")]
@@ -162,27 +162,27 @@ pub enum Method {
 pub struct Comparison {
     /// The workload: "random 8 KiB reads".
     pub what: String,
-    /// What A is called.
+    /// Name of A.
     pub a: String,
-    /// What B is called.
+    /// Name of B.
     pub b: String,
-    /// How many runs A has.
+    /// Number of runs of A.
     pub runs_a: usize,
-    /// How many runs B has.
+    /// Number of runs of B.
     pub runs_b: usize,
-    /// From what the noise was estimated.
+    /// Source of the estimate of the noise.
     pub method: Method,
-    /// What holds for all figures.
+    /// Rules that hold for all figures.
     pub rules: Rules,
     /// The figures.
     pub rows: Vec<Row>,
-    /// In what else A and B differ: then the difference may come from there.
+    /// Further differences of A and B: then the difference may come from there.
     pub mismatches: Vec<Mismatch>,
-    /// What the reader must know to trust the answer.
+    /// Doubts that the reader must know to trust the answer.
     pub doubts: Vec<String>,
     /// The answer, by the headline figures.
     pub verdict: Verdict,
-    /// What would decide an open answer.
+    /// Further or longer runs that would decide an open answer.
     pub more: Option<More>,
     /// The answer in words.
     pub summary: String,
@@ -364,7 +364,7 @@ fn answer(rows: &[Row]) -> Verdict {
     }
 }
 
-/// What would decide all open headline figures.
+/// Further or longer runs that would decide all open headline figures.
 fn more(rows: &[Row]) -> Option<More> {
     let size = |more: &More| match more {
         More::Pairs(count) | More::Runs(count) => f64::from(*count),

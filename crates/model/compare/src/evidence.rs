@@ -1,5 +1,5 @@
-//! What supports a difference: an interval at any confidence, and p, the smallest error probability at
-//! which the interval still excludes "no difference".
+//! Evidence of a difference: an interval at any confidence, and p, the smallest error probability at which
+//! the interval still excludes "no difference".
 
 use crate::rank_tests;
 use crate::single_run::Estimate;
@@ -37,7 +37,7 @@ pub(crate) enum Evidence {
     Given { ln_ratio: f64, half_width: f64 },
 }
 
-/// What the repeats are.
+/// Design of the repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Design {
     /// Pairs of runs, each pair close in time.
@@ -48,16 +48,16 @@ pub(crate) enum Design {
     One,
 }
 
-/// What would decide an open question in four of five cases, if the noise stays as it was.
+/// Further or longer runs that would decide an open question in four of five cases, if the noise does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MoreNeeded"))]
 #[serde(rename_all = "kebab-case")]
 pub enum More {
-    /// So many more pairs.
+    /// Further pairs.
     Pairs(u32),
-    /// So many more runs on each side.
+    /// Further runs on each side.
     Runs(u32),
-    /// Runs of so many seconds.
+    /// Runs of this many seconds.
     Seconds(f64),
 }
 
@@ -193,8 +193,8 @@ impl Evidence {
         }
     }
 
-    /// What it would take to detect a difference of `ln_margin`, or the observed one if that is larger, in four of
-    /// five cases, at the same noise.
+    /// Further or longer runs needed to detect a difference of `ln_margin`, or the observed one if that is larger, in four
+    /// of five cases, at this noise.
     pub(crate) fn missing(&self, confidence: f64, ln_margin: f64) -> Option<More> {
         let resolve = self.ln_ratio().abs().max(ln_margin);
         match self {
@@ -226,7 +226,7 @@ impl Evidence {
 
 /// Fewer pairs do not show their noise.
 const PAIRS_MIN: usize = 3;
-/// Of two groups, so many in all.
+/// Runs of two groups, in total.
 const RUNS_MIN: usize = 4;
 /// A day: longer runs are no advice.
 const SECONDS_MAX: f64 = 86_400.0;

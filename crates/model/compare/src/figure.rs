@@ -3,7 +3,7 @@ use statistics::{SAMPLES_ABOVE_MIN, supports_percentile};
 use std::fmt;
 use workload::{Direction, LatencyFigures, RunResult};
 
-/// What of a result is looked at.
+/// Figure of a result that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -28,7 +28,7 @@ pub enum Measure {
     Max,
 }
 
-/// Of which operations.
+/// Operations of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ComparedOperations"))]
 #[serde(rename_all = "kebab-case")]
@@ -51,9 +51,9 @@ pub enum Operations {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ComparedFigure"))]
 pub struct Figure {
-    /// What.
+    /// The measure.
     pub measure: Measure,
-    /// Of which operations.
+    /// The operations.
     #[serde(rename = "of")]
     pub operations: Operations,
 }
@@ -85,7 +85,7 @@ impl Measure {
         Measure::Max,
     ];
 
-    /// Which percentile; `None` of what is none.
+    /// The percentile; `None` where the measure is no percentile.
     pub fn percent(self) -> Option<f64> {
         match self {
             Measure::P50 => Some(50.0),
@@ -111,7 +111,7 @@ impl Measure {
         }
     }
 
-    /// What a margin for rates, means and medians is for this figure: the tail varies more, and a few percent
+    /// Margin of this figure, from that for rates, means and medians: the tail varies more, and a few percent
     /// of it matter less.
     pub fn margin(self, margin: f64) -> f64 {
         match self {
@@ -152,7 +152,7 @@ impl Operations {
 }
 
 impl Figure {
-    /// What a run gave; the error says why there is no figure.
+    /// Value of a run; the error says why there is no figure.
     pub(crate) fn value(self, run: &RunResult) -> Result<f64, String> {
         if run.elapsed_ns == 0 {
             return Err("no time was measured".into());

@@ -28,7 +28,7 @@ impl InterimSchedule {
         Some(InterimSchedule { rounds })
     }
 
-    /// How many analyses there are.
+    /// Number of analyses.
     pub fn count(&self) -> u32 {
         self.rounds.len() as u32
     }

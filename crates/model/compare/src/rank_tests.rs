@@ -1,7 +1,7 @@
 //! Exact tests that use only order, as a guard beside Student's t: one wild run must not decide.
 
 /// Wilcoxon's signed-rank test (1945): the two-sided p of the differences' being symmetric about 0, and the
-/// smallest p that so many differences can give.
+/// smallest p that this number of differences can give.
 pub(crate) fn signed_rank(differences: &[f64]) -> (f64, f64) {
     let nonzero: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
     let magnitudes: Vec<f64> = nonzero.iter().map(|difference| difference.abs()).collect();

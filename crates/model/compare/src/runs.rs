@@ -15,7 +15,7 @@ pub fn runs(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
 }
 
 /// Compares B with A by the pairs that they form, run by run in that order: what both of a pair share (the
-/// time of day, the state of the storage) is no noise. What has no partner is left out.
+/// time of day, the state of the storage) is no noise. Runs without a partner are left out.
 pub fn pairs(a: Side<'_>, b: Side<'_>, rules: &Rules) -> Comparison {
     let count = a.runs.len().min(b.runs.len());
     let (a, b) = (Side { runs: &a.runs[..count], ..a }, Side { runs: &b.runs[..count], ..b });
@@ -142,9 +142,9 @@ fn figures(runs: &[&RunResult]) -> Vec<Figure> {
     figures
 }
 
-/// What the answer rests on: IOPS, and of reads and writes p99, or the mean where p99 has too few I/Os behind
-/// it in any run. Of an open loop latency counts from when an I/O was due, where that is known of each run
-/// and there are repeats (one run keeps no series of it). Chosen by counts alone, never by the outcome.
+/// Figures that decide the answer: IOPS, and of reads and writes p99, or the mean where p99 has too few I/Os
+/// behind it in any run. Of an open loop latency counts from when an I/O was due, where that is known of each
+/// run and there are repeats (one run keeps no series of it). Chosen by counts alone, never by the outcome.
 fn headline(runs: &[&RunResult]) -> Vec<Figure> {
     let mut headline = vec![Figure { measure: Measure::Iops, operations: Operations::All }];
     for (operations, response) in

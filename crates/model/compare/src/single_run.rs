@@ -1,9 +1,10 @@
 //! A figure of one run with its uncertainty, from the slices of the run.
 //!
 //! Every figure is a ratio of sums over the slices: I/Os by time, stall by I/Os, I/Os up to a latency by all
-//! I/Os. What each slice has more or less of than its share is a series with mean 0; the error of that mean,
-//! by batch means, is the figure's error. A percentile's interval lies between the latencies at the ends of
-//! the interval of that share (Woodruff 1952), so that nothing is assumed about how latencies are distributed.
+//! I/Os. The excess of each slice over its share, positive or negative, is a series with mean 0; the error of
+//! that mean, by batch means, is the figure's error. A percentile's interval lies between the latencies at the
+//! ends of the interval of that share (Woodruff 1952), so that nothing is assumed about how latencies are
+//! distributed.
 
 use crate::batch_means::{MeanError, VALUES_MIN, mean_error};
 use crate::figure::{Figure, Measure, Operations};
@@ -166,7 +167,7 @@ impl Estimate {
 }
 
 impl Ranks {
-    /// The latency that so much of the I/Os do not exceed; `None` where the share is none.
+    /// The latency that this share of the I/Os does not exceed; `None` where the share is none.
     fn latency_ns_at(&self, share: f64) -> Option<u64> {
         let total = self.cumulated.last()?.1 as f64;
         if !(0.0..1.0).contains(&share) {

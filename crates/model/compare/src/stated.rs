@@ -6,7 +6,7 @@ use workload::{parse_bytes, parse_duration};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stated {
-    /// Which.
+    /// The figure.
     pub figure: Figure,
     /// Operations a second, MiB a second or nanoseconds.
     pub value: f64,

@@ -29,7 +29,7 @@ struct Storage {
     iops: f64,
     /// Standard deviation of a second's speed, as a share.
     noise: f64,
-    /// How much of a second's deviation the next one keeps.
+    /// Share of a second's deviation that the next one keeps.
     memory: f64,
     /// Standard deviation of a run's speed.
     between: f64,
@@ -91,7 +91,7 @@ fn side<'a>(runs: &'a [RunResult]) -> Side<'a> {
     Side { name: "A", runs }
 }
 
-/// In how many of so many simulations that is so, as a share.
+/// Share of `times` simulations in which `is_so` holds.
 fn share(times: u64, mut is_so: impl FnMut(&mut Noise) -> bool) -> f64 {
     let count = (0..times).filter(|seed| is_so(&mut Noise::seeded(*seed + 1))).count();
     count as f64 / times as f64
@@ -135,7 +135,7 @@ fn interleaved(a: Storage, b: Storage, rules: Rules, noise: &mut Noise) -> (Comp
     let (mut runs_a, mut runs_b) = (Vec::new(), Vec::new());
     for round in 1.. {
         for _ in 0..2 {
-            // What both runs of a pair share cancels out.
+            // Speed that both runs of a pair share cancels out.
             let shared = (0.1 * noise.normal()).exp();
             runs_a.push(Storage { iops: a.iops * shared, ..a }.run(5, noise));
             runs_b.push(Storage { iops: b.iops * shared, ..b }.run(5, noise));

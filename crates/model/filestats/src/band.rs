@@ -101,7 +101,7 @@ const GUIDANCE: BandLimits =
     BandLimits { limits: &[("ok", 20 * MS), ("above guidance", 100 * MS)], last: "slow" };
 
 impl Profile {
-    /// The same bands for all that is read and written.
+    /// Grades all reads and writes by these bands.
     const fn alike(name: &'static str, origin: &'static str, limits: BandLimits) -> Profile {
         Profile { name, origin, read: limits, write: limits, log_write: limits }
     }

@@ -23,7 +23,7 @@ pub struct LatencyBuckets {
 }
 
 impl LatencyBuckets {
-    /// How many counters a histogram has.
+    /// Number of counters of a histogram.
     pub const LEN: usize = 156;
 
     /// An empty histogram.

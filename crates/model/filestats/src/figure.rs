@@ -33,7 +33,7 @@ pub enum Reason {
     Lost,
     /// A counter is lower than before although the epoch is the same.
     CounterFell,
-    /// The same name is another file now (replaced, restored, re-created).
+    /// The name belongs to another file now (replaced, restored, re-created).
     IdentityChanged,
     /// More time than the rules allow lies between the captures.
     GapTooLong,

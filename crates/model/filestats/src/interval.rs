@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Which intervals are usable.
+/// Bounds of a usable interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// The longest interval that is still taken for one: beyond it an average means nothing.
@@ -30,7 +30,7 @@ impl Rules {
     }
 }
 
-/// What one file did between two captures, or why that is unknown.
+/// I/O of one file between two captures, or why it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -47,9 +47,9 @@ pub enum Interval {
 pub struct Delta {
     /// Time between the captures on the source's clock.
     pub elapsed_ns: u64,
-    /// What was added to the counters.
+    /// Growth of the counters.
     pub counters: Counters,
-    /// What was added to the histograms, where kept at both ends.
+    /// Growth of the histograms, where kept at both ends.
     pub latencies: Option<Latencies>,
 }
 
@@ -59,16 +59,16 @@ pub struct Delta {
 pub struct FileInterval {
     /// The file, as the later capture names it.
     pub file: Arc<FileIdentity>,
-    /// What its counters stand for.
+    /// Meaning of its counters.
     pub meaning: Meaning,
     /// When the interval ends, wall clock.
     pub ended_unix_ns: u64,
-    /// What happened.
+    /// The file's I/O.
     pub interval: Interval,
 }
 
 impl FileInterval {
-    /// What names its file, to be changed.
+    /// Returns the identity of its file, to be changed.
     pub fn file_mut(&mut self) -> &mut FileIdentity {
         Arc::make_mut(&mut self.file)
     }

@@ -124,14 +124,14 @@ impl Counters {
         })
     }
 
-    /// What two files did over the same time, saturating at `u64::MAX`. An unknown sync count stays
-    /// unknown; how long either of them was busy is not known of both together.
+    /// Sums two files over one time, saturating at `u64::MAX`. An unknown sync count stays unknown; the busy
+    /// time of both together is not known.
     #[must_use]
     pub fn beside(self, other: Counters) -> Counters {
         Counters { busy_ns: Figure::unknown(Reason::NotCounted), ..self.followed_by(other) }
     }
 
-    /// What one file did in two intervals, one after the other, saturating at `u64::MAX`.
+    /// Sums one file over two consecutive intervals, saturating at `u64::MAX`.
     #[must_use]
     pub fn followed_by(self, next: Counters) -> Counters {
         Counters {

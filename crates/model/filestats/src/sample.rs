@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a file is to the engine that opened it.
+/// Purpose of a file for the engine that opened it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -23,7 +23,7 @@ pub enum FileKind {
     Other,
 }
 
-/// Which file a sample is about.
+/// File that a sample is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileIdentity {
@@ -33,9 +33,10 @@ pub struct FileIdentity {
     pub database: Option<String>,
     /// The engine's number of that database, where it has one.
     pub database_id: Option<u64>,
-    /// What distinguishes this file from another of the same name: device and inode, or the engine's file id.
+    /// Identifier that distinguishes this file from another of the same name: device and inode, or the
+    /// engine's file id.
     pub file_id: String,
-    /// What the file is for.
+    /// Purpose of the file.
     pub kind: FileKind,
     /// Full physical name.
     pub path: String,
@@ -58,24 +59,24 @@ pub struct Epoch {
     pub reset: String,
 }
 
-/// What the counters of a sample stand for. Figures of different meaning are not to be compared.
+/// Meaning of a sample's counters. Figures of different meaning are not to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Meaning {
-    /// What is counted.
+    /// The counted operations.
     pub counts: Counts,
-    /// What the stall of reads is the time of.
+    /// Time that counts as stall of reads.
     pub read_time: Time,
-    /// What the stall of writes is the time of. Syncs are always timed to their completion.
+    /// Time that counts as stall of writes. Syncs are always timed to their completion.
     pub write_time: Time,
-    /// Whether what the page cache answered is in it.
+    /// Whether operations that the page cache answers are counted.
     pub cache: Cache,
-    /// What makes a write durable.
+    /// Operation that makes a write durable.
     #[serde(default, skip_serializing_if = "Durable::is_by_sync")]
     pub durable: Durable,
 }
 
-/// What one operation is.
+/// Unit of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -86,7 +87,7 @@ pub enum Counts {
     Blocks,
 }
 
-/// What is timed of one operation.
+/// Timed part of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TimeMeaning"))]
 #[serde(rename_all = "kebab-case")]
@@ -112,7 +113,7 @@ pub enum Cache {
     Below,
 }
 
-/// What makes a write durable.
+/// Operation that makes a write durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -145,11 +146,11 @@ pub struct Latencies {
 /// One file at one instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Which file.
+    /// The file.
     pub file: Arc<FileIdentity>,
     /// Since when the counters grow.
     pub epoch: Epoch,
-    /// What the counters stand for.
+    /// Meaning of the counters.
     pub meaning: Meaning,
     /// The cumulative counters.
     pub counters: Counters,
@@ -174,14 +175,14 @@ pub struct Snapshot {
     pub complete: Option<Epoch>,
     /// The files.
     pub samples: Vec<Sample>,
-    /// What its sessions waited for, where the source reports it.
+    /// Waits of its sessions, where the source reports them.
     pub waits: Vec<WaitSample>,
-    /// What a person must know to read it: timing that is off and how to switch it on, a role too weak, events lost.
+    /// Remarks needed to read it: timing that is off and how to switch it on, a role too weak, events lost.
     pub notes: Vec<String>,
 }
 
 impl Snapshot {
-    /// The same without files and notes.
+    /// Returns a copy without files and notes.
     #[must_use]
     pub fn without_files(&self) -> Snapshot {
         let Snapshot { source, taken_unix_ns, clock_ns, complete, samples: _, waits, notes: _ } = self;
@@ -196,7 +197,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether what is missing in this snapshot and there in a later one began at zero.
+    /// Whether a file that is missing in this snapshot and there in a later one began at zero.
     pub(crate) fn missing_is_zero_until(&self, later: &Snapshot) -> bool {
         self.complete.is_some() && self.complete == later.complete
     }
@@ -215,12 +216,12 @@ impl Sample {
         Sample { file, epoch, meaning, counters, size_bytes, latencies: None }
     }
 
-    /// What names its file, to be changed.
+    /// Returns the identity of its file, to be changed.
     pub fn file_mut(&mut self) -> &mut FileIdentity {
         Arc::make_mut(&mut self.file)
     }
 
-    /// The same file before it did anything.
+    /// The file's sample before its first operation.
     pub(crate) fn at_zero(&self) -> Sample {
         Sample {
             counters: self.counters.at_zero(),
@@ -257,12 +258,12 @@ impl Meaning {
         cache: Cache::Included,
         durable: Durable::BySync,
     };
-    /// The same counted in blocks, several of which may have been one request.
+    /// Counters of blocks, several of which may have been one request; otherwise like [`Meaning::REQUESTS`].
     pub const BLOCKS: Meaning = Meaning { counts: Counts::Blocks, ..Meaning::REQUESTS };
 }
 
 impl FileIdentity {
-    /// What two samples must share to be taken for the same file: the counting program and the name.
+    /// Key that two samples of one file share: the counting program and the name.
     pub fn key(&self) -> (&str, &str) {
         (&self.instance, &self.path)
     }

@@ -1,8 +1,8 @@
 use crate::IoClass;
 use serde::{Deserialize, Serialize};
 
-/// What the users of a database are promised: mean latencies that are still fine. A second may be fine
-/// in a warehouse and is an outage for a shop.
+/// Service level promised to the users of a database: mean latencies that are still fine. A second may be
+/// fine in a warehouse and is an outage for a shop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceLevel {

@@ -70,9 +70,9 @@ pub struct WaitEpoch {
 /// One interval of a file that was not idle, or is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Which interval: it ends at this tick, and began at the one before.
+    /// Index of the interval: it ends at this tick, and began at the one before.
     pub at: usize,
-    /// What was added to the counters, or why that cannot be known.
+    /// Growth of the counters, or why it cannot be known.
     pub added: Figure<Counters>,
 }
 
@@ -81,7 +81,7 @@ pub struct Step {
 pub struct FileSeries {
     /// The file as its last epoch names it.
     pub file: Arc<FileIdentity>,
-    /// What its counters stand for.
+    /// Meaning of its counters.
     pub meaning: Meaning,
     /// Bytes on disk, as last reported.
     pub size_bytes: Figure<u64>,
@@ -138,8 +138,8 @@ impl TimeSeries {
         self.ticks.get(at)?.clock_ns.checked_sub(began)
     }
 
-    /// What is known of the intervals that exist. A damaged history may have changes at the first tick, before which there
-    /// is no interval, or past the last one: they say nothing.
+    /// Keeps the parts whose intervals exist. A damaged history may have changes at the first tick, before which there is
+    /// no interval, or past the last one: they say nothing.
     fn existing<T>(&self, mut parts: Parts<T>) -> Parts<T> {
         parts.retain(|at, _| (1..self.ticks.len()).contains(at));
         parts

@@ -1,5 +1,5 @@
-//! What a source has done since Headroom began to watch it, by class of file and of wait: sums of known intervals, so that they never fall. The sum of
-//! a source's own counters falls when a file is removed.
+//! Totals of a source since Headroom began to watch it, by class of file and of wait: sums of known intervals, so that they
+//! never fall. The sum of a source's own counters falls when a file is removed.
 
 use crate::{
     Cache, FileInterval, FileKind, Interval, Latencies, LatencyBuckets, Ops, WaitClass, WaitInterval,
@@ -14,20 +14,20 @@ const MOUNTS_MAX: usize = 64;
 pub struct SourceTotals {
     /// By mount point.
     pub files: BTreeMap<String, BTreeMap<FileClass, FileTotals>>,
-    /// What sessions waited for.
+    /// Waits of its sessions.
     pub waits: BTreeMap<WaitClass, WaitTotals>,
 }
 
-/// What files have in common that are counted together. There are few classes, however many files there are.
+/// Properties that files of one total share. There are few classes, however many files there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileClass {
-    /// What the files are for.
+    /// Purpose of the files.
     pub kind: FileKind,
     /// They are counted below the page cache: the same I/O a second time.
     pub below_cache: bool,
 }
 
-/// What was done on the files of a class.
+/// Totals of the files of a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileTotals {
     /// When all of it was zero, nanoseconds since 1970.
@@ -43,7 +43,7 @@ pub struct FileTotals {
 /// Operations of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpTotals {
-    /// How many.
+    /// Number of operations.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -60,7 +60,7 @@ pub struct OpTotals {
 pub struct LatencyTotals {
     /// When there was none, nanoseconds since 1970.
     pub since_unix_ns: u64,
-    /// How many of each.
+    /// Their number in each bucket.
     pub buckets: LatencyBuckets,
     /// Their sum, nanoseconds.
     pub time_ns: u64,

@@ -15,17 +15,17 @@ pub struct TracedIo {
     pub tid: u32,
     /// The thread's name.
     pub comm: Rc<str>,
-    /// What.
+    /// The operation.
     pub op: TracedOp,
     /// The full name of the file.
     pub file: Rc<str>,
     /// Offset in the file; `None` where it has none, or it is unknown.
     pub offset_bytes: Option<u64>,
-    /// How much was moved; 0 of a sync.
+    /// Bytes moved; 0 of a sync.
     pub bytes: u64,
     /// Flags of the call.
     pub flags: IoFlags,
-    /// What served it; `None` where unknown.
+    /// The part that served it; `None` where unknown.
     pub served: Option<Served>,
     /// Outstanding I/Os of its process when it was issued, itself included.
     pub n: u32,
@@ -44,7 +44,7 @@ pub enum TracedOp {
     Fault,
 }
 
-/// Who served an I/O.
+/// The part of the system that served an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
     /// The page cache alone.

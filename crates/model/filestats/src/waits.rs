@@ -1,4 +1,4 @@
-//! What sessions waited for: cumulative wait counters of all engines under one set of classes.
+//! Waits of sessions: cumulative wait counters of all engines under one set of classes.
 //!
 //! ```text
 //! event ("PAGEIOLATCH_SH", "DataFileRead", "wait/io/file/innodb/innodb_data_file")
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a wait is for, whatever the engine calls it.
+/// Purpose of a wait, whatever the engine calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -51,11 +51,11 @@ pub enum WaitClass {
 /// One wait event since its epoch began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitSample {
-    /// Who counts, as in [`crate::FileIdentity::instance`].
+    /// The counting program, as in [`crate::FileIdentity::instance`].
     pub instance: String,
     /// The engine's own name of it.
     pub event: String,
-    /// What it is for.
+    /// Its class.
     pub class: WaitClass,
     /// Since when the counters grow.
     pub epoch: Epoch,
@@ -65,7 +65,7 @@ pub struct WaitSample {
     pub wait_ns: Figure<u64>,
 }
 
-/// What was waited between two captures.
+/// Waits between two captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitDelta {
     /// Time between the captures on the source's clock.
@@ -79,13 +79,13 @@ pub struct WaitDelta {
 /// One event's interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitInterval {
-    /// Who waited.
+    /// The counting program.
     pub instance: String,
-    /// For what, in the engine's word.
+    /// The event, in the engine's word.
     pub event: String,
-    /// And in ours.
+    /// Our class of it.
     pub class: WaitClass,
-    /// What was added, or why that cannot be known.
+    /// Growth of the counters, or why it cannot be known.
     pub interval: Figure<WaitDelta>,
 }
 
@@ -187,7 +187,7 @@ impl WaitClass {
         }
     }
 
-    /// What it means where much time goes into it.
+    /// Meaning for the reader where much time goes into it.
     pub fn implies(self) -> &'static str {
         match self {
             WaitClass::DataRead => {

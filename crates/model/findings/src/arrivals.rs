@@ -209,7 +209,7 @@ mod tests {
         let delayed = direction(200_000, 250_000, 350_000);
         let found = finding(&open(ASKED, &delayed, 120_000), FindingKind::GeneratorLate).unwrap();
         assert!(found.invalidates() && found.text.starts_with("Not valid"), "{}", found.text);
-        // The same waiting, which the generator's delay does not explain: a queue before the storage.
+        // This response time is not explained by the generator's delay: a queue before the storage.
         assert_eq!(weight(&open(ASKED, &delayed, 10_000), FindingKind::GeneratorLate), Some(Weight::Good));
     }
 

@@ -5,7 +5,7 @@ use crate::{Finding, FindingKind, Weight, words};
 use filestats::IoClass;
 use workload::{Durability, LatencyFigures, LatencyHistogram, Pattern, RunResult, Unit};
 
-/// What is graded: its name, class, mean latency.
+/// Latencies to grade: name, class, mean latency.
 fn graded(result: &RunResult) -> Vec<(&'static str, IoClass, f64)> {
     let response = result.response.as_ref();
     let pick = |service: LatencyFigures, waited: Option<&LatencyHistogram>| {

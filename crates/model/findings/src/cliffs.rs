@@ -22,7 +22,7 @@ pub struct Cliff {
     pub bytes_before: f64,
 }
 
-/// A stretch is cut at most so many times within itself.
+/// A stretch is cut at most this many times within itself.
 const CUTS_DEEP: usize = 3;
 
 /// All cliffs of a run, in their order.

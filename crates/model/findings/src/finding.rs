@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use workload::Unit;
 
-/// Which rule found it.
+/// Kinds of finding, one for each rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -10,7 +10,7 @@ pub enum FindingKind {
     NothingMeasured,
     /// I/Os or syncs failed.
     Errors,
-    /// Whether what was written could be read again.
+    /// Whether the written data could be read again.
     Verification,
     /// The run ended before its time.
     Interrupted,
@@ -38,7 +38,7 @@ pub enum FindingKind {
     ArrivalRate,
     /// Whether the open loop's generator kept its schedule.
     GeneratorLate,
-    /// What users waited beside what the storage took.
+    /// Response time of users beside the latency of the storage.
     Response,
     /// Little's law: outstanding I/Os reached against those requested.
     Outstanding,
@@ -54,7 +54,7 @@ pub enum FindingKind {
     Stalls,
     /// Signs of a limit set from outside.
     Capped,
-    /// Which percentiles stand on enough I/Os.
+    /// Percentiles that rest on enough I/Os.
     Percentiles,
     /// The two neighbouring percentiles that are farthest apart.
     PercentileJump,
@@ -67,7 +67,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// What a warning of this kind says, in a few words.
+    /// Text of a warning of this kind, in a few words.
     pub fn warning(self) -> &'static str {
         match self {
             FindingKind::NothingMeasured => "no I/O completed",
@@ -120,7 +120,7 @@ pub enum Weight {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fact {
-    /// What the number is.
+    /// Name of the number.
     pub what: String,
     /// The number, always finite.
     pub value: f64,
@@ -128,11 +128,11 @@ pub struct Fact {
     pub unit: Unit,
 }
 
-/// What one rule found.
+/// Finding of one rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// Which rule.
+    /// The rule.
     pub kind: FindingKind,
     /// How it bears on the result.
     pub weight: Weight,
@@ -140,7 +140,7 @@ pub struct Finding {
     pub text: String,
     /// The numbers.
     pub facts: Vec<Fact>,
-    /// What to do; `None` where nothing needs doing.
+    /// The remedy; `None` where nothing needs doing.
     pub remedy: Option<String>,
 }
 

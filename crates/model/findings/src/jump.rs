@@ -92,7 +92,7 @@ pub fn percentile_jump(case: &Case) -> Option<Finding> {
     Some(new(Weight::Note, text))
 }
 
-/// What such a jump usually is; a guess, and worded as one.
+/// Usual cause of such a jump; a guess, and worded as one.
 fn cause(case: &Case, name: &str, latencies: &LatencyFigures, above: &str) -> &'static str {
     let durable = case.result.workload.shape.durability != Durability::Cached || case.result.sync.count > 0;
     if above == "max" || above == "25" {

@@ -7,7 +7,7 @@ pub struct Rung {
     pub name: &'static str,
     /// In percent.
     pub percent: f64,
-    /// With so many I/Os, ten lie above it; with fewer it is little more than the maximum.
+    /// I/Os needed for ten of them to lie above it; with fewer it is little more than the maximum.
     pub ios_needed: u64,
 }
 
@@ -33,7 +33,7 @@ const fn rung(name: &'static str, percent: f64, ios_needed: u64) -> Rung {
 }
 
 impl Rung {
-    /// Whether so many I/Os have at least ten above it.
+    /// Whether at least ten of `ios` I/Os lie above it.
     pub fn stands(&self, ios: u64) -> bool {
         ios >= self.ios_needed
     }

@@ -1,4 +1,4 @@
-//! What a run means: whether the storage was measured, whether the figures can be trusted, and what they say.
+//! Meaning of a run: whether the storage was measured, whether the figures can be trusted, and what they say.
 //!
 //! ```text
 //! RunResult + RunConditions (RAM, device cache, cores, a measured knee, from the caller)
@@ -16,7 +16,7 @@
 //! Vec<Finding> kind, weight, one sentence, facts { what, value, unit }, remedy; the worst first
 //! ```
 //!
-//! Limits and their sources are in `limits.rs`. What a result does not contain gives no finding, never a
+//! Limits and their sources are in `limits.rs`. Data that a result does not contain give no finding, never a
 //! reassuring one. Pure: no I/O, no clock; every rule is tested with plain values.
 
 mod arrivals;
@@ -46,7 +46,7 @@ use case::Case;
 use filestats::Profile;
 use workload::RunResult;
 
-/// What the caller knows of the machine and the storage and a result does not contain.
+/// Facts of the machine and the storage that the caller knows and a result does not contain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunConditions {
     /// Bytes of main memory.
@@ -105,7 +105,7 @@ const RULES_OF_LOAD: &[Rule] = &[
     shares::syncs,
 ];
 
-/// What a run means; warnings first, then notes, then what is as it should be.
+/// Findings of a run; warnings first, then notes, then the points that are in order.
 pub fn findings(result: &RunResult, conditions: &RunConditions) -> Vec<Finding> {
     let case = Case::new(result, conditions);
     let of_load = if result.was_stopped() { &[][..] } else { RULES_OF_LOAD };

@@ -53,7 +53,7 @@ pub const FLAT_ROWS: usize = 10;
 pub const RATE_SHORT: f64 = 0.02;
 /// Users wait this many times what the storage takes: a queue before it (Headroom).
 pub const RESPONSE_RATIO: f64 = 2.0;
-/// What users wait more than the storage takes, as a share of that, from which on it must be explained.
+/// Waits of users beyond the storage's latency, as a share of that, from which on they must be explained.
 pub const RESPONSE_EXTRA: f64 = 0.10;
 /// A generator whose worst delay is this share of what must be explained may be the explanation.
 pub const LATE_EXPLAINS: f64 = 0.5;

@@ -2,7 +2,7 @@
 
 use workload::{Limit, RunResult};
 
-/// What is judged over time: where the rate is given, only the latency can change.
+/// Figure that is judged over time: where the rate is given, only the latency can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     Rate,

@@ -7,7 +7,7 @@ use crate::{Finding, FindingKind, Weight, words};
 use statistics::{IOS_MIN, supports_percentile};
 use workload::Unit;
 
-/// How many of the percentiles that do not stand yet are predicted.
+/// Number of percentiles predicted of those that do not stand yet.
 const PREDICTED: usize = 2;
 
 pub fn percentiles(case: &Case) -> Option<Finding> {

@@ -13,7 +13,8 @@ pub fn write_share(case: &Case) -> Option<Finding> {
     }
     let asked = f64::from(workload.shape.write_percent) / 100.0;
     let got = case.result.write.count as f64 / case.result.ios() as f64;
-    // Sequential stretches between random places are all reads or all writes: so many I/Os for each coin.
+    // Sequential stretches between random places are all reads or all writes: `ios_a_coin` I/Os for each
+    // coin.
     let ios_a_coin = workload.access.random_percent.map_or(1.0, |percent| 100.0 / f64::from(percent.max(1)));
     let chance =
         CHANCE_DEVIATIONS * (asked * (1.0 - asked) * ios_a_coin / case.result.ios() as f64).max(0.0).sqrt();

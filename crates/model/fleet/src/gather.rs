@@ -30,7 +30,7 @@ pub struct Answers {
     pub latencies: Vec<Sample>,
     /// Details.
     pub details: Vec<Sample>,
-    /// The instances that latencies and details were asked of; `None`: all.
+    /// The instances whose latencies and details were queried; `None`: all.
     pub detailed: Option<BTreeSet<String>>,
     /// Measured.
     pub measured: Vec<Sample>,
@@ -61,7 +61,8 @@ impl Answers {
 
 const DAY_S: f64 = 86_400.0;
 
-/// The fleet at a time in seconds since 1970. What was judged longer ago than `stale_after_s` is stale.
+/// The fleet at a time in seconds since 1970. A volume that was judged longer ago than `stale_after_s` is
+/// stale.
 pub fn fleet(answers: &Answers, at_unix_s: f64, stale_after_s: f64) -> Fleet {
     let mut judged = Judged::from_seen(&answers.seen);
     fill_figures(&mut judged, answers.figures.iter().chain(&answers.details));
@@ -111,7 +112,8 @@ pub fn fleet(answers: &Answers, at_unix_s: f64, stale_after_s: f64) -> Fleet {
     fleet
 }
 
-/// What is judged, found by the labels of a series. Answers have tens of thousands of them: none is copied to be compared.
+/// Judged volumes and databases, found by the labels of a series. Answers have tens of thousands of them: none is copied
+/// to be compared.
 struct Judged<'a> {
     volumes: Vec<Volume>,
     /// By instance, mount and database; hosts with the same name differ in other labels.
@@ -236,7 +238,7 @@ fn set_verdict(volume: &mut Volume, word: Option<&String>, since_unix_s: f64) {
     }
 }
 
-/// What the agent says of headroom.
+/// Bounds of the headroom, from the agent.
 #[derive(Clone, Copy, Default)]
 struct Range {
     plan: Option<f64>,

@@ -1,4 +1,4 @@
-//! Which labels of a series are the host's, and which the family's.
+//! Labels of a series: those of the host, and those of the family.
 
 use crate::Host;
 use std::collections::BTreeMap;

@@ -9,8 +9,8 @@
 //!         fresh and measured: volumes, the worst first     old: stale     fresh and not measured: never measured
 //! ```
 //!
-//! A host is all labels of a series but those of the family. What is stale or was never measured is never ranked: nothing
-//! says that it is healthy. The crate does no I/O and reads no clock.
+//! A host is all labels of a series but those of the family. A volume that is stale or was never measured is never
+//! ranked: nothing says that it is healthy. The crate does no I/O and reads no clock.
 
 mod filter;
 mod gather;

@@ -1,4 +1,4 @@
-//! What is asked: a fixed number of queries, whatever the number of hosts.
+//! Queries to the server: a fixed number, whatever the number of hosts.
 
 use crate::Filter;
 use std::fmt::Write;
@@ -6,9 +6,9 @@ use std::fmt::Write;
 /// One of the questions. Each is one query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Which databases and volumes were judged lately, and when last.
+    /// Databases and volumes judged lately, and when last.
     Seen,
-    /// What ranks each and stands in a list: verdict, headroom, utilisation.
+    /// Figures by which each is ranked and listed: verdict, headroom, utilisation.
     Figures,
     /// Where an incident is open.
     Open,
@@ -22,7 +22,7 @@ pub enum Part {
     Trend,
     /// Latencies and expected latencies.
     Latencies,
-    /// What else is known: the range of headroom, confidence, demand.
+    /// Further figures: the range of headroom, confidence, demand.
     Details,
 }
 
@@ -31,22 +31,22 @@ pub enum Part {
 pub struct Expression {
     /// The expression.
     pub text: String,
-    /// Several times instead of one: so long before, and from one to the next, seconds.
+    /// Several times instead of one: seconds from the first of them to now, and from one to the next.
     pub range: Option<(u64, u64)>,
 }
 
-/// Which hosts are asked about, and how.
+/// Scope of the queries: the hosts, and how they are queried.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// Conditions on labels.
     pub filters: Vec<Filter>,
-    /// What was judged within so many seconds is listed at least as stale.
+    /// Databases and volumes judged within this many seconds are listed at least as stale.
     pub lookback_s: u64,
     /// Compute the daily percentiles from the samples where no recording rule keeps them: slow for many hosts.
     pub trend_from_samples: bool,
 }
 
-/// The trend is that of so many days.
+/// The trend is that of this many days.
 const TREND_DAYS: u64 = 60;
 const DAY_S: u64 = 86_400;
 /// The rule that keeps the daily percentiles: `headroom fleet rules` writes it.
@@ -55,13 +55,13 @@ const RECORDED_P95: &str = "instance_mount:headroom_utilisation_ratio:p95_1d";
 /// since which it holds: the state set `headroom_verdict` has nine series for the same.
 const LISTED: &str = "headroom_headroom_ratio|headroom_utilisation_ratio|headroom_verdict_since_timestamp_seconds|\
                       headroom_binding";
-/// What else is known of it.
+/// Families of further figures.
 const DETAILS: &str = "headroom_headroom_low_ratio|headroom_headroom_high_ratio|headroom_demand_outstanding|\
                        headroom_verdict_confidence|headroom_capability_contradicted_ratio";
 
 impl Part {
-    /// What lists and ranks the fleet. A server that reads from others spends the same time on each series, so that the rest is
-    /// asked only for the volumes that are shown.
+    /// Parts that list and rank the fleet. A server that reads from others spends the same time on each series, so that the
+    /// rest is requested only for the volumes that are shown.
     pub const RANKING: [Part; 6] =
         [Part::Seen, Part::Figures, Part::Measured, Part::SilentSources, Part::Agents, Part::Trend];
     /// All of them.
@@ -124,8 +124,8 @@ impl Scope {
     }
 }
 
-/// A period has so many parts at most: a server holds one value for each of them and each volume at one time, and Prometheus
-/// refuses more than 50 million.
+/// A period has this many parts at most: a server holds one value for each of them and each volume at one time, and
+/// Prometheus refuses more than 50 million.
 const PARTS_MAX: u64 = 720;
 /// A shorter part might have no sample: agents are scraped every 15 s, at most every minute or two.
 const PART_MIN_S: u64 = 120;

@@ -9,7 +9,7 @@ pub fn is_worse(a: &Volume, b: &Volume) -> bool {
     order(a, b) == Ordering::Less
 }
 
-/// By headroom. What is unknown comes last: it is not healthy, but nothing says how bad it is.
+/// By headroom. An unknown one comes last: it is not healthy, but nothing says how bad it is.
 pub(crate) fn order(a: &Volume, b: &Volume) -> Ordering {
     let (of_a, of_b) = (effective_headroom(a), effective_headroom(b));
     let by_headroom = match (of_a, of_b) {

@@ -17,7 +17,7 @@ use statistics::student;
 
 /// Fewer days than these give no trend: a week has a shape of its own.
 pub const DAYS_MIN: usize = 14;
-/// What lies further ahead is not predicted.
+/// Days ahead that are predicted, at most.
 const AHEAD_DAYS_MAX: u32 = 365;
 
 /// How the utilisation of a volume grows.
@@ -29,7 +29,7 @@ pub struct Trend {
     pub per_day: f64,
     /// Half the width of its 95 % interval.
     pub per_day_half_width: f64,
-    /// What U is today by the line.
+    /// U today by the line.
     pub today: f64,
     /// When U reaches 1; `None` where it does not within a year.
     pub reach: Option<Reach>,
@@ -87,7 +87,7 @@ impl Trend {
         })
     }
 
-    /// Whether U reaches 1 within so many days at today's growth.
+    /// Whether U reaches 1 within `days` at today's growth.
     pub fn runs_out_within(&self, days: u32) -> bool {
         self.reach.is_some_and(|reach| reach.days <= days)
     }

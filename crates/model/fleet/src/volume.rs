@@ -10,7 +10,7 @@ pub struct Host {
     pub labels: BTreeMap<String, String>,
 }
 
-/// How many times today's demand can be carried.
+/// Factor by which today's demand can grow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Headroom {
     /// The figure to plan with.
@@ -54,8 +54,8 @@ pub struct Volume {
     pub database: String,
     /// The verdict; `None` where the server has none, or one that this version does not know.
     pub verdict: Option<VerdictKind>,
-    /// Whether latencies, confidence, the range of headroom, outstanding I/Os and `contradicted` were asked for: of a large fleet,
-    /// only of the worst.
+    /// Whether latencies, confidence, the range of headroom, outstanding I/Os and `contradicted` were queried: of a large
+    /// fleet, only of the worst.
     pub has_details: bool,
     /// 1 low, 2 medium, 3 high.
     pub confidence: Option<u8>,
@@ -75,7 +75,7 @@ pub struct Volume {
     pub measured_unix_s: Option<f64>,
     /// Where that comes from: `measured`, `gentle`, `borrowed`, `declared`; `None` of agents that do not say it.
     pub known_from: Option<String>,
-    /// What it was seen to give over that, where it contradicts it for a day.
+    /// Observed figure over the known one, where they contradict each other for a day.
     pub contradicted: Option<f64>,
     /// When it was judged.
     pub judged_unix_s: f64,
@@ -87,7 +87,8 @@ pub struct Volume {
     pub trend: Option<Trend>,
 }
 
-/// What was judged lately, and is not any more: a host that is gone, a source that fails.
+/// A database on a volume that was judged lately, and is not any more: a host that is gone, a source that
+/// fails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stale {
     /// The host.
@@ -100,7 +101,7 @@ pub struct Stale {
     pub judged_unix_s: f64,
 }
 
-/// What is judged on a volume of which nothing was measured.
+/// A database judged on a volume of which nothing was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NeverMeasured {
     /// The host.
@@ -141,11 +142,11 @@ pub struct Fleet {
     pub without_database: Vec<Host>,
     /// Hosts with an agent.
     pub hosts: usize,
-    /// Some of the servers below the one that was asked gave nothing.
+    /// Some of the servers below the queried one gave nothing.
     pub incomplete: bool,
-    /// What the server says about that.
+    /// The server's warnings about that.
     pub warnings: Vec<String>,
-    /// How many queries were sent.
+    /// Number of queries sent.
     pub queries: usize,
     /// Whether daily percentiles are kept, by which a trend is known.
     pub has_trends: bool,
@@ -165,7 +166,7 @@ impl Host {
 }
 
 impl Latency {
-    /// How many times the expected latency it is.
+    /// Observed latency over the expected latency.
     pub fn times(&self) -> Option<f64> {
         Some(self.latency_s? / self.expected_s.filter(|expected| *expected > 0.0)?)
     }
@@ -224,7 +225,7 @@ impl Fleet {
         self.volumes.iter().filter(|volume| volume.needs_action()).count() + never_measured
     }
 
-    /// What nothing can be said of.
+    /// Counts of the entries for which there is no answer.
     pub fn unknown(&self) -> Unknown {
         Unknown {
             cannot_say: self.volumes.iter().filter(|volume| !volume.is_judged()).count(),
@@ -234,8 +235,8 @@ impl Fleet {
         }
     }
 
-    /// Whether all that there is was asked and judged. Without that nothing says that the fleet is fine. A host without a database
-    /// has nothing to judge.
+    /// Whether all that there is was queried and judged. Without that nothing says that the fleet is fine. A host without a
+    /// database has nothing to judge.
     pub fn is_whole(&self) -> bool {
         !self.incomplete && self.judged() > 0 && self.unknown() == Unknown::default()
     }

@@ -6,7 +6,7 @@ use verdict::{Cause, Confidence, Evidence, VerdictKind};
 /// Trouble of one database on one volume, from its beginning to its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
-    /// What is affected.
+    /// The affected database and volume.
     #[serde(flatten)]
     pub subject: Subject,
     /// Further databases on the volume, or on another mount of its device, that it affects or affected.
@@ -74,7 +74,7 @@ pub struct Readings {
     pub outstanding: Option<f64>,
     /// Mean latency of what sessions wait for longest: reads or commits, nanoseconds.
     pub latency_ns: Option<f64>,
-    /// What the curves expect there, nanoseconds.
+    /// Latency that the curves predict there, nanoseconds.
     pub expected_ns: Option<f64>,
     /// The database's reads from storage and its writes, a second.
     pub iops: Option<f64>,
@@ -92,14 +92,14 @@ impl Readings {
     }
 }
 
-/// What was known at one moment.
+/// State known at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Detail {
     /// When, nanoseconds since 1970.
     pub at_unix_ns: u64,
     /// In one sentence.
     pub summary: String,
-    /// What is to blame beside the database and the storage as it was measured.
+    /// Cause beside the database and the storage as it was measured.
     pub cause: Option<Cause>,
     /// How far to trust it.
     pub confidence: Confidence,
@@ -107,13 +107,13 @@ pub struct Detail {
     pub readings: Readings,
     /// The numbers that prove it.
     pub evidence: Vec<Evidence>,
-    /// What to do.
+    /// The next step.
     pub next_step: String,
     /// The files with the longest I/O time, the first the longest.
     pub files: Vec<BusyFile>,
     /// The programs that did most of the device's I/O beside the database.
     pub processes: Vec<BusyProcess>,
-    /// What sessions waited for longest.
+    /// The longest waits of sessions.
     pub waits: Vec<LongWait>,
 }
 
@@ -146,7 +146,7 @@ pub struct BusyProcess {
     pub share: f64,
 }
 
-/// What sessions waited for.
+/// Waits of sessions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LongWait {

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What is judged: a database on a volume.
+/// Subject of a judgement: a database on a volume.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Subject {
     /// Where the volume is mounted.
@@ -46,9 +46,9 @@ pub struct Subject {
 /// When an incident is opened and closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// A bad verdict that held for so long opens one.
+    /// A bad verdict that held for this time opens one.
     pub open_after: Duration,
-    /// One that did not hold for so long closes it.
+    /// One that did not hold for this time closes it.
     pub close_after: Duration,
     /// A longer time between two judgements is a gap.
     pub gap_after: Duration,

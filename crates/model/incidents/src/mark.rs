@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 pub struct Mark {
     /// When, nanoseconds since 1970.
     pub at_unix_ns: u64,
-    /// What it is about.
+    /// Subject of the mark.
     pub kind: MarkKind,
     /// One sentence.
     pub text: String,
 }
 
-/// What a mark is about.
+/// Subjects of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkKind {

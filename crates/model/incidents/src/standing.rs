@@ -1,6 +1,6 @@
 use verdict::VerdictKind;
 
-/// What a judgement means for an incident.
+/// Meaning of a judgement for an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Somebody has to act.
@@ -14,7 +14,7 @@ pub enum Standing {
     Unknown,
 }
 
-/// What a standing is decided by.
+/// Verdicts that decide a standing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdicts {
     /// On the newest part of the window.

@@ -2,20 +2,20 @@ use crate::{Clocks, Detail, Ending, Incident, Settings, Standing, Subject};
 use std::time::Duration;
 use verdict::VerdictKind;
 
-/// What was judged of a subject at an instant.
+/// Judgement of a subject at an instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// When.
     pub at: Clocks,
-    /// What it means.
+    /// Its meaning for an incident.
     pub standing: Standing,
     /// For how long it had been fine by then, where it is: a judgement is on a while, of which the first part may have been bad.
     pub fine_for: Duration,
-    /// What was known.
+    /// State known then.
     pub detail: Detail,
 }
 
-/// What happened to an incident.
+/// Change of an incident.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// It began.
@@ -61,8 +61,8 @@ struct Ongoing {
 /// A bad verdict that is interrupted for less than this holds on: an average that passes from one kind to another may agree with
 /// none for a judgement or two.
 const INTERRUPTED_NS_MAX: u64 = 10_000_000_000;
-/// After so long without anything known an open incident is closed: a server that was shut down for good would keep it open for
-/// ever.
+/// After this time without anything known an open incident is closed: a server that was shut down for good would keep it open
+/// for ever.
 const NOTHING_KNOWN_NS_MAX: u64 = 3600 * 1_000_000_000;
 
 impl Tracker {
@@ -137,7 +137,7 @@ impl Tracker {
         at.since(&last).filter(|ns| *ns <= gap_ns)
     }
 
-    /// What is over a gap neither held nor did not.
+    /// Interrupts the phase at a gap: a verdict over a gap neither held nor did not.
     fn interrupt(&mut self) {
         match &mut self.phase {
             Phase::Quiet => {}

@@ -48,7 +48,7 @@ impl Host {
         }
     }
 
-    /// So many seconds of one standing.
+    /// Passes `seconds` of one standing.
     fn lasts(&mut self, seconds: u64, standing: Standing) {
         (0..seconds / EVERY).for_each(|_| self.judged(standing, 0.5));
     }
@@ -249,7 +249,7 @@ fn a_server_that_is_gone_for_an_hour_keeps_no_incident_open() {
 fn an_agent_that_is_started_again_goes_on_with_what_is_open() {
     let mut host = Host::new();
     host.lasts(60, Bad(Throttled));
-    // What the history keeps of it.
+    // The copy that the history keeps of it.
     let kept = serde_json::to_string(host.tracker.open().unwrap()).unwrap();
     let mut again = Host::new();
     again.clocks = host.clocks;

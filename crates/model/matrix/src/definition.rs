@@ -17,9 +17,9 @@ pub struct Matrix {
     pub name: String,
     /// Directories, regular files or block devices.
     pub targets: Vec<String>,
-    /// What varies besides.
+    /// The axes.
     pub axes: Axes,
-    /// What is the same in every run.
+    /// Settings of every run.
     pub fixed: Fixed,
     /// How the runs follow each other.
     pub runs: RunSchedule,
@@ -42,7 +42,7 @@ pub struct Axes {
     pub threads: Vec<u32>,
 }
 
-/// What is the same in every run.
+/// Settings of every run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -54,7 +54,7 @@ pub struct Fixed {
     /// Size of the test file in a directory; `None`: 1 GiB, or what the largest point needs.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_bytes")]
     pub size: Option<u64>,
-    /// Which part of the target, and where I/Os gather.
+    /// Part of the target in use, and where I/Os gather.
     #[serde(skip_serializing_if = "is_default")]
     pub access: Access,
     /// Bounds of each run.
@@ -63,7 +63,7 @@ pub struct Fixed {
     /// Syncs between writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncEvery>,
-    /// What is written.
+    /// Content of writes.
     #[serde(skip_serializing_if = "is_default")]
     pub content: Content,
 }
@@ -83,10 +83,10 @@ pub enum InvalidMatrix {
     /// Nothing to combine.
     #[error("{0} has no value: give at least one")]
     Empty(&'static str),
-    /// The same run twice is a repeat, not a value.
+    /// A run that occurs twice is a repeat, not a value.
     #[error("{axis} has {value} twice: leave one out, repeats = 2 runs all points twice")]
     Twice {
-        /// Which.
+        /// The axis.
         axis: &'static str,
         /// The value.
         value: String,
@@ -97,7 +97,7 @@ pub enum InvalidMatrix {
     /// One of the points cannot be run.
     #[error("{point}: {error}")]
     Point {
-        /// Which.
+        /// The point.
         point: String,
         /// Why.
         error: InvalidWorkload,
@@ -105,9 +105,9 @@ pub enum InvalidMatrix {
     /// Another field is out of range.
     #[error("{what}: {remedy}")]
     Field {
-        /// Which, with its value.
+        /// The field, with its value.
         what: String,
-        /// What to give instead.
+        /// The value to give instead.
         remedy: &'static str,
     },
 }
@@ -177,7 +177,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// How many points there are.
+    /// Number of points.
     pub fn point_count(&self) -> u64 {
         let Axes { pattern, write_percent, block, outstanding, threads } = &self.axes;
         let lengths = [

@@ -9,7 +9,7 @@
 //! Matrix ── script::emit() ──> the same runs for diskspd or fio, where Headroom is not installed
 //! ```
 //!
-//! What runs next follows from the matrix and from what is done, from nothing else: a matrix that was killed
+//! The next run follows from the matrix and from the finished runs, from nothing else: a matrix that was killed
 //! goes on as if it had not been. Seeds follow from the matrix's seed and the point's own values.
 //!
 //! With a time budget a coarse pass comes first: points as far from each other as they can be

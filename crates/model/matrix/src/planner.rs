@@ -3,7 +3,7 @@ use crate::{Matrix, Point, Progress, RunKey, RunState, refine, spread};
 use serde::Serialize;
 use std::time::Duration;
 
-/// What comes next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// This run.
@@ -14,7 +14,7 @@ pub enum Step {
     Finished,
 }
 
-/// What will run, before it does.
+/// Forecast of the runs, before they start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forecast {
@@ -75,7 +75,7 @@ impl Planner {
         &self.coarse
     }
 
-    /// What comes next.
+    /// Returns the next step.
     pub fn next(&self, progress: &Progress) -> Step {
         let beyond = self.beyond_saturation(progress);
         if !beyond.is_empty() {
@@ -105,8 +105,8 @@ impl Planner {
         Step::Run(telling.unwrap_or(*first))
     }
 
-    /// What will be done from here on, test files of so many bytes written first. Points that will be pruned
-    /// are not known before.
+    /// Forecasts the remaining runs, where `prepared_bytes` of test files are written first. Points that will
+    /// be pruned are not known before.
     pub fn forecast(&self, progress: &Progress, prepared_bytes: u64) -> Forecast {
         let preparation = Duration::from_secs_f64(prepared_bytes as f64 / FILL_BYTES_PER_S as f64);
         let planned = progress.counts().0;

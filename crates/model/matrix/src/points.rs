@@ -7,7 +7,7 @@ use workload::Pattern;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MatrixPoint"))]
 pub struct Point {
-    /// Which of the matrix's targets.
+    /// Index of the target among the matrix's.
     pub target: usize,
     /// Where the I/Os go.
     pub pattern: Pattern,
@@ -25,9 +25,9 @@ pub struct Point {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunKey {
-    /// Which point, in the order of [`Matrix::points`].
+    /// Index of the point, in the order of [`Matrix::points`].
     pub point: usize,
-    /// Which of its repeats, from 0 on.
+    /// Number of the repeat, from 0 on.
     pub repeat: u32,
 }
 

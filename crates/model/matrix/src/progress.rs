@@ -2,7 +2,7 @@ use crate::{Matrix, RunKey};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What of a matrix is done.
+/// State of each run of a matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
     states: Vec<RunState>,
@@ -28,7 +28,7 @@ pub enum RunState {
     },
 }
 
-/// What of a result decides on what comes next.
+/// Figures of a result that decide the next step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RunFiguresSoFar"))]
 pub struct Figures {

@@ -15,7 +15,7 @@ pub struct RunSchedule {
     pub cool_down: Time,
     /// Runs of each point, at most.
     pub repeats: u32,
-    /// What follows what.
+    /// Order of the runs.
     pub order: Order,
     /// All seeds and random orders follow from this one.
     pub seed: u64,
@@ -27,7 +27,7 @@ pub struct RunSchedule {
     pub budget: Option<Time>,
 }
 
-/// What follows what. Repeats are whole passes over the points in either case, so that what drifts over time
+/// Order of the runs. Repeats are whole passes over the points in either case, so that a drift over time
 /// shows as disagreement of the repeats and not as a difference between points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -12,7 +12,7 @@ pub struct Summary {
     pub matrix: Matrix,
     /// A row for each point, as listed.
     pub rows: Vec<Row>,
-    /// What is still to come; `None` when all is done.
+    /// Forecast of the remaining runs; `None` when all are done.
     pub left: Option<Forecast>,
 }
 
@@ -20,12 +20,12 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MatrixRow"))]
 pub struct Row {
-    /// Which.
+    /// The point.
     #[serde(flatten)]
     pub point: Point,
     /// The path of its target.
     pub target_path: String,
-    /// What each of its I/Os was like.
+    /// Shape of each of its I/Os.
     pub shape: Shape,
     /// I/Os a second; `None` before the first run.
     pub iops: Option<Estimate>,
@@ -51,7 +51,7 @@ pub struct Row {
 pub struct RunFigures {
     /// Its number in the history.
     pub id: i64,
-    /// Which of the repeats, from 0 on.
+    /// Number of the repeat, from 0 on.
     pub repeat: u32,
     /// Its seed.
     pub seed: u64,

@@ -1,4 +1,4 @@
-//! Where what was seen contradicts what was measured: by 15 %, better or worse, and for how long.
+//! Contradictions of seen and measured figures: by 15 %, better or worse, and for how long.
 
 use crate::{Saturated, Seen};
 use capability::{Bound, Resource, ResourceName};
@@ -8,9 +8,9 @@ use workload::Unit;
 /// A figure of a capability that the storage does not keep, or exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contradiction {
-    /// Which.
+    /// The resource.
     pub name: ResourceName,
-    /// What was seen over what is known: 0.7.
+    /// Observed figure over the known figure: 0.7.
     pub times: f64,
     /// Since when, nanoseconds since 1970.
     pub since_unix_ns: u64,
@@ -20,7 +20,7 @@ pub struct Contradiction {
 
 /// Figures that differ by more than this factor contradict each other.
 pub const CONTRADICTS: f64 = 1.15;
-/// A contradiction that is seen again after so long is not the work of an hour: a day.
+/// A contradiction that is seen again after this time is not the work of an hour: a day.
 const LASTING_NS: u64 = 24 * 3_600 * 1_000_000_000;
 /// Sizes that are alike.
 const SIZE_ALIKE: f64 = 1.5;
@@ -34,7 +34,7 @@ impl Contradiction {
     }
 }
 
-/// What was seen of one resource.
+/// An observation of one resource.
 struct Occasion {
     times: f64,
     at_unix_ns: u64,
@@ -93,7 +93,7 @@ impl Seen {
         Some(Occasion { times: newest.value / limit.value, at_unix_ns: newest.at_unix_ns })
     }
 
-    /// What contradicts a capability of that time for a day or longer.
+    /// Contradictions of a capability of that time that lasted for a day or longer.
     pub fn lasting_contradictions(&self, measured_unix_ns: u64) -> impl Iterator<Item = &Contradiction> {
         let is_compared = self.compared_unix_ns == measured_unix_ns;
         self.contradictions.iter().filter(move |one| is_compared && one.is_lasting())

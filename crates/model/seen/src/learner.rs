@@ -6,7 +6,7 @@ use capability::{Capability, Credit, Flow, RateLimit, Side};
 use std::collections::VecDeque;
 use workload::Pattern;
 
-/// Learns from seconds, one after the other.
+/// Learns from consecutive seconds.
 #[derive(Clone, Debug, Default)]
 pub struct Learner {
     seen: Seen,
@@ -27,7 +27,8 @@ const HELD: usize = 3;
 const RECENT: usize = 240;
 /// Windows between two such searches.
 const EVERY: usize = 3;
-/// A limit that is missing from so many windows was lifted: a minute, since a database without the limit may share the storage.
+/// A limit that is missing from this many windows was lifted: a minute, since a database without the limit may share the
+/// storage.
 const LIFTED_AFTER: usize = 12;
 /// I/Os of a window behind a latency.
 const IOS_MIN: f64 = 20.0;
@@ -44,7 +45,7 @@ impl Learner {
         Learner { seen, ..Learner::default() }
     }
 
-    /// What is known.
+    /// The limits learned so far.
     pub fn seen(&self) -> &Seen {
         &self.seen
     }
@@ -145,7 +146,7 @@ impl Learner {
     }
 }
 
-/// Saves and spends burst credits. What was requested while no process watched is not known: at most all that the burst gives.
+/// Saves and spends burst credits. Demand while no process watched is not known: at most all that the burst gives.
 fn spend(seen: &mut Seen, limits: &[RateLimit], window: &Window) {
     seen.credits.retain(|credit| limits.iter().any(|limit| limit.of == credit.of));
     let side = |side, counted: &crate::Side| Flow {

@@ -1,4 +1,4 @@
-//! What a storage was seen to give, learned from what others asked of it: no load of our own.
+//! Observed performance of a storage, learned from the I/O of others: no load of our own.
 //!
 //! ```text
 //! Second   rates, bytes and outstanding I/Os of reads and of writes, about a second
@@ -14,9 +14,9 @@
 //! Seen     what is kept: some kilobytes for each volume
 //! ```
 //!
-//! A rate that was reached is a lower bound: it never says that a storage is full. How many times a demand was carried
-//! ([`Seen::carried`]) is read from rates that were held *at the same time*, in operations and bytes of both directions, so that
-//! no assumption about what reads and writes share is made.
+//! A rate that was reached is a lower bound: it never says that a storage is full. The multiple of a demand that was carried
+//! ([`Seen::carried`]) is read from rates that were held *at the same time*, in operations and bytes of both directions, so
+//! that no assumption about what reads and writes share is made.
 //!
 //! The change-point test is Page's cumulative sum (Page 1954) of the logarithm of latency at rest; a new, lower saturation and
 //! rates above an old one are contradictions as well. Then what was seen before is forgotten. Pure: no I/O, no clock.
@@ -39,7 +39,7 @@ use capability::{Binding, Bound, Credit, Flow, Origin, Resource, ResourceName, U
 use reached::Rates;
 use serde::{Deserialize, Serialize};
 
-/// What a storage was seen to give.
+/// Observed performance of a storage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// From when on, nanoseconds since 1970; 0 where nothing was seen.
@@ -78,15 +78,16 @@ impl Seen {
         self.reached.is_empty() && self.saturated.is_empty()
     }
 
-    /// How many times these flows were carried at least, and by which rates; `None` where nothing like them was seen.
+    /// The multiple of these flows that was carried at least, and the rates that show it; `None` where nothing like
+    /// them was seen.
     pub fn carried(&self, flows: &[Flow]) -> Option<(f64, &Reached)> {
         let demand = Rates::from_flows(flows);
         let times = self.reached.iter().filter_map(|reached| Some((reached.rates.times(&demand)?, reached)));
         times.max_by(|(a, _), (b, _)| a.total_cmp(b))
     }
 
-    /// How much of a resource that was seen full these flows use: the one that is used most, among those that were full with I/Os
-    /// like these. `None` where there is none. Limits of this host count otherwise, and are not among them.
+    /// Share that these flows use of a resource that was seen full: the one that is used most, among those that were full with
+    /// I/Os like these. `None` where there is none. Limits of this host count otherwise, and are not among them.
     pub fn utilisation(&self, flows: &[Flow]) -> Option<(Utilisation, &Saturated)> {
         let demand = Rates::from_flows(flows);
         let used =

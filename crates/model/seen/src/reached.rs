@@ -72,7 +72,7 @@ impl Rates {
         if all > 0.0 { self.writes.ios / all } else { 0.0 }
     }
 
-    /// What both were at least.
+    /// The rates that both reach at least.
     pub(crate) fn at_least(self, other: Rates) -> Rates {
         Rates { reads: self.reads.at_least(other.reads), writes: self.writes.at_least(other.writes) }
     }
@@ -81,7 +81,7 @@ impl Rates {
         [self.reads.ios, self.reads.bytes, self.writes.ios, self.writes.bytes]
     }
 
-    /// How many times the demand fits into these rates in all respects; `None` for a demand of nothing.
+    /// The multiple of the demand that fits into these rates in all respects; `None` for a demand of nothing.
     pub(crate) fn times(&self, demand: &Rates) -> Option<f64> {
         let all = demand.both();
         let counts = |rate: Rate| rate.ios > SHARE_MIN * all.ios || rate.bytes > SHARE_MIN * all.bytes;
@@ -142,7 +142,7 @@ pub(crate) fn keep(kept: &mut Vec<Reached>, new: Reached) {
         return;
     }
     if let Some(covers) = kept.iter_mut().find(|kept| new.rates.is_covered_by(&kept.rates)) {
-        // The same rates again: they are as recent as that.
+        // These rates were reached again: they are as recent as that.
         if covers.rates.is_covered_by(&new.rates) {
             covers.at_unix_ns = new.at_unix_ns;
         }
@@ -159,7 +159,7 @@ pub(crate) fn keep(kept: &mut Vec<Reached>, new: Reached) {
     }
 }
 
-/// By which factor the nearest of the others would have to grow to replace one.
+/// The factor by which the nearest of the others would have to grow to replace one.
 fn missed_without(kept: &[Reached], at: usize) -> f64 {
     let one = kept[at].rates;
     let others = kept.iter().enumerate().filter(|(other, _)| *other != at);

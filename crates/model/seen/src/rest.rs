@@ -41,7 +41,7 @@ impl Rest {
             if self.above.max(self.below) >= CHANGED {
                 return true;
             }
-            // What may be a change is not part of what it is compared with.
+            // A latency that may be a change is not part of its own reference.
             if distance.abs() > ALLOWED {
                 return false;
             }
@@ -87,12 +87,12 @@ impl Rest {
         self.quantile_ns(0.5)
     }
 
-    /// The same once so much was seen that something can be compared with it.
+    /// The median, once enough was seen that something can be compared with it.
     pub fn known_median_ns(&self) -> Option<f64> {
         self.median_ns().filter(|_| self.windows() >= REFERENCE_MIN)
     }
 
-    /// Between which latencies half of the windows lie, nanoseconds.
+    /// Latencies between which half of the windows lie, nanoseconds.
     pub fn middle_half_ns(&self) -> Option<(f64, f64)> {
         self.quantile_ns(0.25).zip(self.quantile_ns(0.75))
     }
@@ -102,7 +102,7 @@ impl Rest {
 mod tests {
     use super::*;
 
-    /// Windows until a latency is a change, at most so many.
+    /// Windows until a latency is a change, at most `most`.
     fn noticed_after(latency_ns: f64, most: u32) -> Option<u32> {
         let mut rest = Rest::default();
         for window in 0..200 {

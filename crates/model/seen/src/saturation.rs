@@ -26,9 +26,9 @@ use std::collections::VecDeque;
 /// A resource that was seen full.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saturated {
-    /// Which.
+    /// The resource.
     pub name: ResourceName,
-    /// What it gives, I/Os or bytes a second.
+    /// Its rate, I/Os or bytes a second.
     pub value: f64,
     /// The lowest and highest rate of four fifths of the windows in which it was full.
     pub low: f64,
@@ -57,8 +57,8 @@ const LEVEL_WINDOWS_MIN: usize = 3;
 const LEVELS_PER_DOUBLING: f64 = 2.0;
 /// Outstanding I/Os grow by this factor on a plateau of a device that is always busy.
 const OUTSTANDING_GROWS: f64 = 2.0;
-/// The same where it is not known whether the device is busy, or a limit above it holds I/Os back: the queue of a single server
-/// varies by less than this from window to window at 70 % of its load, by chance alone (M/M/1).
+/// Growth on a plateau where it is not known whether the device is busy, or a limit above it holds I/Os back: the queue of a
+/// single server varies by less than this from window to window at 70 % of its load, by chance alone (M/M/1).
 const OUTSTANDING_GROWS_UNKNOWN: f64 = 4.0;
 /// A device that is busy for this share of the time is always busy.
 const BUSY: f64 = 0.98;
@@ -68,7 +68,8 @@ const FLAT: f64 = 0.07;
 const BELOW: f64 = 0.8;
 /// Latency on the plateau over latency below it, where outstanding I/Os grow on the plateau.
 const LATENCY_GROWS: f64 = 1.67;
-/// The same where they were never seen to grow on it: a queue that is this long has a busy server before it.
+/// Latency on the plateau over latency below it, where outstanding I/Os were never seen to grow on it: a
+/// queue that is this long has a busy server before it.
 const LATENCY_OF_A_QUEUE: f64 = 8.0;
 /// Sizes that are alike.
 const SIZE_ALIKE: f64 = 1.5;
@@ -83,7 +84,7 @@ const LARGE_BYTES: f64 = 65_536.0;
 /// Spreads that differ by this factor say whether operations or bytes are constant.
 const STEADIER: f64 = 0.7;
 
-/// Whose I/Os are looked at.
+/// The I/Os of a window that are examined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lane {
     Both,
@@ -140,7 +141,7 @@ impl Lane {
     }
 }
 
-/// What was full in these windows, apart from what limits of this host hold back.
+/// Resources that were full in these windows, apart from those that limits of this host hold back.
 pub(crate) fn find(windows: &VecDeque<Window>) -> Vec<Saturated> {
     // A rate that a limit holds down says nothing of what both directions share, or of the storage below the limit.
     let others: Vec<Window> = windows.iter().filter(|window| !window.is_near_limit()).copied().collect();
@@ -150,14 +151,14 @@ pub(crate) fn find(windows: &VecDeque<Window>) -> Vec<Saturated> {
     [Lane::Reads, Lane::Writes].into_iter().filter_map(|lane| full_lane(&others, lane)).collect()
 }
 
-/// The resources on which no limit was set in any of the newest windows, so many of them.
+/// The resources on which no limit was set in any of the `newest` windows.
 pub(crate) fn unlimited(windows: &VecDeque<Window>, newest: usize) -> impl Iterator<Item = ResourceName> {
     let is_unlimited =
         move |kind: usize| windows.iter().rev().take(newest).all(|window| window.limits[kind].is_none());
     LIMITED.into_iter().enumerate().filter(move |(kind, _)| is_unlimited(*kind)).map(|(_, (_, name))| name)
 }
 
-/// What limits that are set on this host held back in these windows.
+/// Limits set on this host that held I/Os back in these windows.
 pub(crate) fn find_limited(windows: &VecDeque<Window>) -> Vec<Saturated> {
     LIMITED
         .into_iter()
@@ -166,8 +167,8 @@ pub(crate) fn find_limited(windows: &VecDeque<Window>) -> Vec<Saturated> {
         .collect()
 }
 
-/// What one of them held back. Where I/Os wait is not known to every database, and not to the device, so that
-/// outstanding I/Os do not show it.
+/// A limit that held I/Os back. Where I/Os wait is not known to every database, and not to the device, so
+/// that outstanding I/Os do not show it.
 fn full_by_limit(windows: &VecDeque<Window>, kind: usize, name: ResourceName) -> Option<Saturated> {
     let per_second = windows.back()?.limits[kind]?.per_second;
     let is_full = |window: &&Window| {
@@ -297,8 +298,8 @@ fn plateau(samples: &[Sample], rate: fn(&Sample) -> f64) -> Option<Plateau> {
     Some(Plateau { full: full.copied().collect(), entry: outstanding_at(first) })
 }
 
-/// How much outstanding I/Os must grow on a plateau; `None` where the device is not always busy and nothing holds I/Os back
-/// above it: then nothing is full.
+/// Factor by which outstanding I/Os must grow on a plateau; `None` where the device is not always busy and nothing holds
+/// I/Os back above it: then nothing is full.
 fn growth_needed(samples: &[Sample]) -> Option<f64> {
     let held_back = samples.iter().filter(|sample| sample.is_held_back).count();
     let busy = samples.iter().map(|sample| sample.busy).collect::<Option<Vec<f64>>>();

@@ -6,9 +6,9 @@ use workload::CapKind;
 /// I/Os of one direction in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Side {
-    /// How many were completed.
+    /// Completed I/Os.
     pub ios: f64,
-    /// What they moved.
+    /// Bytes that they moved.
     pub bytes: f64,
     /// Their times at the device, summed, seconds.
     pub served_s: f64,
@@ -19,7 +19,7 @@ pub struct Side {
 /// Writes of databases' logs that were made durable, as the databases or the kernel timed them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Commits {
-    /// How many; several transactions may share one.
+    /// Their number; several transactions may share one.
     pub count: f64,
     /// Their bytes.
     pub bytes: f64,
@@ -32,11 +32,11 @@ pub struct Commits {
 pub struct Limit {
     /// Operations or bytes a second.
     pub per_second: f64,
-    /// How many were submitted to it, flushes among them, before any were merged.
+    /// I/Os submitted to it, flushes among them, before any were merged.
     pub counted: f64,
 }
 
-/// What each kind of limit limits; [`Second::limits`] are in this order.
+/// Resource that each kind of limit limits; [`Second::limits`] are in this order.
 pub const LIMITED: [(CapKind, ResourceName); 4] = [
     (CapKind::ReadIops, ResourceName::ReadOperations),
     (CapKind::WriteIops, ResourceName::WriteOperations),
@@ -44,7 +44,7 @@ pub const LIMITED: [(CapKind, ResourceName); 4] = [
     (CapKind::WriteBytes, ResourceName::WriteBandwidth),
 ];
 
-/// What was counted in about a second.
+/// Counts of about one second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Second {
     /// When it ended, nanoseconds since 1970.
@@ -79,7 +79,7 @@ pub(crate) struct Window {
 
 /// Length of a window: long enough for some hundred I/Os of a slow disk, short enough for a demand that wanders.
 const WINDOW_S: f64 = 5.0;
-/// The database waits for so many times what the device takes, where I/Os are held back above it.
+/// The database waits for this many times the device's latency, where I/Os are held back above it.
 const HELD_BACK: f64 = 1.5;
 /// A limit is reached at this part of it: what passes varies from window to window.
 const AT_LIMIT: f64 = 0.95;
@@ -198,7 +198,7 @@ impl Windows {
     }
 }
 
-/// The newest windows, at most so many.
+/// Appends a window, and keeps the newest `most`.
 pub(crate) fn push_bounded(windows: &mut VecDeque<Window>, window: Window, most: usize) {
     windows.push_back(window);
     while windows.len() > most {

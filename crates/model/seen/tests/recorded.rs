@@ -1,4 +1,4 @@
-//! What is learned of known storage from the I/Os of real databases, as the kernel counted them each second while the demand
+//! Learning of known storage from the I/Os of real databases, as the kernel counted them each second while the demand
 //! changed every 20 seconds. `scripts/bench seen` does the same live.
 
 use capability::{Bound, Resource, ResourceName};

@@ -1,4 +1,4 @@
-//! What is learned from simulated disks, whose limits are known: no bound above the truth, what was full is found, and nothing
+//! Learning from simulated disks, whose limits are known: no bound above the truth, each full resource is found, and nothing
 //! else is taken for full.
 
 use capability::{Bound, Resource, ResourceName};
@@ -17,7 +17,7 @@ fn flash(units: u32, read_us: u64, write_us: u64) -> Disk {
     Disk::flash(1 << 30, units, fixed(read_us), fixed(write_us))
 }
 
-/// The same with service times that vary as much as those of independent users' I/Os do.
+/// Flash whose service times vary as much as those of independent users' I/Os do.
 fn random_flash(units: u32, service_us: u64) -> Disk {
     let service = Time::Exponential { mean_ns: service_us as f64 * 1e3 };
     Disk::flash(1 << 30, units, service.clone(), service)

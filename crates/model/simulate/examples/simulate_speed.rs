@@ -1,4 +1,4 @@
-//! How many I/Os are simulated a second of CPU time, for `scripts/bench simulate`: what else runs here does not count.
+//! I/Os simulated a second of CPU time, for `scripts/bench simulate`: other programs that run here do not count.
 
 use simulate::{Disk, Mechanics, Rotating, Storage, Time, simulate};
 use std::time::Duration;

@@ -30,13 +30,13 @@ pub struct Io {
     /// Parts in flight.
     pub parts: u32,
     pub kind: TraceKind,
-    /// What its next event means.
+    /// Meaning of its next event.
     pub step: Step,
     /// Written around the disk's cache.
     pub through: bool,
 }
 
-/// What the next event of an I/O means.
+/// Meaning of the next event of an I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Step {
     /// The controller's limits let it pass.

@@ -243,7 +243,7 @@ impl Costs {
         };
         let any = self.read.or(self.write).expect("one of them is there");
         Flash {
-            // Behind stages, so many units that no I/O waits for one.
+            // Behind stages, enough units that no I/O waits for one.
             units: if candidate.stages > 0 { UNITS_MAX } else { candidate.units },
             stages: candidate.stages.max(1),
             duplex: candidate.duplex,

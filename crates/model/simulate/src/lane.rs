@@ -4,7 +4,7 @@ use workload::{Content, Durability, Tally, TraceKind, Workload};
 /// One workload in one thread: its [`IoStream`], and the state of the simulation.
 #[derive(Debug)]
 pub struct Lane<'a> {
-    /// Which of the phase's workloads.
+    /// Index of the workload in the phase.
     pub job: usize,
     pub stream: IoStream<'a>,
     content_words: ContentWords,

@@ -8,7 +8,7 @@ use workload::{Phase, RunResult};
 /// Most outstanding I/Os.
 pub const OUTSTANDING_MAX: u64 = 1 << 22;
 
-/// A storage in virtual time. Phases run on it one after the other; each finds the state that the last has left.
+/// A storage in virtual time. Consecutive phases run on it; each finds the state that the last has left.
 #[derive(Debug)]
 pub struct Machine {
     disks: DiskArray,

@@ -81,7 +81,7 @@ pub struct Cost {
     /// In each stage of the channel, which serves one I/O at a time.
     #[serde(default)]
     pub channel: Time,
-    /// The same per byte, nanoseconds.
+    /// In each stage of the channel per byte, nanoseconds.
     #[serde(default)]
     pub channel_byte_ns: f64,
     /// In a unit.
@@ -92,7 +92,7 @@ pub struct Cost {
     /// Time that occupies nothing: transport to and from the disk.
     #[serde(default)]
     pub delay: Time,
-    /// The same per byte, nanoseconds.
+    /// Delay per byte, nanoseconds.
     #[serde(default)]
     pub delay_byte_ns: f64,
 }
@@ -169,7 +169,7 @@ pub struct Stall {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SimulatedLimit"))]
 pub struct Limit {
-    /// What is counted.
+    /// Operations or bytes that the limit counts.
     pub of: Metered,
     /// Tokens a second.
     pub per_second: f64,
@@ -181,7 +181,7 @@ pub struct Limit {
     pub refill_ns: u64,
 }
 
-/// What a limit counts.
+/// Operations or bytes that a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -263,9 +263,9 @@ impl Metered {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{what}: {remedy}")]
 pub struct SimulationError {
-    /// What is wrong.
+    /// The error.
     pub what: String,
-    /// What to change.
+    /// The remedy.
     pub remedy: &'static str,
 }
 

@@ -26,8 +26,8 @@ pub struct SimulationProgress {
     pub ios: u64,
 }
 
-/// Simulates the phases of a plan one after the other on one storage. Targets with a size are laid out on it one behind
-/// the other; a target without a size is all of it. `traces` gives the trace of a workload that replays one.
+/// Simulates the phases of a plan in their order on one storage. Targets with a size are laid out on it one behind the
+/// other; a target without a size is all of it. `traces` gives the trace of a workload that replays one.
 ///
 /// # Errors
 /// Where storage or plan cannot be simulated.

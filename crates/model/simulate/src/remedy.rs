@@ -1,4 +1,4 @@
-//! How much of a demand that exceeds the storage each remedy would carry.
+//! Part of a demand that exceeds the storage that each remedy would carry.
 
 use crate::fit::Fit;
 use crate::job::Job;
@@ -30,7 +30,7 @@ pub struct Demand {
 pub struct Remedy {
     /// The remedy as text: "2 such disks striped".
     pub what: String,
-    /// How many times today's demand the storage would carry.
+    /// Multiple of today's demand that the storage would carry.
     pub carries: f64,
     /// Mean latency at today's demand, nanoseconds; `None` where that would still exceed the storage.
     pub latency_ns: Option<f64>,
@@ -38,7 +38,7 @@ pub struct Remedy {
     pub enough: bool,
 }
 
-/// What `check` reports beside its verdict: the remedies, and the error of the model.
+/// Advice of `check` beside its verdict: the remedies, and the error of the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
@@ -67,8 +67,8 @@ const LOG_BYTES_MAX: f64 = 61_440.0;
 /// Larger reads are sequential already.
 const READ_BYTES_MAX: f64 = 131_072.0;
 
-/// The remedies that apply to a demand, each alone; the first is the storage unchanged. The same fit and demand give the
-/// same remedies.
+/// The remedies that apply to a demand, each alone; the first is the storage unchanged. Equal fits and demands give
+/// equal remedies.
 pub fn remedies(fit: &Fit, demand: &Demand) -> Vec<Remedy> {
     let storage = &fit.storage;
     let plain = WhatIf::default();
@@ -112,7 +112,7 @@ pub fn remedies(fit: &Fit, demand: &Demand) -> Vec<Remedy> {
     if demand.commits_per_s >= 1.0 && demand.write_bytes < LOG_BYTES_MAX / 2.0 {
         let saved = demand.commits_per_s.min(demand.writes_per_s) * (1.0 - 1.0 / BATCH);
         let writes_per_s = demand.writes_per_s - saved;
-        // The same bytes in fewer writes; the 4 KiB of a commit are seldom full.
+        // All bytes in fewer writes; the 4 KiB of a commit are seldom full.
         let write_bytes =
             demand.write_bytes.max(demand.write_bytes * demand.writes_per_s / writes_per_s / 2.0);
         let batched =
@@ -133,7 +133,7 @@ fn remedy(what: &str, storage: &Storage, demand: &Demand) -> Remedy {
     Remedy { what: what.to_owned(), carries, latency_ns, enough: carries * SHARE_ENOUGH >= 1.0 }
 }
 
-/// How many times the demand a storage carries: the largest factor of which 97 % complete, by bisection.
+/// Multiple of the demand that a storage carries: the largest of which 97 % complete, by bisection.
 fn carries(storage: &Storage, demand: &Demand) -> f64 {
     let carried = |times: f64| {
         let results = simulate_demand(storage, demand, times, |iops| Arrival::Constant { iops });

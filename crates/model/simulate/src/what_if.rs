@@ -175,7 +175,7 @@ pub struct Prediction {
     pub outstanding: (u32, u32),
     /// I/Os a second that today's clients get.
     pub demand_iops: f64,
-    /// How many times the demand the storage carries: today's, and the changed one with the changes.
+    /// Multiples of the demand that the storage carries: today's, and the changed one with the changes.
     pub headroom: (f64, f64),
     /// Rows committed a second by one writer, with one row in each commit and with `batch` rows; `None` where log writes
     /// were not measured.

@@ -17,7 +17,7 @@ pub struct Choice {
     pub write: bool,
 }
 
-/// Which of a workload's threads.
+/// Index of a thread among a workload's threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadIndex {
     /// From 0.
@@ -31,10 +31,10 @@ impl ThreadIndex {
     pub const ONLY: ThreadIndex = ThreadIndex { index: 0, count: 1 };
 }
 
-/// Chooses the I/Os of one thread. The same seed and thread choose the same sequence.
+/// Chooses the I/Os of one thread. A seed and a thread determine the sequence.
 #[derive(Clone, Debug)]
 pub struct Chooser {
-    /// Which of the workload's threads this is.
+    /// Index of this thread among the workload's.
     pub thread: ThreadIndex,
     /// Source of every random choice of the thread, in the order of its I/Os.
     pub random: Random,

@@ -119,7 +119,8 @@ impl Pace {
         }
     }
 
-    /// How many I/Os of an open loop are due before `until_ns` and were not issued, and when the first of them was due.
+    /// Number of I/Os of an open loop that are due before `until_ns` and were not issued, and when the first of them
+    /// was due.
     pub fn overdue(mut self, until_ns: u64, random: &mut Random) -> (u64, u64) {
         let first_ns = self.due_ns(0);
         let mut count = 0;

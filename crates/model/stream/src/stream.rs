@@ -50,7 +50,7 @@ struct Syncs {
     syncing: bool,
 }
 
-/// What a thread does next.
+/// The next step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     /// Submit this I/O.

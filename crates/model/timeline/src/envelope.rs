@@ -1,13 +1,13 @@
 use crate::{Sample, Span};
 
-/// The buckets of a chart, evenly long, one after the other.
+/// The buckets of a chart: consecutive and of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// When the first begins: a multiple of `step_ns`, so that the same moment is in the same bucket wherever a chart begins.
     pub from_ns: u64,
     /// How long each is.
     pub step_ns: u64,
-    /// How many there are.
+    /// Number of buckets.
     pub count: usize,
 }
 

@@ -20,7 +20,7 @@ impl Span {
     }
 }
 
-/// What is drawn over time of a database on a volume; what is not known is `None`.
+/// Figures of a database on a volume that are drawn over time; an unknown one is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Share of the storage in use, 1 = all.
@@ -29,7 +29,7 @@ pub struct Reading {
     pub outstanding: Option<f64>,
     /// Mean latency of what sessions wait for longest: reads or commits, nanoseconds.
     pub latency_ns: Option<f64>,
-    /// What the measured curves expect there, nanoseconds.
+    /// Latency that the measured curves predict there, nanoseconds.
     pub expected_latency_ns: Option<f64>,
     /// The database's I/Os a second.
     pub iops: Option<f64>,

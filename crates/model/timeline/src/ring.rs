@@ -33,7 +33,8 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// Adds a moment of which something is known. The clock may have been set back: then what came after it is forgotten.
+    /// Adds a moment of which something is known. The clock may have been set back: then everything after it is
+    /// forgotten.
     pub fn push(&mut self, span: Span, value: T) {
         self.forget_from(span.from_ns);
         self.close(span.from_ns);
@@ -119,7 +120,7 @@ impl<T> Ring<T> {
 
     fn keep_gap(&mut self, gap: Gap) {
         match self.gaps.back_mut() {
-            // The same reason, again and again.
+            // This reason goes on.
             Some(last) if last.reason == gap.reason && last.span.to_ns == gap.span.from_ns => {
                 last.span.to_ns = gap.span.to_ns;
             }

@@ -1,18 +1,18 @@
 use crate::Span;
 
-/// What held over a stretch.
+/// State of a stretch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch<K> {
     /// From when to when.
     pub span: Span,
-    /// What held; `None` where nothing is known.
+    /// The state; `None` where nothing is known.
     pub kind: Option<K>,
-    /// Whether it was watched. What was not watched is not known either.
+    /// Whether it was watched. A stretch that was not watched is not known either.
     pub watched: bool,
 }
 
-/// What held in a span, by its changes (each with when it began, in the order of time; `None`: nothing was known from then on)
-/// and by when it was watched (in the order of time, apart). What is before the first change is unknown.
+/// The states in a span, by its changes (each with when it began, in the order of time; `None`: nothing was known from then
+/// on) and by when it was watched (in the order of time, apart). The state before the first change is unknown.
 pub fn stretches<K: Copy + PartialEq>(
     changes: &[(u64, Option<K>)],
     watched: &[Span],

@@ -1,4 +1,5 @@
-//! What the rows of the table test: the figures of an observation, and what follows from several of them.
+//! The case that the rows of the table test: the figures of an observation, and what follows from several of
+//! them.
 
 use crate::figures::expected_commit_ns;
 use crate::pressure::{CapUse, caps_used, was_measured_under};
@@ -11,12 +12,12 @@ use capability::{Binding, Capability, Curve, Point};
 use filestats::{Delta, Figure, IoClass, ServiceLevel};
 use workload::{Cap, CapKind};
 
-/// What a latency is compared with.
+/// Reference of a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// A measured curve at the same load.
     Curve,
-    /// What it was seen to be at rest: nothing of the kind was measured.
+    /// Its own latency seen at rest: nothing of the kind was measured.
     SeenAtRest,
 }
 
@@ -27,13 +28,13 @@ pub struct Wait {
     pub latency_ns: f64,
     /// Observed over expected.
     pub times: f64,
-    /// What is expected.
+    /// Source of the expectation.
     pub reference: Reference,
     /// Observed over expected, scaled so that reads and commits count as degraded at the same limit.
     pub ratio: f64,
     /// The latency of the same kind of I/O at the device below over what the curve expects there.
     pub device_ratio: Option<f64>,
-    /// That latency.
+    /// The latency of that I/O at the device, nanoseconds.
     pub device_ns: Option<f64>,
 }
 
@@ -128,7 +129,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What the database waits for, beside what the curves expect: reads and commits.
+    /// Waits of the database, beside the expectation of the curves: reads and commits.
     pub fn waits(&self) -> impl Iterator<Item = Wait> {
         let device_ns = |latency: fn(&Delta) -> Figure<f64>| latency(self.figures.device.as_ref()?).known();
         let reads = self.figures.reads_place.as_ref().map(|place| {
@@ -162,7 +163,7 @@ impl<'a> Case<'a> {
         reads.into_iter().chain(commits)
     }
 
-    /// What the database waits for longest.
+    /// The longest wait of the database.
     pub fn longest_wait(&self) -> Option<Wait> {
         self.waits().max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
@@ -183,7 +184,7 @@ impl<'a> Case<'a> {
 
     /// Another program of this host that does much of what runs out first.
     pub fn busy_neighbour(&self, binding: Binding) -> Option<&Neighbour> {
-        // What programs do on a disk below uses up no limit on the database's own device.
+        // Other programs' I/O on a disk below uses up no limit on the database's own device.
         let is_own_limit =
             self.cap_that_binds(binding).is_some_and(|cap| self.own_device() == Some(cap.device.as_str()));
         let mut all = self.observation.neighbours.iter().filter(|one| !is_own_limit || one.device.is_none());
@@ -286,7 +287,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// How many of the observed commits fit into one of 60 KiB, what that gains, and its time.
+    /// Number of observed commits that fit into one of 60 KiB, the gain, and its time.
     pub fn batching(&self) -> Option<(u64, f64, f64)> {
         let capability = self.capability?;
         let bytes = self.figures.commits.average_bytes().known()?.max(512.0);

@@ -11,7 +11,7 @@ use statistics::IOS_MIN;
 
 /// The confidence in a verdict, and the doubts that lower it.
 pub(crate) fn confidence(case: &Case, kind: VerdictKind) -> (Confidence, Vec<String>) {
-    // That nothing completes is counted, whatever was measured before.
+    // A hang is counted, whatever was measured before.
     if kind == VerdictKind::CannotSay || case.hangs() {
         return (Confidence::High, Vec::new());
     }
@@ -97,7 +97,7 @@ fn doubts_of_comparison(case: &Case, capability: &Capability) -> Vec<String> {
     doubts
 }
 
-/// What the figures say against the verdict itself.
+/// Figures that contradict the verdict itself.
 fn doubts_of_verdict(case: &Case, kind: VerdictKind) -> Vec<String> {
     let (mut doubts, figures) = (Vec::new(), &case.figures);
     if kind == VerdictKind::Healthy
@@ -147,7 +147,7 @@ fn doubts_of_verdict(case: &Case, kind: VerdictKind) -> Vec<String> {
     doubts
 }
 
-/// What was not measured here.
+/// Doubt of figures that were not measured here.
 fn doubts_of_origin(origin: Origin) -> Option<String> {
     Some(match origin {
         Origin::Measured | Origin::Gentle => return None,
@@ -164,7 +164,7 @@ fn has_unmeasured_writes(case: &Case, capability: &Capability) -> bool {
     capability.cost_model.is_none() && has_writes && case.seen_room().is_none()
 }
 
-/// What lowers the trust in the measurement itself.
+/// Doubts of the measurement itself.
 fn doubts_of_capability(capability: &Capability, has_unmeasured_writes: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     if capability.is_preliminary() {

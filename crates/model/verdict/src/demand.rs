@@ -17,7 +17,7 @@ use filestats::{Cache, Delta, Durable, Figure, FileInterval, FileKind, Ops, Reas
 /// A read faster than this share of the storage's own median at rest cannot have reached it.
 const CACHE_HIT_SHARE: f64 = 0.5;
 
-/// What the page cache takes for a block of a database, a system call and a copy of 8 or 16 KiB, at most: 1 to 3 us
+/// Time of the page cache for a block of a database, a system call and a copy of 8 or 16 KiB, at most: 1 to 3 us
 /// measured (November 2026).
 const CACHE_HIT_NS: u64 = 5_000;
 
@@ -27,7 +27,7 @@ const CACHE_HITS_SHARE_MAX: f64 = 0.5;
 /// Reads that came from the storage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reads {
-    /// How many, how large, and how long they took to their completion, where the database knows.
+    /// Their number, size, and time to completion, where the database knows it.
     pub ops: Ops,
     /// How long sessions waited for them, as far as known.
     pub waited_ns: u64,

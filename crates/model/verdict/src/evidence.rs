@@ -20,13 +20,13 @@ pub const QUEUED: &str = "the processes' I/Os, counted in the kernel (BPF)";
 pub const FAILED: &str = "the results of the processes' I/Os, counted in the kernel (BPF)";
 pub const ARRAY: &str = "what md says of the array (sysfs)";
 pub const POOL: &str = "device mapper's state of the pool";
-/// What was learned without a measurement.
+/// Source of figures that were learned without a measurement.
 pub const SEEN: &str = "what this storage was seen to do";
 const DECLARED: &str = "device rates over declared limits";
 pub const BOTH: &str = "the database or the device, the larger of both";
 
-/// What a row of the table finds: the sentence, the numbers and the advice of a verdict. The volume of I/O is added to
-/// the numbers of each.
+/// Findings of a row of the table: the sentence, the numbers and the advice of a verdict. The volume of I/O is added
+/// to the numbers of each.
 pub(crate) struct Grounds {
     pub summary: String,
     pub evidence: Vec<Evidence>,
@@ -43,7 +43,7 @@ impl Wait {
 }
 
 impl Evidence {
-    /// The same, compared with something.
+    /// Adds the value that it is compared with.
     pub(crate) fn beside(self, expected: Expected) -> Evidence {
         Evidence { expected: Some(expected), ..self }
     }
@@ -65,7 +65,7 @@ impl Case<'_> {
         Evidence { at, ..self.observed(what, value, unit, source) }
     }
 
-    /// What the capability lets one expect.
+    /// Expectation from the capability.
     pub fn expected(&self, value: f64, source: &str) -> Expected {
         let at = self.capability.map_or(0, |capability| capability.measured_unix_ns);
         Expected { value, source: source.into(), at }
@@ -76,12 +76,12 @@ impl Case<'_> {
         format!("{} capability", self.origin())
     }
 
-    /// Where what is known of the storage comes from.
+    /// Origin of the known figures of the storage.
     pub fn origin(&self) -> Origin {
         self.capability.map(|capability| capability.origin).unwrap_or_default()
     }
 
-    /// What a utilisation is computed from.
+    /// Source of a utilisation.
     pub fn model_source(&self) -> &'static str {
         match self.origin() {
             Origin::Measured | Origin::Seen => "device rates x measured cost model",
@@ -118,7 +118,7 @@ impl Case<'_> {
         Some(self.measured("highest rate", knee.iops, Unit::PerSecond, &source))
     }
 
-    /// How many I/Os wait at the storage, and the knee: two numbers of which none is expected of the other.
+    /// Number of I/Os that wait at the storage, and the knee: neither is an expectation of the other.
     fn outstanding(&self, outstanding: f64) -> Vec<Evidence> {
         let observed = self.observed("I/Os outstanding at the storage", outstanding, Unit::Ios, BOTH);
         let knee = self.knee_of_reads().map(|(knee, source)| {
@@ -155,7 +155,7 @@ impl Case<'_> {
         evidence
     }
 
-    /// How many transactions were committed, and how many of them a log write stood for.
+    /// Number of committed transactions, and of transactions for each log write.
     fn commits_shared(&self) -> Vec<Evidence> {
         let Some(per_s) = self.observation.commits_per_s().filter(|per_s| *per_s > 0.0) else {
             return vec![];
@@ -189,7 +189,7 @@ impl Case<'_> {
         facts.map(|(what, value, source)| self.observed(&what, value, Unit::Share, source)).collect()
     }
 
-    /// What failed, and what the devices say of themselves.
+    /// Failed I/Os, and troubles that the devices report.
     pub fn trouble_facts(&self) -> Vec<Evidence> {
         let failed = self.observation.failures.iter().map(|one| {
             let what = format!("I/Os of {} on {} that failed", one.process, one.path);

@@ -30,7 +30,7 @@ pub struct Place {
     pub iops: f64,
     /// Mean latency of those, nanoseconds.
     pub latency_ns: f64,
-    /// What the curve expects there, nanoseconds.
+    /// Latency that the curve predicts there, nanoseconds.
     pub expected_ns: f64,
 }
 
@@ -59,7 +59,7 @@ pub struct Figures {
     pub outstanding: f64,
     /// I/Os that the database could time, and does not because its timing is off.
     pub(crate) untimed: Untimed,
-    /// What the limits on the database's processes counted.
+    /// Counts of the limits on the database's processes.
     pub(crate) caps: Vec<CapUse>,
     /// Those of them under which the storage was measured: they are part of what it gives.
     pub(crate) storage_caps: Vec<CapUse>,
@@ -69,19 +69,19 @@ pub struct Figures {
     pub reads_place: Option<Place>,
     /// The device's own view of reads: latency over what the curve expects at the device's N.
     pub device_read_ratio: Option<f64>,
-    /// The same of writes.
+    /// The device's own view of writes: latency over the curve's expectation at the device's N.
     pub device_write_ratio: Option<f64>,
-    /// What one commit waits, over what the measured append and sync takes; where none was measured, over what commits were seen to
-    /// take at rest.
+    /// Latency of one commit over that of the measured append and sync; where none was measured, over the latency of commits
+    /// seen at rest.
     pub commit_ratio: Option<f64>,
-    /// What commits were seen to take at rest, nanoseconds, where they are compared with that.
+    /// Latency of commits seen at rest, nanoseconds, where they are compared with that.
     pub(crate) commit_rest_ns: Option<f64>,
 }
 
 /// Latencies of fewer I/Os than this are not compared with anything.
 pub(crate) const IOS_TO_COMPARE: u64 = 30;
 
-/// What a database does at its storage, a second.
+/// I/O of a database at its storage, a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StorageRates {
     /// Reads that came from the storage.
@@ -144,7 +144,7 @@ impl Figures {
 
     fn place(&mut self, capability: &Capability, loads: &[MomentLoad]) {
         self.utilisation = self.flows().and_then(|flows| utilisation(capability, &flows));
-        // What a limit counts is exact, the model is fitted.
+        // A limit's count is exact, the model is fitted.
         self.utilisation = self.utilisation.map(|fitted| {
             let caps = self.storage_caps.iter();
             let counted = caps.map(|used| Utilisation { value: used.share(), binding: used.binding() });
@@ -166,7 +166,7 @@ impl Figures {
             self.reads_place = capability.nearest_curve(&shape).and_then(|curve| {
                 Some(Place {
                     curve: curve.workload,
-                    // What queues at the storage is everybody's I/O, or at least the database's own.
+                    // The queue at the storage holds everybody's I/O, or at least the database's own.
                     outstanding: self.outstanding.max(device),
                     iops: reads.count as f64 / self.elapsed_s,
                     latency_ns,
@@ -217,9 +217,9 @@ impl Figures {
         }
     }
 
-    /// What reached the storage, as flows for the cost model: the device's own counts where known (they
-    /// include everybody), else the database's. A limit under which the storage was measured counts more: before I/Os are
-    /// merged, and flushes too.
+    /// I/O that reached the storage, as flows for the cost model: the device's own counts where known (they include
+    /// everybody), else the database's. A limit under which the storage was measured counts more: before I/Os are merged,
+    /// and flushes too.
     pub(crate) fn flows(&self) -> Option<Vec<Flow>> {
         let delta = self.device.as_ref().or(self.database.as_ref())?;
         let reads = if self.device.is_some() { delta.counters.read } else { self.storage_reads };
@@ -349,7 +349,7 @@ pub(crate) fn expected_commit_ns(capability: &Capability, bytes: f64) -> Option<
     of_append(capability, bytes, Curve::latency_ns_min).or_else(|| log_write_ns(capability, bytes))
 }
 
-/// The processor time of the process that appends and syncs so many bytes, nanoseconds, as it was measured on the file system.
+/// The processor time of the process that appends and syncs `bytes` bytes, nanoseconds, as it was measured on the file system.
 pub(crate) fn commit_cpu_ns(capability: &Capability, bytes: f64) -> Option<f64> {
     of_append(capability, bytes, Curve::cpu_ns_per_io)
 }
@@ -364,7 +364,7 @@ pub(crate) fn wake_cpu_ns(capability: &Capability) -> Option<f64> {
     Some(smallest.cpu_ns_per_io()? - least)
 }
 
-/// What an append of so many bytes and its sync cost: on the line through the two measured sizes.
+/// Cost of an append of `bytes` bytes and its sync: on the line through the two measured sizes.
 fn of_append(capability: &Capability, bytes: f64, cost: fn(&Curve) -> Option<f64>) -> Option<f64> {
     let measured = |shape: Shape| Some((f64::from(shape.block_bytes), cost(capability.curve(&shape)?)?));
     let (small, large) = (measured(Shape::log_append(4096))?, measured(Shape::log_append(61_440))?);
@@ -403,7 +403,8 @@ pub(crate) fn utilisation(capability: &Capability, flows: &[Flow]) -> Option<Uti
         let curve: &Curve = capability.nearest_curve(&shape(flow.bytes, writes))?;
         (curve.workload.write_percent == writes).then(|| Some(flow.per_second / curve.iops_max()?))?
     };
-    // What was not measured (writes, of a read-only capability) is left out, which is a doubt of the verdict.
+    // A part that was not measured (writes, of a read-only capability) is left out, which is a doubt of the
+    // verdict.
     let value = flows.iter().filter_map(share).reduce(|sum, more| sum + more)?;
     Some(Utilisation { value, binding: capability::Binding::Operations })
 }

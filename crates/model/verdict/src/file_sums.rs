@@ -30,7 +30,7 @@ pub fn sum_files(files: impl IntoIterator<Item = FileInterval>) -> Vec<FileInter
     unknown
 }
 
-/// What files have in common that can be summed without losing what is known of one of them.
+/// Properties shared by files that can be summed without losing facts known of one of them.
 #[derive(PartialEq)]
 struct Counting {
     kind: FileKind,

@@ -1,4 +1,4 @@
-//! How many times today's work the storage could carry, and this host with it.
+//! Headroom: the multiple of today's work that the storage could carry, and this host with it.
 //!
 //! ```text
 //! work grows x times           then                                                        in the range
@@ -49,7 +49,7 @@ use capability::{Flow, Side};
 use growth::{Growth, LOG_WRITE_BYTES_FULL, LOG_WRITE_BYTES_MIN, PAGE_BYTES, WRITES_PER_PAGE_MIN};
 use workload::Pattern;
 
-/// How many times today's demand can be carried.
+/// Factor by which today's demand can grow.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Headroom {
     /// The figure to plan with.
@@ -64,10 +64,11 @@ pub(crate) struct Headroom {
 
 /// Outstanding I/Os at the knee where no curve has one.
 const KNEE_DEFAULT: f64 = 16.0;
-/// What PostgreSQL and InnoDB write at once where commits bring so much: their buffers hold 16 MiB by default.
+/// Bytes that PostgreSQL and InnoDB write at once where commits bring that much: their buffers hold 16 MiB by
+/// default.
 const LOG_WRITE_BYTES_LARGE: f64 = 1_048_576.0;
-/// A writer that never sleeps needs so many times less processor time for each transaction: its caches are warm. Measured for
-/// SQLite in Python: 2.2 to 2.5.
+/// A writer that never sleeps needs this many times less processor time for each transaction: its caches are warm. Measured
+/// for SQLite in Python: 2.2 to 2.5.
 const WRITER_ECONOMY: f64 = 2.0;
 /// The part of the time in which the lock of SQLite can be held where several sessions write: one that finds it taken sleeps for 1 to
 /// 100 ms (the busy timeout of SQLite), and it may be free meanwhile. Measured for writes that take 8 ms: 0.5 with 16 sessions that
@@ -80,9 +81,10 @@ const READS_OF_SEVERAL_WRITERS: f64 = 0.15;
 /// From this part on one session may do all of it.
 const READS_OF_ONE_WRITER: f64 = 0.5;
 const MIB: f64 = 1024.0 * 1024.0;
-/// What the storage gives is as much as was measured within this factor, from one hour to the next.
+/// The storage performs as measured within this factor, from one hour to the next.
 const MEASURED_WITHIN: f64 = 1.1;
-/// The same of a preliminary measurement, whose points are short and few (`scripts/bench first-answer`).
+/// Such a factor for a preliminary measurement, whose points are short and few (`scripts/bench
+/// first-answer`).
 const PRELIMINARY_WITHIN: f64 = 1.5;
 /// Part of the storage that a database with a log is taken to get at least: its sessions wait for the log together, and nothing else
 /// is requested then. Measured for bulk loads: 0.6 to 0.9.
@@ -92,9 +94,10 @@ const RANGE_WORTH_SAYING: f64 = 1.25;
 /// From the end of a turn to write until the thread of the next transaction runs. Inferred from batches of the page store: one every
 /// 52 us, of which the turn takes 24.
 const HANDOVER_NS: f64 = 25_000.0;
-/// A turn to write is so many times shorter where the next one follows at once, at most: the caches are warm. Assumed, not measured.
+/// A turn to write is this many times shorter where the next one follows at once, at most: the caches are warm. Assumed, not
+/// measured.
 const TURN_ECONOMY_MAX: f64 = 4.0;
-/// What the headroom of saturated storage means.
+/// Meaning of the headroom of saturated storage.
 const OVER: &str = "none: the demand is more than the storage gives";
 const AT_KNEE: &str = "at the knee: more gets through, but waits longer";
 /// The largest factor that is searched for.
@@ -106,7 +109,7 @@ impl Headroom {
         Headroom { plan, low: plan / MEASURED_WITHIN, high: plan * MEASURED_WITHIN, reason: None }
     }
 
-    /// The same where the measurement is preliminary: both ends of the range are less sure.
+    /// Widens the range where the measurement is preliminary: both of its ends are less sure.
     fn preliminary(self) -> Headroom {
         let wider = PRELIMINARY_WITHIN / MEASURED_WITHIN;
         let reason = self.reason.unwrap_or_else(|| "the measurement is preliminary".to_owned());
@@ -151,7 +154,8 @@ impl Case<'_> {
         Some(self.with_processors(self.with_one_writer(room), growth.as_ref()))
     }
 
-    /// By what the storage was seen to give. Without an upper end where its limit was not seen.
+    /// Headroom by the performance that the storage was seen to reach. Without an upper end where its limit
+    /// was not seen.
     fn seen_headroom(&self) -> Option<Headroom> {
         let (least, high, reason) = self.seen_room()?.headroom()?;
         let high = high.unwrap_or(f64::INFINITY);
@@ -174,7 +178,7 @@ impl Case<'_> {
         };
         let fastest = capability.curves.iter().flat_map(|curve| &curve.points).map(|point| point.mib_per_s);
         let bytes_per_s_max = fastest.fold(0.0, f64::max) * MIB;
-        // Full log writes, one after the other.
+        // Consecutive full log writes.
         let full_ns = expected_commit_ns(capability, LOG_WRITE_BYTES_FULL).unwrap_or(growth.log_write_ns);
         let large_ns = full_ns + (LOG_WRITE_BYTES_LARGE - LOG_WRITE_BYTES_FULL) / bytes_per_s_max * 1e9;
         let writes_per_s = |each_ns: f64| (1e9 / each_ns).min(growth.log_writes_per_s_max());
@@ -224,7 +228,8 @@ impl Case<'_> {
         if self.observation.writer_share().is_some() { 1.0 } else { BESIDE_LOG_MIN }
     }
 
-    /// One transaction can write at a time, though commits share log writes: a page store. The times of their turns add up.
+    /// One transaction can write at a time, though commits share log writes: a page store. The times of their turns to
+    /// write add up.
     fn with_one_writer(&self, room: Headroom) -> Headroom {
         let Some(share) = self.observation.writer_share().filter(|share| *share > 0.0) else { return room };
         let share = share + self.observation.commits_per_s().unwrap_or(0.0) * HANDOVER_NS / 1e9;
@@ -264,7 +269,7 @@ impl Case<'_> {
         }
     }
 
-    /// The part of the time in which sessions can write one after the other, if it is `shared` where several do.
+    /// The part of the time in which sessions can write sequentially, if it is `shared` where several do.
     fn usable_of_lock(&self, shared: f64) -> f64 {
         let several = (READS_OF_ONE_WRITER - self.reads_of_writers())
             / (READS_OF_ONE_WRITER - READS_OF_SEVERAL_WRITERS);

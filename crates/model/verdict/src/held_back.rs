@@ -5,7 +5,7 @@ use crate::figures::IOS_TO_COMPARE;
 use crate::thresholds::{COMMIT_RATIO_DEGRADED, RATIO_DEGRADED};
 use workload::{Cap, CapKind};
 
-/// What waits; nanoseconds that it takes the database, and the device.
+/// The waiting operations; nanoseconds that they take for the database, and at the device.
 pub(crate) type Waits = (&'static str, f64, f64);
 
 /// The caps that hold the database back, each with its rate and whether the cap counted that.
@@ -14,7 +14,7 @@ pub(crate) fn held_back<'a>(case: &'a Case) -> impl Iterator<Item = (&'a Cap, f6
     reached.filter_map(|(cap, rate, by_cap)| Some((cap, rate, by_cap, waits_above_device(case, cap)?)))
 }
 
-/// What a cap can hold back, if the database waits for it much longer than the device takes.
+/// Operations that a cap can hold back, if the database waits for them much longer than the device takes.
 fn waits_above_device(case: &Case, cap: &Cap) -> Option<Waits> {
     let (figures, device) = (&case.figures, case.figures.device.as_ref()?);
     let (what, own_ns, device_ns, times) = match cap.kind {

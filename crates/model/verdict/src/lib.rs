@@ -75,14 +75,14 @@ pub enum VerdictKind {
     CannotSay,
 }
 
-/// What is to blame, where it is neither the database nor the storage as it was measured.
+/// Cause that is neither the database nor the storage as it was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Another program on this host, which is named.
     AnotherProgram,
-    /// What is below the database and of no program on this host: the disk, its path, other hosts.
+    /// A cause below the database and of no program on this host: the disk, its path, other hosts.
     Below,
 }
 
@@ -102,7 +102,7 @@ pub enum Confidence {
 /// One number that supports the verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What the number is.
+    /// Name of the number.
     pub what: String,
     /// The number.
     pub value: f64,
@@ -112,12 +112,12 @@ pub struct Evidence {
     pub source: String,
     /// Until when it was observed or when it was measured, nanoseconds since 1970.
     pub at: u64,
-    /// What it is compared with; `None` where nothing is expected of it.
+    /// The value that it is compared with; `None` where nothing is expected of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
 }
 
-/// What a number is compared with, in the same unit.
+/// Value that a number is compared with, in the same unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// The number.
@@ -141,18 +141,18 @@ impl Evidence {
 pub struct Verdict {
     /// The state that was found.
     pub verdict: VerdictKind,
-    /// What is to blame beside the database and the storage as it was measured, where anything is.
+    /// Cause beside the database and the storage as it was measured, if any.
     #[serde(default)]
     pub cause: Option<Cause>,
     /// In one sentence.
     pub summary: String,
     /// How far to trust it.
     pub confidence: Confidence,
-    /// What lowers the confidence.
+    /// Reasons for less confidence.
     pub doubts: Vec<String>,
     /// Share of the storage in use, 1 = all; `None` without a capability or without I/O.
     pub utilisation: Option<f64>,
-    /// How many times today's demand can be carried: the figure to plan with. `None` where the verdict is
+    /// Factor by which today's demand can grow: the figure to plan with. `None` where the verdict is
     /// [`VerdictKind::CannotSay`].
     pub headroom: Option<f64>,
     /// The low end of its range, for what must not fail.
@@ -168,7 +168,7 @@ pub struct Verdict {
     pub binding: Option<Binding>,
     /// The numbers.
     pub evidence: Vec<Evidence>,
-    /// What to do now, in plain words.
+    /// The next step, in plain words.
     pub next_step: String,
     /// Where the demand lies on which curve, for a chart.
     pub place: Option<Place>,

@@ -20,7 +20,7 @@ pub struct Moment {
     /// The database's log lies on another device: no session waits for commits on this one.
     #[serde(default)]
     pub log_elsewhere: bool,
-    /// What the kernel counts of the device: the I/O of all processes.
+    /// The kernel's counters of the device: the I/O of all processes.
     pub device: Option<FileInterval>,
     /// How busy this host's processors were, where the database runs here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct Moment {
     /// How long tasks were stalled on I/O.
     #[serde(default)]
     pub pressure: Pressure,
-    /// What the limits in force on the database's processes counted.
+    /// Counts of the limits in force on the database's processes.
     #[serde(default)]
     pub caps: Vec<CapUse>,
 }
@@ -62,12 +62,12 @@ pub struct ProcessorUse {
     /// How often a second the database's threads gave up their processor to wait for something.
     #[serde(default)]
     pub own_waits_per_s: f64,
-    /// The same of the clients' threads.
+    /// Waits of the clients' threads a second.
     #[serde(default)]
     pub clients_waits_per_s: f64,
 }
 
-/// What was observed of a database and its storage.
+/// Observation of a database and its storage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// In order of time.
@@ -78,7 +78,7 @@ pub struct Observation {
     /// another.
     #[serde(rename = "told_late_ns")]
     pub reporting_delay_ns: u64,
-    /// What a person must know to read the source's figures, and how to get better ones.
+    /// Remarks needed to read the source's figures, and to get better ones.
     pub notes: Vec<String>,
     /// Bytes of the database's data files at the end, where known.
     pub data_bytes: Option<u64>,
@@ -95,19 +95,19 @@ pub struct Observation {
     /// own device; then the largest.
     #[serde(default)]
     pub neighbours: Vec<Neighbour>,
-    /// Who timed the writes and syncs of the database's log.
+    /// The program that timed the writes and syncs of the database's log.
     #[serde(default)]
     pub log_timing: LogTiming,
-    /// What the devices said of themselves meanwhile, the last of each.
+    /// Troubles that the devices reported meanwhile, the last of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<DeviceTrouble>,
     /// I/Os of the database that storage failed meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailedIos>,
-    /// What the storage was seen to give before; `None` where it was never watched.
+    /// Performance that the storage was seen to reach before; `None` where it was never watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Seen>,
-    /// What the owner or the provider of the storage states, where it was measured too.
+    /// Limits that the owner or the provider of the storage states, where it was measured too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<Capability>,
 }
@@ -119,11 +119,11 @@ pub struct FailedIos {
     pub process: String,
     /// Of this file.
     pub path: String,
-    /// How many.
+    /// Number of failed I/Os.
     pub count: u64,
 }
 
-/// Who timed the writes and syncs of a database's log.
+/// Program that timed the writes and syncs of a database's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "kebab-case")]
 pub enum LogTiming {
@@ -235,7 +235,7 @@ impl Moment {
 }
 
 impl Observation {
-    /// What the files are for that the database used; what all are for where it used none.
+    /// Purposes of the files that the database used; those of all files where it used none.
     pub fn roles(&self) -> BTreeSet<FileKind> {
         let files = || {
             let all = self.moments.iter().flat_map(|moment| moment.files.sums());
@@ -335,13 +335,13 @@ impl Observation {
         })
     }
 
-    /// The same, of its newest moments only: those that ended within `span_ns` before the last one did.
+    /// The part with the newest moments only: those that ended within `span_ns` before the last one did.
     #[must_use]
     pub fn newest(&self, span_ns: u64) -> Observation {
         self.between(span_ns, 0)
     }
 
-    /// The same, of the moments that ended within `from_ns` before the last one did, but not within `to_ns`.
+    /// The part with the moments that ended within `from_ns` before the last one did, but not within `to_ns`.
     #[must_use]
     pub fn between(&self, from_ns: u64, to_ns: u64) -> Observation {
         let ended = self.ended_unix_ns();

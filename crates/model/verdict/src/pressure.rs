@@ -1,4 +1,4 @@
-//! What the kernel says of I/O beside the counters of a device, which begin too late for some waits.
+//! Kernel figures of I/O beside the counters of a device, which begin too late for some waits.
 //!
 //! ```text
 //! a task submits ──> throttle (io.max, blkio), io.latency, io.cost ──> merged into requests ──> the device's counters
@@ -20,7 +20,7 @@ pub struct Pressure {
     pub elapsed_ns: u64,
     /// Time in which a task of this host was stalled on I/O, nanoseconds.
     pub host_ns: Figure<u64>,
-    /// The same of the tasks in the database's control group.
+    /// Stalled time of the tasks in the database's control group, nanoseconds.
     pub group_ns: Figure<u64>,
     /// Time in which the busiest block device of this host had I/Os outstanding, nanoseconds.
     pub device_ns: Figure<u64>,
@@ -50,7 +50,7 @@ impl Pressure {
     }
 }
 
-/// What a limit counted in one moment, or in several.
+/// Count of a limit in one moment, or in several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CapUse {
     /// The limit.
@@ -72,7 +72,7 @@ impl CapUse {
         (self.per_second() / self.cap.per_second.max(1) as f64).min(1.0)
     }
 
-    /// So much of the limit is used that it holds I/O back.
+    /// Whether enough of the limit is used that it holds I/O back.
     pub fn is_reached(&self) -> bool {
         self.share() >= CAP_REACHED
     }

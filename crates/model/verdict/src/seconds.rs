@@ -4,9 +4,9 @@ use seen::{Commits, LIMITED, Limit, Second, Side};
 use workload::CapKind;
 
 impl Moment {
-    /// What the storage was seen to do meanwhile; `None` where the device's counters are unknown.
+    /// Second of the storage as it was seen meanwhile; `None` where the device's counters are unknown.
     ///
-    /// Rates are the device's: the I/O of all processes. What the database waited for is more where a limit holds its I/Os back
+    /// Rates are the device's: the I/O of all processes. The database's waits are longer where a limit holds its I/Os back
     /// above the device.
     pub fn second(&self) -> Option<Second> {
         let device = self.device()?;
@@ -39,7 +39,7 @@ impl Moment {
         })
     }
 
-    /// The limit of this kind that is used most, and what it counts in so many seconds.
+    /// The limit of this kind that is used most, and its count in `seconds`.
     fn limit(&self, kind: CapKind, seconds: f64) -> Option<Limit> {
         let caps = self.caps.iter().filter(|used| used.cap.kind == kind);
         let used = caps.max_by(|a, b| a.share().total_cmp(&b.share()))?;

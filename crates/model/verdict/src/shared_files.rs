@@ -12,7 +12,7 @@ pub struct SharedFiles(Arc<Files>);
 #[derive(Clone, Debug, Default)]
 struct Files {
     all: Vec<FileInterval>,
-    /// What [`SharedFiles::sums`] found.
+    /// Result of [`SharedFiles::sums`].
     sums: OnceLock<Vec<FileInterval>>,
 }
 

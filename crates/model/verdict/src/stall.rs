@@ -8,7 +8,7 @@ use filestats::{Figure, Ops};
 use std::fmt;
 use workload::{CapKind, Unit};
 
-/// Whose tasks were stalled on I/O.
+/// Tasks that were stalled on I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tasks {
     Host,
@@ -50,18 +50,18 @@ impl Case<'_> {
             None => (Tasks::Host, self.pressure(|pressure| pressure.host_ns)?),
         };
         let device = self.pressure(|pressure| pressure.device_ns)?;
-        // What the database waited for on its other volumes is found there.
+        // Waits of the database for its other volumes are found there.
         let elsewhere = self.observation.outstanding_elsewhere;
         let is_above = share >= STALLED_MIN && device.max(elsewhere) < share * EXPLAINED_MIN;
         is_above.then_some(Stall { whose, share, device })
     }
 
-    /// The same, where what the database waited for by its own count does not account for it either.
+    /// A stall that the database's own count of its waits does not account for either.
     pub fn unexplained_stall(&self) -> Option<Stall> {
         self.stall_above_devices().filter(|stall| self.figures.outstanding < stall.share * EXPLAINED_MIN)
     }
 
-    /// The same, where the database does not time all that its sessions wait for.
+    /// A stall that stands for waits of sessions that the database does not time.
     pub fn untimed_stall(&self) -> Option<Stall> {
         let figures = &self.figures;
         let stands_in = |by_device: bool, ops: Ops| by_device && ops.count >= IOS_TO_COMPARE;
@@ -74,7 +74,7 @@ impl Case<'_> {
         self.observation.pressure(time_ns)
     }
 
-    /// What each limit counted, for the evidence.
+    /// Count of each limit, for the evidence.
     pub fn cap_facts(&self) -> Vec<Evidence> {
         let facts = self.figures.caps.iter().map(|used| {
             let (what, unit) = match used.cap.kind {

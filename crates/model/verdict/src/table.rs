@@ -57,7 +57,7 @@ pub fn judge(
     let case = Case::new(observation, capability, service_level);
     let found = TABLE.iter().find_map(|(kind, row)| Some((*kind, row(&case)?)));
     let (kind, mut grounds) = found.expect("the last row of the table always holds");
-    // What a limit counted belongs beside the first number: how much of it is used.
+    // The count of a limit belongs beside the first number: how much of it is used.
     let second = grounds.evidence.len().min(1);
     grounds.evidence.splice(second..second, case.cap_facts().into_iter().chain(case.declared_utilisation()));
     grounds.evidence.extend(case.trouble_facts());
@@ -69,7 +69,7 @@ pub fn judge(
     let has_room = kind != VerdictKind::CannotSay && !case.hangs() && !unknown;
     let seen = case.seen_room().filter(|_| has_room);
     let utilisation = case.figures.utilisation.or_else(|| seen.as_ref()?.utilisation());
-    // What a device that hangs lets through is no demand.
+    // I/O that a device that hangs lets through is no demand.
     let utilisation = utilisation.filter(|_| !case.hangs());
     let headroom = case.headroom().filter(|_| has_room);
     Verdict {

@@ -1,7 +1,7 @@
 //! Where one verdict ends and the next begins.
 
-/// So many I/Os answered from memory count as a busy database, even if fewer than [`IOS_MIN`](statistics::IOS_MIN) reached
-/// the storage. A session that opens its catalog reads a hundred blocks.
+/// This many I/Os answered from memory count as a busy database, even if fewer than [`IOS_MIN`](statistics::IOS_MIN)
+/// reached the storage. A session that opens its catalog reads a hundred blocks.
 pub const IOS_FROM_MEMORY_MIN: u64 = 1_000;
 /// At least this share of the moments must be known.
 pub const COVERAGE_MIN: f64 = 0.5;
@@ -21,7 +21,7 @@ pub const SERIAL_OUTSTANDING: std::ops::Range<f64> = 0.6..1.2;
 pub const SERIAL_COMMITS_MIN: f64 = 0.5;
 /// N of one moment of a session whose mean is in [`SERIAL_OUTSTANDING`]. With many sessions some moments lie outside.
 pub const SERIAL_MOMENT: std::ops::Range<f64> = 0.35..1.5;
-/// Share of the time in which the log is written or synced, one after the other, from which it is what commits wait for, however many
+/// Share of the time in which the log is written or synced, sequentially, from which it is what commits wait for, however many
 /// sessions share each write. More than one at a time is not one log.
 pub const LOG_BUSY: std::ops::Range<f64> = 0.8..1.2;
 /// Share of moments with N in [`SERIAL_MOMENT`] from which the load is serialized.
@@ -55,7 +55,7 @@ pub const WAKING_NS: f64 = 100_000.0;
 pub const COMMIT_RATIO_DEGRADED: f64 = 5.0;
 /// A neighbour with this part of the I/O is taken for the cause.
 pub const NEIGHBOUR_SHARE: f64 = 0.3;
-/// What takes a smaller part of the highest rate that was measured, of the workload that is carried least, is not what slows
+/// A program that takes a smaller part of the highest measured rate, of the workload that is carried least, does not slow
 /// the storage.
 pub const NEIGHBOUR_TAKES_MIN: f64 = 0.1;
 /// A cap is reached at this share of it.

@@ -16,11 +16,11 @@ use crate::{Confidence, Verdict, VerdictKind};
 /// A volume and the verdict on it alone.
 #[derive(Clone, Debug)]
 pub struct JudgedVolume<'a> {
-    /// What people call it: its mount point or a directory on it, and what lies there.
+    /// Name for people: its mount point or a directory on it, and the contents.
     pub name: String,
     /// The verdict on it.
     pub verdict: &'a Verdict,
-    /// How many sessions wait for it on average: its mean outstanding I/Os.
+    /// Number of sessions that wait for it on average: its mean outstanding I/Os.
     pub outstanding: f64,
 }
 

@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
-/// Which part of a target a workload uses, and in what order: what [`Pattern`](crate::Pattern) leaves open.
+/// Part of a target that a workload uses, and in what order: details that [`Pattern`](crate::Pattern) leaves
+/// open.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -23,8 +24,8 @@ pub struct Access {
     /// How the threads of a sequential workload share the target.
     #[serde(skip_serializing_if = "crate::is_default")]
     pub walk: Walk,
-    /// That share of the I/Os goes to a random place, the others follow their predecessor; the runs between
-    /// two random places have geometric lengths, and each is all reads or all writes. `None`: the pattern
+    /// Share of the I/Os that go to a random place; the others follow their predecessor; the runs between two
+    /// random places have geometric lengths, and each is all reads or all writes. `None`: the pattern
     /// decides.
     #[serde(skip_serializing_if = "crate::is_default")]
     pub random_percent: Option<u8>,

@@ -69,7 +69,7 @@ pub struct SizeShare {
 pub struct SyncEvery {
     /// At least one.
     pub writes: u32,
-    /// Which call.
+    /// The call.
     pub how: SyncKind,
 }
 
@@ -84,7 +84,7 @@ pub enum SyncKind {
     Fdatasync,
 }
 
-/// What is written.
+/// Content of writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
@@ -110,7 +110,7 @@ pub enum Content {
     Buffer {
         /// Size of the buffer, at least the block size.
         bytes: u64,
-        /// What fills it.
+        /// File that fills it.
         #[serde(default, skip_serializing_if = "crate::is_default")]
         file: Option<PathBuf>,
     },
@@ -122,7 +122,7 @@ impl Default for Content {
     }
 }
 
-/// How what was written is checked, by reading it after the run.
+/// Check of the written data, by reading it after the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

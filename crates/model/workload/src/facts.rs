@@ -2,7 +2,7 @@ use crate::format_bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What kind of thing load runs on.
+/// Kind of target that load runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -26,7 +26,7 @@ pub enum WriteCache {
     WriteThrough,
 }
 
-/// What a block device is.
+/// Kind of a block device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -62,11 +62,11 @@ pub struct DeviceFacts {
     pub name: String,
     /// Major and minor number, "254:0".
     pub number: String,
-    /// What it is.
+    /// Kind of device.
     pub kind: DeviceKind,
     /// Vendor's model string.
     pub model: Option<String>,
-    /// What a loop device stands on.
+    /// File behind a loop device.
     pub backing_file: Option<String>,
     /// Bytes.
     pub size_bytes: u64,
@@ -104,7 +104,7 @@ pub struct DeviceLayout {
     pub members: Vec<String>,
 }
 
-/// What a limit on a device limits.
+/// Operations or bytes that a limit on a device counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -123,7 +123,7 @@ pub enum CapKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cap {
-    /// What is limited.
+    /// Operations or bytes that the limit counts.
     pub kind: CapKind,
     /// Most operations or bytes a second.
     pub per_second: u64,
@@ -133,13 +133,13 @@ pub struct Cap {
     pub origin: String,
 }
 
-/// What is known about a target.
+/// Facts about a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetFacts {
     /// As the user named it, made absolute.
     pub path: String,
-    /// What it is.
+    /// Kind of target.
     pub kind: TargetKind,
     /// File system ("ext4"); none for a block device.
     pub filesystem: Option<String>,

@@ -48,13 +48,13 @@ impl LatencyHistogram {
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
     }
 
-    /// The same counts with an exact sum, where the caller knows it.
+    /// Returns the counts with an exact sum, where the caller knows it.
     #[must_use]
     pub fn with_sum(self, sum_ns: u64) -> LatencyHistogram {
         LatencyHistogram { sum_ns, ..self }
     }
 
-    /// How many latencies were counted.
+    /// Number of counted latencies.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }

@@ -10,7 +10,7 @@ pub enum LatencyFigures<'a> {
     Reported(ReportedLatency<'a>),
 }
 
-/// What another tool reported of latencies, without a histogram.
+/// Latencies that another tool reported, without a histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportedLatency<'a> {
     /// The I/Os that it is about.

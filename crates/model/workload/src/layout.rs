@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// How the members of a target make one range of bytes.
+/// Layout: how the members of a target make one range of bytes.
 ///
 /// ```text
-/// span          |0 1 2 3|4 5 6 7|8 9 …     one after the other
+/// span          |0 1 2 3|4 5 6 7|8 9 …     concatenated
 /// stripe:64K    |0 3 6 9|1 4 7 …|2 5 8     64 KiB of each in turn
 /// ```
 ///
@@ -16,7 +16,7 @@ use thiserror::Error;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(into = "String", try_from = "String")]
 pub enum Layout {
-    /// Members one after the other: concatenation.
+    /// Concatenated members.
     Span,
     /// `unit_bytes` of each member in turn.
     Stripe {
@@ -25,7 +25,7 @@ pub enum Layout {
     },
 }
 
-/// What is no layout.
+/// Text that is no layout.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadLayout {
     /// Neither of the words.
@@ -89,11 +89,11 @@ impl TryFrom<String> for Layout {
 /// The part of an I/O that falls on one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Which member, from 0.
+    /// Index of the member, from 0.
     pub member: usize,
     /// Where on it, in bytes.
     pub offset: u64,
-    /// How much of it, in bytes.
+    /// Bytes on it.
     pub bytes: u64,
 }
 
@@ -132,7 +132,7 @@ impl LayoutMap {
         self.size_bytes
     }
 
-    /// How many members.
+    /// Number of members.
     pub fn members(&self) -> usize {
         self.ends.len()
     }

@@ -3,10 +3,10 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A run: phases one after the other, each with one or more workloads at once.
+/// A run: consecutive phases, each with one or more workloads at once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What the workloads run on.
+    /// Targets of the workloads.
     pub targets: Vec<PlanTarget>,
     /// In this order.
     pub phases: Vec<Phase>,
@@ -34,7 +34,7 @@ pub struct PlanLayout {
     pub others: Vec<PathBuf>,
 }
 
-/// What happens at once.
+/// Workloads that run at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// For people: "load", "checkpoint burst".
@@ -47,7 +47,7 @@ pub struct Phase {
     /// Threads that serve all workloads together, instead of threads for each.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub pool: Option<Pool>,
-    /// What runs.
+    /// The workloads.
     pub workloads: Vec<Placed>,
 }
 
@@ -55,7 +55,7 @@ pub struct Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pool {
-    /// How many.
+    /// Number of threads.
     pub threads: u32,
     /// Outstanding I/Os of a thread, shared by the workloads by their weights; `None`: each workload has its
     /// own `outstanding` in every thread.
@@ -65,7 +65,7 @@ pub struct Pool {
 /// A workload on one of the plan's targets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Placed {
-    /// Which of the plan's targets.
+    /// Index of the target in the plan.
     pub target: usize,
     /// Share in a pool with shared outstanding I/Os.
     pub weight: u32,

@@ -18,7 +18,7 @@ pub enum BadQuantity {
 }
 
 impl BadQuantity {
-    /// What is wrong.
+    /// The error.
     pub fn reason(&self) -> String {
         match self {
             BadQuantity::Size(text) => format!("'{text}' is not a size"),
@@ -26,7 +26,7 @@ impl BadQuantity {
         }
     }
 
-    /// What to write instead.
+    /// The text to write instead.
     pub fn remedy(&self) -> &'static str {
         match self {
             BadQuantity::Size(_) => {

@@ -57,7 +57,7 @@ pub struct CoreUse {
     pub idle_percent: f64,
 }
 
-/// What one thread did for a workload.
+/// I/O of one thread for a workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadShare {
@@ -73,9 +73,9 @@ pub struct ThreadShare {
     pub series: Vec<Slice>,
 }
 
-/// What users of an open loop waited: from the time an I/O was meant to start to its completion. A stall of
-/// the storage delays all that should have started meanwhile, and shows here in full; latency from
-/// submission hides it ("coordinated omission", G. Tene 2013).
+/// Waits of an open loop's users: from the time an I/O was meant to start to its completion. A stall of the
+/// storage delays all that should have started meanwhile, and shows here in full; latency from submission
+/// hides it ("coordinated omission", G. Tene 2013).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Response {
@@ -101,7 +101,7 @@ impl Response {
     }
 }
 
-/// What reading again what was written found.
+/// Result of reading the written blocks again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verification {
@@ -119,7 +119,7 @@ pub struct Verification {
 pub struct BadBlock {
     /// Where.
     pub offset_bytes: u64,
-    /// What was found: "a block written for offset 8192", "all zeros", "an older write (3, not 5)".
+    /// Content found: "a block written for offset 8192", "all zeros", "an older write (3, not 5)".
     pub found: String,
 }
 
@@ -140,7 +140,7 @@ pub struct RunResult {
     /// pattern, caching, threads and outstanding I/Os are unknown.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub settings_unreported: bool,
-    /// Of which target.
+    /// The target.
     pub target: String,
     /// How.
     pub backend: Backend,
@@ -166,7 +166,7 @@ pub struct RunResult {
     /// Of an open loop: what its users waited.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub response: Option<Response>,
-    /// What checking the written data found.
+    /// Result of checking the written data.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub verification: Option<Verification>,
     /// Bytes of the target that could be used.
@@ -188,7 +188,7 @@ pub struct RunResult {
     /// How the target's members make one range of bytes, where there are more than one.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub layout: Option<Layout>,
-    /// What each member did, in their order. Empty where the target is one file or device.
+    /// I/O of each member, in their order. Empty where the target is one file or device.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub members: Vec<MemberShare>,
     /// Time of the measured part in which this program was stopped: by a signal, a debugger, a frozen control group, or a hypervisor
@@ -206,7 +206,7 @@ pub struct RunResult {
     pub devices: Vec<DeviceFacts>,
 }
 
-/// What one member of a layout did. An I/O that crosses from one member to another counts once on each.
+/// I/O of one member of a layout. An I/O that crosses from one member to another counts once on each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberShare {
@@ -341,7 +341,8 @@ impl RunResult {
         format!("{operations} {size}, pattern and caching unknown")
     }
 
-    /// Whether the program was stopped, or the machine suspended, for so long that the figures are not those of the requested load.
+    /// Whether the program was stopped, or the machine suspended, for longer than allows the figures to be those of the
+    /// requested load.
     pub fn was_stopped(&self) -> bool {
         let (stopped, elapsed) = (self.stopped_ns as f64, self.elapsed_ns as f64);
         self.suspended_ns > 0 || (stopped > 0.0 && stopped >= RunResult::STOPPED_SHARE * elapsed)

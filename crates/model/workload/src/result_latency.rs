@@ -70,7 +70,7 @@ impl RunResult {
     }
 }
 
-/// Of one direction. What is not in the direction follows from the sums of its threads or series.
+/// Of one direction. Latencies that are not in the direction follow from the sums of its threads or series.
 fn figures_of<'a>(direction: &'a Direction, tally: &Tally) -> LatencyFigures<'a> {
     if direction.latency.count() > 0 || direction.count == 0 {
         return LatencyFigures::Counted(Cow::Borrowed(&direction.latency));

@@ -45,7 +45,7 @@ pub enum Durability {
     Synced,
 }
 
-/// What each I/O is like, whatever their number: the part of a workload that a capability curve is about.
+/// Shape of each I/O, whatever their number: the part of a workload that a capability curve is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shape {
@@ -68,7 +68,7 @@ pub struct Workload {
     /// For people; may be empty.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub name: String,
-    /// What each I/O is like.
+    /// Shape of each I/O.
     #[serde(flatten)]
     pub shape: Shape,
     /// Most I/Os outstanding in each thread; in a closed loop always that many.
@@ -77,7 +77,7 @@ pub struct Workload {
     pub threads: u32,
     /// Seed of every random choice: the same seed gives the same offsets in the same order.
     pub seed: u64,
-    /// Which part of the target, and in what order.
+    /// Part of the target in use, and in what order.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub access: Access,
     /// Sizes of the I/Os where they differ; `shape.block_bytes` is then the largest. Empty: all alike.
@@ -95,7 +95,7 @@ pub struct Workload {
     /// Syncs between writes.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub sync: Option<SyncEvery>,
-    /// What is written.
+    /// Content of writes.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub content: Content,
     /// Whether and how what was written is read again and checked.
@@ -112,7 +112,7 @@ pub struct RunLength {
     pub duration: Duration,
     /// Ends the run earlier once that many I/Os completed.
     pub ios_max: Option<u64>,
-    /// The load goes on for so long after the measured part.
+    /// Time that the load goes on after the measured part.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub cool_down: Duration,
 }
@@ -142,9 +142,9 @@ pub enum InvalidWorkload {
     /// Another field is out of range, or two of them contradict each other.
     #[error("{what}: {remedy}")]
     Field {
-        /// Which, with its value.
+        /// The parameter, with its value.
         what: String,
-        /// What to give instead.
+        /// The value to give instead.
         remedy: &'static str,
     },
 }
@@ -191,7 +191,7 @@ impl Shape {
         }
     }
 
-    /// The same with that share of writes.
+    /// Returns this shape with that share of writes.
     #[must_use]
     pub const fn with_writes(self, write_percent: u8) -> Shape {
         Shape { write_percent, ..self }
@@ -232,7 +232,7 @@ impl Workload {
     /// Largest I/O.
     pub const BLOCK_BYTES_MAX: u32 = 16 << 20;
 
-    /// The same with `outstanding` I/Os a thread.
+    /// Returns this workload with `outstanding` I/Os a thread.
     #[must_use]
     pub fn with_outstanding(self, outstanding: u32) -> Workload {
         Workload { outstanding, ..self }

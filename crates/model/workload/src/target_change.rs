@@ -8,7 +8,7 @@ use std::fmt;
 pub struct TargetChange {
     /// The file or device, as it was opened.
     pub path: String,
-    /// What happened to it.
+    /// Kind of change.
     pub change: TargetChangeKind,
 }
 

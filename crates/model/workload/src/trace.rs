@@ -20,11 +20,11 @@ impl Trace {
 pub struct TraceIo {
     /// When it was issued, nanoseconds since the first.
     pub at_ns: u64,
-    /// What.
+    /// Kind of I/O.
     pub kind: TraceKind,
     /// Where.
     pub offset_bytes: u64,
-    /// How much; 0 for a sync.
+    /// Bytes; 0 for a sync.
     pub bytes: u32,
 }
 

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a device says of itself that makes its I/Os slow, or fail.
+/// State that a device reports of itself and that makes its I/Os slow, or fail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DeviceTrouble {
@@ -18,7 +18,7 @@ pub enum DeviceTrouble {
     MembersMissing {
         /// "md0".
         device: String,
-        /// How many.
+        /// Number of missing members.
         missing: u64,
     },
     /// A thin pool has no free block: what writes to new blocks waits for space, or fails.

@@ -322,7 +322,7 @@ impl Reading {
         Ok(())
     }
 
-    /// A buffer goes before zeros, and zeros before fresh data, in whichever order they were asked for.
+    /// A buffer goes before zeros, and zeros before fresh data, in whichever order they were given.
     fn content(&mut self, value: &str) -> Result<(), Refusal> {
         match value {
             "" if self.target.content == Content::Counting => self.target.content = Content::Zero,

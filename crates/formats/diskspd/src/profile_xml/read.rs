@@ -71,7 +71,7 @@ const ETW: [&str; 12] = [
     "UseCyclesCounter",
 ];
 
-/// What stands for `*1`, `*2` ..., and whether anything asked for it.
+/// Paths that stand for `*1`, `*2` ..., and whether the profile uses each.
 struct Templates<'a> {
     targets: &'a [String],
     used: Vec<bool>,
@@ -404,7 +404,7 @@ fn one_of<T: Clone>(element: &Element, words: &[(&str, T)]) -> Result<T, Profile
     })
 }
 
-/// What somebody else's file says goes into an error, but not all of it.
+/// Shortens text from somebody else's file for an error message.
 fn shorten(text: &str) -> String {
     const SHOWN: usize = 40;
     let text = text.trim();

@@ -11,7 +11,7 @@ pub fn write(profile: &Profile) -> String {
     out.text
 }
 
-/// The same inside of another document.
+/// Writes the profile into another document.
 pub(crate) fn write_into(out: &mut Xml, profile: &Profile) {
     out.within("Profile", |out| {
         out.leaf("Progress", profile.progress);

@@ -1,4 +1,4 @@
-//! The part of a text report that repeats what was asked.
+//! The part of a text report that repeats the request.
 
 use crate::profile::{CacheMode, Content, Distribution, FlushMode, Order, Priority, Profile, SpanUnit};
 use crate::profile::{Target, Throughput, TimeSpan};

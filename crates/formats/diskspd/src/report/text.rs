@@ -33,7 +33,7 @@ pub fn text(report: &Report<'_>) -> String {
     })
 }
 
-/// The part of [`text`] that repeats what was asked: all that `-Rp` prints.
+/// The part of [`text`] that repeats the request: all that `-Rp` prints.
 pub fn profile_text(command_line: &str, profile: &Profile) -> String {
     written(|out| parameters(out, command_line, profile, FORM))
 }

@@ -18,9 +18,9 @@ const FORM: Form = Form {
     before_span: "\n\n",
 };
 
-/// The report that diskspd 2.0.17 prints, with the corrections of [`text`](crate::report::text). What
-/// that version could not be asked (a thread pool's outstanding I/Os, ranges, mixed order, rates in IOPS, ...)
-/// is reported in the words of 2.2.
+/// The report that diskspd 2.0.17 prints, with the corrections of [`text`](crate::report::text). Requests
+/// unknown to that version (a thread pool's outstanding I/Os, ranges, mixed order, rates in IOPS, ...) are
+/// reported in the words of 2.2.
 pub fn text_2016(report: &Report<'_>) -> String {
     written(|out| {
         parameters(out, report.command_line, report.profile, FORM)?;

@@ -1,10 +1,10 @@
-//! What one timespan gave, arranged as all three formats need it.
+//! Results of one timespan, arranged as all three formats need them.
 
 use crate::profile::TimeSpan;
 use crate::report::Report;
 use workload::{CoreUse, LatencyHistogram, PhaseResult, RunResult, Slice, Tally, ThreadShare};
 
-/// Which I/Os a table is about.
+/// I/Os that a table is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Total,
@@ -49,7 +49,7 @@ pub(crate) struct Named<'a> {
     pub result: &'a RunResult,
 }
 
-/// What one thread did with one target.
+/// I/O of one thread on one target.
 pub(crate) struct Share<'a> {
     pub path: &'a str,
     pub result: &'a RunResult,

@@ -3,7 +3,7 @@
 //! ```text
 //! Results
 //!   System     ComputerName, Tool, RunTime, PowerScheme, ProcessorTopology
-//!   Profile    what was asked: can be given to -X again
+//!   Profile    the request: can be given to -X again
 //!   TimeSpan*  TestTimeSeconds, ThreadCount, RequestCount, ProcCount, CpuUtilization
 //!              Latency (with -L): averages, deviations, Bucket* by percentile
 //!              Iops (with -D): deviations, Bucket* by time

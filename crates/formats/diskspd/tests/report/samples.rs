@@ -6,7 +6,7 @@ use workload::{
     CoreUse, LatencyHistogram, PhaseResult, RunResult, Shape, Slice, Tally, ThreadShare, Workload,
 };
 
-/// Each thread does so many I/Os in every bucket, more or less.
+/// I/Os of each thread in every bucket, more or less.
 #[derive(Clone, Copy)]
 pub struct Load {
     pub threads: u32,
@@ -68,7 +68,7 @@ fn fill(
     }
 }
 
-/// The same throws every time (Knuth's MMIX generator).
+/// A generator that gives one sequence every time (Knuth's MMIX generator).
 struct Dice(u64);
 
 impl Dice {
@@ -117,7 +117,7 @@ pub fn large_machine() -> SystemFacts {
     SystemFacts { cpus: (0..4).map(cpu).collect(), ..machine() }
 }
 
-/// Unbuffered 4 KiB random I/O for two seconds with a bucket a second; `-L -D` where asked.
+/// Unbuffered 4 KiB random I/O for two seconds with a bucket a second; `-L -D` where requested.
 pub fn span(targets: Vec<Target>, latency: bool, iops: bool) -> TimeSpan {
     TimeSpan { duration_s: 2, measure_latency: latency, iops_deviation: iops, targets, ..TimeSpan::new() }
 }
@@ -136,7 +136,7 @@ pub fn target(path: &str, write_percent: u8) -> Target {
     }
 }
 
-/// A profile, the machine and what came out, kept together.
+/// A profile, the machine and the results, kept together.
 pub struct Sample {
     pub command_line: String,
     pub profile: Profile,

@@ -99,7 +99,7 @@ fn bars_stand_below_each_other_in_every_table() {
     }
 }
 
-/// What a script that leaves out "N/A" keeps of a percentile table.
+/// Values of a percentile table that a script which leaves out "N/A" keeps.
 fn percentiles(report: &str) -> Vec<(String, Vec<Option<f64>>)> {
     let row = Regex::new(r"(?m)^ *(min|\d\dth|\d-nines|max) \| +(\S+) \| +(\S+) \| +(\S+)$").unwrap();
     let cell = |text: &str| if text == "N/A" { None } else { Some(text.parse().unwrap()) };

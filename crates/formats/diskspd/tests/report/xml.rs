@@ -30,7 +30,7 @@ fn without_percentiles(xml: &str) -> String {
     buckets.replace_all(xml, kept).into_owned()
 }
 
-/// What `Process-DiskSpd.ps1` reads, by its own paths: the row of its table, and the table of percentiles.
+/// Reads as `Process-DiskSpd.ps1` does, by its own paths: the row of its table, and the table of percentiles.
 #[test]
 fn process_diskspd_finds_what_it_reads() {
     let sample = mixed(true, true);
@@ -83,7 +83,7 @@ fn process_diskspd_finds_what_it_reads() {
     }
 }
 
-/// What VMFleet reads: the number of a percentile is its place, and times of several timespans add up.
+/// Reads as VMFleet does: the number of a percentile is its place, and times of several timespans add up.
 #[test]
 fn vm_fleet_finds_what_it_reads() {
     let sample = several();
@@ -106,7 +106,7 @@ fn vm_fleet_finds_what_it_reads() {
     }
 }
 
-/// What VMFleet's first version averages: the IOPS of the buckets.
+/// Averages as VMFleet's first version does: the IOPS of the buckets.
 #[test]
 fn buckets_average_to_the_iops_of_the_run() {
     let sample = mixed(false, true);

@@ -11,7 +11,7 @@ pub struct Capture {
     pub snapshot: Snapshot,
 }
 
-/// What SQL Server's counters mean: it opens its files without the page cache and times each I/O to its end.
+/// Meaning of SQL Server's counters: it opens its files without the page cache and times each I/O to its end.
 const MEANING: Meaning = Meaning { cache: Cache::Missed, ..Meaning::REQUESTS };
 
 /// The `database_id` of tempdb, the same on every server.

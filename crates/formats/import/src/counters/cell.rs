@@ -1,5 +1,5 @@
-//! What stands in a cell: whole numbers that stay exact, decimals, instants, words. Nothing is guessed: a number
-//! that was shortened, or a date that may be read in two ways, is refused.
+//! Values of cells: whole numbers that stay exact, decimals, instants, words. Nothing is guessed: a number that
+//! was shortened, or a date that may be read in two ways, is refused.
 
 use crate::ImportError;
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ const EXPORT_AGAIN: &str =
 const DATES: &str =
     "export dates as 2026-05-01 10:00:00, as the view headroom.file_stats_csv, bcp and SSMS do";
 
-/// What is wrong with a cell, and what to do; its place is added by the reader of its row.
+/// The error of a cell, and its remedy; its place is added by the reader of its row.
 fn wrong(reason: String, remedy: &str) -> ImportError {
     ImportError::new(reason).remedy(remedy)
 }

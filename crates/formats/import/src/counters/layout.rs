@@ -62,7 +62,7 @@ pub(crate) const FILE_STATS: &[Column] = &[
     ("num_of_pushed_bytes_returned", Whole, Nullable),
 ];
 
-/// What sp_BlitzFirst writes to `@OutputTableNameFileStats` (First Responder Kit, sp_BlitzFirst.sql).
+/// Columns that sp_BlitzFirst writes to `@OutputTableNameFileStats` (First Responder Kit, sp_BlitzFirst.sql).
 pub(crate) const BLITZ_FIRST: &[Column] = &[
     ("ID", Whole, Optional),
     ("ServerName", Text, Nullable),
@@ -135,7 +135,7 @@ fn plain(name: &str) -> String {
     name.trim_matches(['[', ']', '"', '\'', ' ']).to_ascii_lowercase()
 }
 
-/// Which table the first row is of, if any.
+/// The table whose first row this is, if any.
 pub(crate) fn find(head: &[String]) -> Option<(Format, Layout)> {
     let tables =
         [(Format::FileStats, FILE_STATS), (Format::BlitzFirst, BLITZ_FIRST), (Format::DbaDash, DBA_DASH)];
@@ -218,7 +218,7 @@ impl<'a> Cells<'a> {
     /// A value that may be NULL.
     ///
     /// # Errors
-    /// Where what it is read by refuses it.
+    /// Where `read` refuses it.
     pub fn read<T>(
         &self,
         name: &str,
@@ -233,7 +233,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// What the text is, where it is one of the tables, or one beside them that holds no I/O.
+/// The error that names the text, where it is one of the tables, or one beside them that holds no I/O.
 pub(crate) fn related_table(head: &[String]) -> Option<ImportError> {
     let names: Vec<String> = head.iter().map(|name| plain(name)).collect();
     let has = |name: &str| names.iter().any(|known| known == name);

@@ -45,7 +45,7 @@ pub struct CounterLog {
     pub series: Vec<Series>,
     /// Intervals of disks.
     pub disks: Option<DiskLog>,
-    /// What was skipped, or is unusual.
+    /// Notes on skipped or unusual parts.
     pub notes: Vec<Note>,
 }
 

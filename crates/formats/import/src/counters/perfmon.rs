@@ -75,7 +75,7 @@ const PASSED_OVER: [&str; 13] = [
 /// One disk: host, object, instance.
 type DiskKey = (String, String, String);
 
-/// What stands in which column.
+/// Contents of the columns.
 #[derive(Default)]
 struct Columns {
     disks: BTreeMap<DiskKey, BTreeMap<Counter, usize>>,
@@ -160,7 +160,7 @@ fn columns(head: &[String]) -> Columns {
     let mut columns = Columns::default();
     for (at, text) in head.iter().enumerate().skip(1) {
         let Some((host, object, instance, counter)) = path(text) else {
-            // What a collector set is for stands in a last cell, in words.
+            // The purpose of a collector set stands in a last cell, in words.
             if !text.is_empty() {
                 columns.others.insert("a text".into());
             }
@@ -228,7 +228,7 @@ fn listed(names: &BTreeSet<String>) -> String {
     names.iter().take(NAMES_LISTED_MAX).cloned().collect::<Vec<_>>().join(", ") + &more
 }
 
-/// "(PDH-CSV 4.0) (W. Europe Standard Time)(-120)": local time + so many minutes is UTC.
+/// "(PDH-CSV 4.0) (W. Europe Standard Time)(-120)": local time plus these minutes is UTC.
 fn offset(cell: &str) -> Option<Offset> {
     let minutes: i32 = cell.strip_suffix(')')?.rsplit_once('(')?.1.parse().ok()?;
     Offset::from_seconds(minutes.checked_mul(-60)?).ok()

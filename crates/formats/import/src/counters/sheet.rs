@@ -15,7 +15,7 @@ pub(crate) struct Sheet<'t> {
     cells: Option<usize>,
     /// The first row, until it is given out.
     first: Option<Row>,
-    /// What was passed over.
+    /// Notes on skipped parts.
     pub notes: Vec<Note>,
 }
 
@@ -47,7 +47,7 @@ impl<'t> Sheet<'t> {
             .from_reader(text.as_bytes());
         let mut sheet =
             Sheet { text, skipped_lines, delimiter, reader, cells: None, first: None, notes: Vec::new() };
-        // What comes before the heading (an empty line in quotes, a title) has one cell.
+        // Lines before the heading (an empty line in quotes, a title) have one cell.
         let first =
             std::iter::from_fn(|| sheet.read()).take(LINES_BEFORE_MAX).find(|row| row.record.len() > 1)?;
         sheet.cells = Some(first.record.len());

@@ -1,4 +1,4 @@
-//! Which figures of all targets together belong to which result.
+//! Attribution of figures of all targets together to their results.
 
 use super::{Percentiles, SpanTold};
 use crate::Note;

@@ -37,7 +37,7 @@ pub(crate) struct Span {
     pub told: Option<SpanTold>,
 }
 
-/// A target with what is asked of it, as far as diskspd names it.
+/// A target with its requested load, as far as diskspd names it.
 #[derive(Debug, Default)]
 pub(crate) struct Target {
     pub path: String,
@@ -76,7 +76,7 @@ pub(crate) enum Cache {
     None,
 }
 
-/// What was measured in a timespan.
+/// Figures reported for a timespan.
 #[derive(Debug)]
 pub(crate) struct SpanTold {
     pub elapsed_ns: u64,
@@ -145,7 +145,7 @@ impl Percentiles {
     }
 }
 
-/// The phases of a document whose timespans ran one after the other from `started_unix_ns` on.
+/// The phases of a document whose timespans ran sequentially from `started_unix_ns` on.
 pub(crate) fn phases(
     spans: Vec<Span>,
     tool: &str,
@@ -210,7 +210,7 @@ impl Span {
         Ok(results)
     }
 
-    /// Which target each row is about. Without a pool the threads of the first target come first.
+    /// Target that each row is about. Without a pool the threads of the first target come first.
     fn owners(&self, rows: &[Row]) -> Result<Vec<usize>, ImportError> {
         let by_order = |row: usize| -> Option<usize> {
             if self.pool_threads > 0 {

@@ -58,7 +58,7 @@ fn starts(lines: &[Line<'_>]) -> Vec<usize> {
 fn document(lines: &[Line<'_>]) -> Result<Document, ImportError> {
     let mut report = Report::default();
     let mut part = Part::Preface;
-    // What follows the last table is not the report's: a prompt, or what a script prints between its runs.
+    // Text after the last table is not the report's: a prompt, or the output of a script between its runs.
     let mut end = 0;
     for (index, (number, whole)) in lines.iter().enumerate() {
         let line: Line<'_> = (*number, whole.trim());

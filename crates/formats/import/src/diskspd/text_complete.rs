@@ -1,4 +1,4 @@
-//! What is missing of a report for people, and whether the rest says enough.
+//! Parts that are missing of a report for people, and whether the rest says enough.
 
 use super::text_report::{Report, Section, Table};
 use super::{Row, Span, SpanTold};

@@ -190,7 +190,7 @@ fn zones(before: &[Zone], line: Line<'_>) -> Result<Vec<Zone>, ImportError> {
     if from > sum {
         zones.push(Zone { ios_percent: 0, extent: extent(from - sum)? });
     }
-    // What goes to the end of the target is what the other zones leave.
+    // The zone to the end of the target is the rest that the other zones leave.
     if let Some(to) = place(to)? {
         let length = to.checked_sub(from).ok_or_else(wrong)?;
         zones.push(Zone { ios_percent: ios.round() as u8, extent: extent(length)? });

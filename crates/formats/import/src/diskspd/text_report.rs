@@ -29,7 +29,7 @@ pub(super) enum Section {
     Write,
 }
 
-/// What was read of a thread table.
+/// Figures read of a thread table.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Table {
     pub rows: usize,
@@ -50,12 +50,12 @@ pub(super) struct Report {
     pub started_unix_ns: Option<u64>,
     pub notes: Vec<Note>,
     pub command: Option<String>,
-    /// Which timespan's result is read.
+    /// Index of the timespan whose result is read.
     pub current: Option<usize>,
     says_mb: bool,
     says_total_latency: bool,
     columns: Option<Columns>,
-    /// Of which target the percentiles are; `None`: of all.
+    /// Target of the percentiles; `None`: of all.
     path: Option<String>,
 }
 
@@ -137,8 +137,8 @@ impl Report {
         self.path = None;
     }
 
-    /// What the line says of the parts that may begin anywhere is taken by [`heading`]. Returns the next part where the
-    /// line was the last one of its own.
+    /// Reads a line of a part. Lines of the parts that may begin anywhere are taken by [`heading`]. Returns the next
+    /// part where the line was the last one of its own.
     pub(super) fn take(&mut self, part: &Part, line: Line<'_>) -> Result<Option<Part>, ImportError> {
         let text = line.1;
         match part {

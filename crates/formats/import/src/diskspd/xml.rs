@@ -1,4 +1,4 @@
-//! diskspd's XML (`-Rxml`): the profile as it was asked, and the timespans as they came out.
+//! diskspd's XML (`-Rxml`): the profile as it was requested, and the timespans as measured.
 
 use super::xml_tree::{Element, parse};
 use super::{Cache, Percentiles, Row, Span, SpanTold, Target, Totals, buffer, phases, start_time};

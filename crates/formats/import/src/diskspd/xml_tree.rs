@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Element>, ImportError> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_end_names = true;
     reader.config_mut().expand_empty_elements = true;
-    // What is open, outermost first; the first is the document.
+    // Open elements, outermost first; the first is the document.
     let mut open = vec![Element { name: "document".into(), line: 1, ..Element::default() }];
     let (mut line, mut counted_to) = (1, 0);
     loop {

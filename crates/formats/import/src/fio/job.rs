@@ -6,7 +6,7 @@ use crate::{ImportError, Note};
 use serde_json::Value;
 use workload::{Backend, Direction, LatencyHistogram, RunResult, Shape, Slice, ThreadShare};
 
-/// What an entry of `jobs` tells.
+/// One entry of `jobs`.
 #[derive(Debug)]
 pub(super) struct Job {
     pub name: String,
@@ -302,7 +302,7 @@ fn from_rate(side: &Value) -> u64 {
 /// A year.
 const NS_MAX: f64 = 366.0 * 86_400.0 * 1e9;
 
-/// Which of fio's latencies is taken: its total latency (submission included, as ours) where that has
+/// Chooses which of fio's latencies is taken: its total latency (submission included, as ours) where that has
 /// percentiles, else completion latency where that has them, so that all figures are of one kind.
 fn latency(side: &Value) -> Option<(u32, (&'static str, &Value))> {
     let (scale, lat, clat) = match side["lat_ns"].is_null() && side["clat_ns"].is_null() {

@@ -17,7 +17,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<Document>, ImportError> {
     read_with(text, &Options::default())
 }
 
-/// The same; `named` are options that are known from elsewhere, for what the document does not say.
+/// Reads all documents of the text; `named` are options that are known from elsewhere, for those that the
+/// document does not state.
 pub(crate) fn read_with(text: &str, named: &Options) -> Result<Vec<Document>, ImportError> {
     let (pieces, notes) = pieces(text)?;
     let mut documents: Vec<Document> = Vec::new();
@@ -86,7 +87,7 @@ fn pieces(text: &str) -> Result<(Vec<Piece<'_>>, Vec<Note>), ImportError> {
         pieces.push(Piece { line, text: &rest[..length], value });
         line += rest[..length].matches('\n').count();
         rest = &rest[length..];
-        // What follows the last brace in its line is no line of its own.
+        // Text after the last brace in its line is no line of its own.
         if let Some(after) = rest.strip_prefix('\n') {
             (rest, line) = (after, line + 1);
         }
@@ -94,7 +95,7 @@ fn pieces(text: &str) -> Result<(Vec<Piece<'_>>, Vec<Note>), ImportError> {
     Ok((pieces, notes_of(&messages)))
 }
 
-/// What stands in the line of a document's first brace before it: its length in bytes.
+/// Length in bytes of the text before a document's first brace in its line.
 fn stray_before_document(text: &str) -> Option<usize> {
     let brace = text.find(['{', '\n']).filter(|at| *at > 0 && text[*at..].starts_with('{'))?;
     text[brace + 1..].trim_start().starts_with("\"fio version\"").then_some(brace)
@@ -188,8 +189,8 @@ impl Sketch {
         }
     }
 
-    /// The same jobs, and they began before the other document was printed: another run would have begun
-    /// after. Where nothing had been done by then, there is nothing to be lost.
+    /// Whether this document has the jobs of the other one, and they began before that was printed: another
+    /// run would have begun after. Where nothing had been done by then, there is nothing to be lost.
     fn continues(&self, before: &Sketch) -> bool {
         let began_ms = self.printed_ms.map(|at| at.saturating_sub(self.ran_ms));
         let began_before = began_ms.zip(before.printed_ms).is_some_and(|(began, printed)| began < printed);
@@ -241,8 +242,8 @@ fn document(piece: &Piece<'_>, named: &Options) -> Result<Document, ImportError>
     Ok(Document { line: piece.line, tool: version.into(), fingerprint, phases, notes })
 }
 
-/// Jobs of a group ran at once; groups ran one after the other (fio makes them by `stonewall`, and also by
-/// `new_group`, which its JSON does not tell).
+/// Jobs of a group ran at once; groups ran sequentially (fio makes them by `stonewall`, and also by
+/// `new_group`, which its JSON does not report).
 fn phases(jobs: Vec<Job>, tool: &str, timestamp_ms: Option<u64>, notes: &mut Vec<Note>) -> Vec<Phase> {
     let mut groups: BTreeMap<u64, Vec<Job>> = BTreeMap::new();
     jobs.into_iter().for_each(|job| groups.entry(job.group).or_default().push(job));

@@ -70,7 +70,7 @@ impl Options {
         Some(RunLength { warm_up: Duration::from_millis(self.ramp_ms()), duration, ..RunLength::default() })
     }
 
-    /// What it ran on, as far as the options say.
+    /// Target of the job, as far as the options say.
     pub fn target(&self, job: &str) -> String {
         let target = match (self.get("filename"), self.get("directory")) {
             (Some(file), Some(directory)) if !file.starts_with('/') => format!("{directory}/{file}"),

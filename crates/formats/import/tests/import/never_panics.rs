@@ -19,7 +19,7 @@ fn read_as_everything(bytes: &[u8]) {
     let Ok((text, _)) = decode(bytes) else { return };
     for format in [None, Some(Format::DiskspdText), Some(Format::DiskspdXml), Some(Format::FioJson)] {
         match read(&text, format) {
-            // What was read can be kept: its JSON reads back.
+            // Imported results can be kept: their JSON reads back.
             Ok(imported) => imported.results().for_each(|result| {
                 let json = serde_json::to_string(result).unwrap();
                 serde_json::from_str::<workload::RunResult>(&json).unwrap();

@@ -1,5 +1,5 @@
-//! What all processes of this host have moved. Several databases that are observed at the same times share one reading of it:
-//! on a host with many processes it takes longer than all else that a sample reads.
+//! Bytes that all processes of this host have moved. Several databases that are observed at the same times share one reading
+//! of it: on a host with many processes it takes longer than all else that a sample reads.
 
 use crate::recent::{Recent, Sharing};
 use host::{ProcessIo, ProcessStat};
@@ -24,8 +24,8 @@ pub fn read_processes(sharing: Sharing) -> Arc<Vec<ProcessReading>> {
     LAST.get((), sharing.age(AGE_MAX), read)
 }
 
-/// Threads of the kernel are known for so long by their numbers: there are hundreds of them, and a program gets such a number
-/// rarely. It is seen that much later.
+/// Threads of the kernel are known for this time by their numbers: there are hundreds of them, and a program gets such a
+/// number rarely. It is seen that much later.
 const KERNEL_THREADS_FOR: Duration = Duration::from_secs(30);
 
 fn read() -> Vec<ProcessReading> {

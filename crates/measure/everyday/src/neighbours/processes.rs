@@ -29,19 +29,19 @@ pub struct Process {
     /// At the first sample, or where a window begins; 0 where it started later.
     first: ProcessIo,
     last: ProcessIo,
-    /// What its ended children had done: the kernel adds that to its own.
+    /// Bytes of its ended children: the kernel adds them to its own.
     inherited: ProcessIo,
     /// The total at the mark.
     marked: ProcessIo,
 }
 
 impl Process {
-    /// What it has moved since the first sample, or since the window began.
+    /// Bytes it has moved since the first sample, or since the window began.
     pub fn io(&self) -> ProcessIo {
         self.total().minus(self.first)
     }
 
-    /// What it has moved itself since it started.
+    /// Bytes it has moved itself since it started.
     fn total(&self) -> ProcessIo {
         self.last.minus(self.inherited)
     }
@@ -55,7 +55,7 @@ impl Process {
         }
     }
 
-    /// What it has moved since the mark.
+    /// Bytes it has moved since the mark.
     pub fn io_since_mark(&self) -> ProcessIo {
         self.total().minus(ProcessIo {
             read_bytes: self.first.read_bytes.max(self.marked.read_bytes),
@@ -80,7 +80,7 @@ pub struct Processes {
     newest_start: Option<u64>,
 }
 
-/// What moved less than this is not looked at more closely, and is forgotten when it ends.
+/// A process that moved fewer bytes than this is not examined more closely, and is forgotten when it ends.
 const BYTES_MIN: u64 = 1 << 20;
 
 impl Processes {
@@ -164,7 +164,7 @@ impl Processes {
         self.all.values_mut().for_each(|process| process.marked = process.total());
     }
 
-    /// What each has moved since it started: where a window may begin.
+    /// Bytes that each has moved since it started: where a window may begin.
     pub fn totals(&self) -> ProcessTotals {
         self.all.iter().map(|(key, process)| (*key, process.total())).collect()
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The I/Os since this was opened.
 pub struct SharedUsers {
     users: Arc<Users>,
-    /// What was counted before.
+    /// Counts when this was opened.
     base: HashMap<UserOfDevice, Queued>,
 }
 

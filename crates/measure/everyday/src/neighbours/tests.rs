@@ -25,7 +25,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // What a shell started is of its group.
+        // Programs that a shell started are of its group.
         let group = format!("-{}", self.0.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
         let _ = self.0.kill();
@@ -77,7 +77,7 @@ fn observe(
     }
 }
 
-/// What the program, or one that it started, did.
+/// The neighbour that is the program, or one that it started.
 fn done_by<'a>(found: &'a [Neighbour], program: &Program) -> Option<&'a Neighbour> {
     let pid = program.0.id();
     let started = host::children_of(pid);

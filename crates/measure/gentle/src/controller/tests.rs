@@ -5,7 +5,7 @@ use workload::LatencyHistogram;
 /// Bytes of each I/O of others.
 const OTHERS_BYTES: u32 = 8192;
 
-/// A disk that serves so many I/Os at once, each in the same time, and others that use it without waiting for an answer.
+/// A disk that serves `width` I/Os at once, each in the same time, and others that use it without waiting for an answer.
 struct Disk {
     latency_s: f64,
     width: f64,
@@ -19,7 +19,7 @@ impl Disk {
         self.width / self.latency_s
     }
 
-    /// Rate and latency of so many own reads outstanding.
+    /// Rate and latency of the plan's own reads.
     fn own(&self, plan: &BurstPlan) -> (f64, f64) {
         let bytes_left = self.bytes_per_s - self.others_iops * f64::from(OTHERS_BYTES);
         let block = f64::from(plan.shape.block_bytes);
@@ -71,7 +71,7 @@ fn limits() -> Limits {
     }
 }
 
-/// What a run did.
+/// Record of a run.
 #[derive(Debug, Default)]
 struct Ran {
     elapsed_s: f64,

@@ -1,4 +1,4 @@
-//! What is found out about targets, on real loop devices.
+//! Facts found out about targets, on real loop devices.
 
 use host::{DeviceNumber, caps_for, disk_counters};
 use std::fs::{self, File};

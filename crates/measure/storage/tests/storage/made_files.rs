@@ -168,7 +168,8 @@ fn a_file_that_changes_while_it_is_marked_stays_one_under_load() {
     assert!(matches!(find(&path), FoundFile::Interrupted));
 }
 
-/// Which file system or data may be in it now is unknown: the last write of the killed load was never recorded.
+/// The file system or data that may be in it now is unknown: the last write of the killed load was never
+/// recorded.
 #[test]
 fn what_a_killed_load_left_is_not_written_to_again() {
     let (_dir, path) = made();

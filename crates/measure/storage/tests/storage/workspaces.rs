@@ -1,4 +1,4 @@
-//! What Headroom makes in a target directory, and that it goes away again whatever happens.
+//! Files that Headroom makes in a target directory, and that they go away again whatever happens.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! What of single files may be part of a job: collected file by file, judged once all files are known.
+//! Signs of jobs in single files: collected file by file, judged once all files are known.
 
 use crate::case::FileCase;
 use crate::finding::Span;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A file that was read from its beginning to its end, to all appearance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct WholeRead {
-    /// Which file of the source.
+    /// Index of the file in the source.
     pub file: usize,
     pub span: Span,
     pub size_bytes: u64,
@@ -78,7 +78,7 @@ pub(crate) struct VmWrite {
     pub tick: usize,
 }
 
-/// What a visibility map's name ends with (PostgreSQL).
+/// Suffix of a visibility map's name (PostgreSQL).
 const VM: &str = "_vm";
 
 /// Writes to a visibility map.

@@ -64,7 +64,7 @@ pub fn sized(mut file: FileSeries, size_bytes: Figure<u64>) -> FileSeries {
     file
 }
 
-/// So many of that size, each of that time.
+/// `count` operations of that size, each of that time.
 pub fn ops(count: u64, bytes_each: u64, ns_each: u64) -> Ops {
     Ops::timed(count, count * bytes_each, count * ns_each)
 }

@@ -60,7 +60,8 @@ fn all_files_read_whole_in_large_reads_look_like_a_backup() {
     assert!(backup_in(&blocks).is_none(), "blocks tell no size");
 }
 
-/// A table of 64 MiB under an everyday load; from interval 20 to 23 so much of it is read and so much log written.
+/// A table of 64 MiB under an everyday load; from interval 20 to 23 `read_share` of it is read and `log_mib` of
+/// log written.
 fn rebuild(read_share: f64, log_mib: u64) -> (TimeSeries, Vec<FileSeries>) {
     let course = course(40, 15 * S);
     let everyday = |at: usize| !(20..24).contains(&at);

@@ -124,7 +124,7 @@ fn the_time_of_a_submission_is_no_latency() {
 #[test]
 fn one_io_at_a_time_is_found_where_n_is_near_one() {
     let course = course(20, 15 * S);
-    // So many reads of 5 ms in 15 s make N.
+    // `count` reads of 5 ms in 15 s make N.
     let of = |n: f64| {
         let count = (n * 15_000.0 / 5.0).round() as u64;
         let added = (1..=20).map(|at| (at, reads(count, 8192, 5 * MS)));

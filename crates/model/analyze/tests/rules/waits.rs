@@ -3,7 +3,7 @@ use analyze::{FindingKind, WaitSeries};
 use filestats::*;
 use findings::Weight;
 
-/// Commits that wait so long in each interval of 15 s.
+/// Commits that wait `wait_ns` in each interval of 15 s.
 fn commits(course: &TimeSeries, wait_ns: u64) -> WaitSeries {
     let delta = WaitDelta { elapsed_ns: 15 * S, count: Figure::Known(100), wait_ns: Figure::Known(wait_ns) };
     let steps = (1..course.ticks.len()).map(|at| (at, Figure::Known(delta))).collect();

@@ -42,7 +42,7 @@ impl TimeSeries {
         all_series.into_iter().map(|(series, parts)| self.steps(series, parts, rules)).collect()
     }
 
-    /// What was done before an epoch was first seen; `None` at the first tick, before which there is no interval.
+    /// Operations before an epoch was first seen; `None` at the first tick, before which there is no interval.
     fn first_sight(
         &self,
         epoch: &FileEpoch,

@@ -52,7 +52,7 @@ impl TimeSeries {
     }
 }
 
-/// What was waited in one interval, in two parts.
+/// Sums two parts of one interval's waits.
 fn together(sum: WaitDelta, next: WaitDelta) -> WaitDelta {
     match (is_idle(&Figure::Known(sum)), is_idle(&Figure::Known(next))) {
         (true, _) => next,

@@ -3,7 +3,7 @@
 
 use super::WaitClass;
 
-/// What was done to the file.
+/// Operation on the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reads.
@@ -31,7 +31,7 @@ pub(super) fn holds_uncounted_syncs(name: &str) -> bool {
     name.starts_with("wait/io/file/") && name.ends_with(&format!(" ({MISC})"))
 }
 
-/// What an event is for; `None` where it is no wait for I/O.
+/// Class of an event; `None` where it is no wait for I/O.
 pub fn class(event: &str, operation: Operation) -> Option<WaitClass> {
     use Operation::{Misc, Read, Write};
     let file = event.strip_prefix("wait/io/file/")?;

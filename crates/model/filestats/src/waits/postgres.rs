@@ -3,13 +3,13 @@
 
 use super::WaitClass;
 
-/// What an event is for; `None` where it is no wait for I/O, or a pause that the server takes on purpose
+/// Class of an event; `None` where it is no wait for I/O, or a pause that the server takes on purpose
 /// (`CheckpointWriteDelay`, `VacuumDelay`). 16 calls "WALSync", "BufFileRead" and "BufferIO" what 17 calls
 /// "WalSync", "BuffileRead" and "BufferIo".
 pub fn class(event_type: &str, event: &str) -> Option<WaitClass> {
     let event = event.to_ascii_lowercase();
     Some(match (event_type, event.as_str()) {
-        // What of asynchronous I/O is waited for is nearly always a read: 18 writes synchronously.
+        // Asynchronous I/O that is waited for is nearly always a read: 18 writes synchronously.
         ("IO", "datafileread" | "datafileprefetch" | "aioiocompletion" | "aioiouringexecution") => {
             WaitClass::DataRead
         }

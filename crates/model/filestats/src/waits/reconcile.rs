@@ -9,15 +9,15 @@ use std::fmt;
 
 /// Waits longer than this share of an interval are reported.
 const WAITED_SESSIONS_MIN: f64 = 0.01;
-/// Waits beyond so many times the stall are not the storage's: several sessions can wait for one I/O, and both figures
-/// are taken at slightly different times.
+/// Waits beyond this many times the stall are not the storage's: several sessions can wait for one I/O, and both
+/// figures are taken at slightly different times.
 const BEYOND_STALL: f64 = 2.0;
 
 /// One class of waits beside the stall of the files that it is for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reconciled {
-    /// What was waited for.
+    /// Class of the waits.
     pub class: WaitClass,
     /// How long, all sessions together.
     pub wait_ns: Figure<u64>,

@@ -3,7 +3,7 @@
 
 use super::WaitClass;
 
-/// What an event is for; `None` where it is no wait for I/O.
+/// Class of an event; `None` where it is no wait for I/O.
 pub fn class(event: &str) -> Option<WaitClass> {
     Some(match event {
         _ if event.starts_with("PAGEIOLATCH_") => WaitClass::DataRead,

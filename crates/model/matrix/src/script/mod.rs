@@ -8,7 +8,7 @@
 //!
 //! A target is a directory, in which the script makes `headroom-test.dat` and removes it; it refuses to start
 //! where that file exists. Only a device (`/dev/...`, `#1`, `\\.\X:`) is used as it is, and only written to with
-//! `destroy_data`. What the other tool cannot do as Headroom does it is refused by name, never left out in
+//! `destroy_data`. A run that the other tool cannot do as Headroom does it is refused by name, never left out in
 //! silence. A budget and pruning need the results of earlier runs: a script has every run.
 
 mod diskspd;
@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use workload::{Caching, Content, Limit, Pattern, format_bytes};
 
-/// Which script.
+/// Format of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptFormat {
     /// PowerShell and diskspd, for Windows.
@@ -44,7 +44,7 @@ const TEST_FILE: &str = "headroom-test.dat";
 /// Writes the script.
 ///
 /// # Errors
-/// What the tool cannot do as Headroom does it, and names that cannot be written safely.
+/// Runs that the tool cannot do as Headroom does them, and names that cannot be written safely.
 pub fn emit(kind: ScriptFormat, matrix: &Matrix, destroy_data: bool) -> Result<String, NotEmitted> {
     let tool = match kind {
         ScriptFormat::Diskspd => "diskspd",
@@ -61,7 +61,7 @@ pub fn emit(kind: ScriptFormat, matrix: &Matrix, destroy_data: bool) -> Result<S
     .map_err(refused)
 }
 
-/// What load runs on.
+/// File or device that load runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     /// A file that the script makes.

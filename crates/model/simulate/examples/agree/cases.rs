@@ -1,10 +1,10 @@
-//! What runs on the storages.
+//! Workloads that run on the storages.
 
 use crate::storages::Real;
 use std::time::Duration;
 use workload::{Arrival, Burst, Limit, Phase, RunLength, Shape, SizeShare, Workload};
 
-/// Workloads one after the other on one storage; each of them is a row.
+/// Consecutive workloads on one storage; each of them is a row.
 pub struct Case {
     pub tested: usize,
     pub phases: Vec<Phase>,

@@ -150,7 +150,7 @@ pub fn curve_of(shape: &Shape, outstanding: &[u32], run: &mut dyn FnMut(&Workloa
     Curve { workload: *shape, points, knee }
 }
 
-/// A run of so many seconds, after a short warm-up.
+/// Runs for `seconds`, after a short warm-up.
 pub fn measure(region: &Region, workload: &Workload, seconds: f64) -> RunResult {
     measured_for(region, workload, length_s(seconds))
 }

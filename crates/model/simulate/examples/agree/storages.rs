@@ -13,7 +13,7 @@ use workload::{
 };
 
 pub const BYTES: u64 = 64 << 20;
-/// New tokens of a device that does not turn come so often (block/blk-throttle.c, DFL_THROTL_SLICE).
+/// Time between new tokens of a device that does not rotate (block/blk-throttle.c, DFL_THROTL_SLICE).
 const SLICE_NS: u64 = 100_000_000;
 pub const MS: u64 = 1_000_000;
 const STRIPE: Layout = Layout::Stripe { unit_bytes: Layout::UNIT_BYTES };
@@ -69,7 +69,7 @@ impl Luns {
     }
 }
 
-/// What an I/O to a LUN costs besides the latency that the LUN was made with.
+/// Cost of an I/O to a LUN besides the latency that the LUN was made with.
 struct PathCost {
     read: Time,
     write: Time,
@@ -120,7 +120,7 @@ impl PathCost {
             Flash { units, stages: 1, duplex: false, read: cost(&self.read), write: cost(&self.write) };
         let stall =
             model.stalls.map(|stalls| Stall { every_ns: stalls.every_ns, length_ns: stalls.stall_ns });
-        // What is written is 4 KiB each, and drains through the units.
+        // Each write is 4 KiB, and drains through the units.
         let cache = model.cache_bytes.map(|bytes| WriteCache {
             bytes,
             write_ns: luns::DiskModel::CACHED_NS + self.write.mean_ns() as u64,
@@ -232,7 +232,7 @@ impl Real {
     }
 }
 
-/// What `headroom simulate --fit` makes of the curve of 4 KiB reads.
+/// Storage that `headroom simulate --fit` makes of the curve of 4 KiB reads.
 fn fit_to(region: &Region) -> Storage {
     let curve =
         curve_of(&Shape::random_read(4096), &FITTED_TO, &mut |workload| measure(region, workload, 0.7));

@@ -77,7 +77,7 @@ fn verdict(within: bool) -> &'static str {
     if within { "within" } else { "OUTSIDE" }
 }
 
-/// What there is to say of a row that was measured more often than others.
+/// Remark on a row that was measured more often than others.
 fn repeated(row: &Row) -> String {
     match (row.rounds, row.is_steady) {
         (2, true) => String::new(),

@@ -17,14 +17,14 @@ impl Case<'_> {
         used.fold(room, |room, (cap, share)| self.below_cap(room, cap, share, growth))
     }
 
-    /// The same below a cap of which this share is used.
+    /// Limits the headroom to a cap of which this share is used.
     fn below_cap(&self, room: Headroom, cap: &Cap, share: f64, growth: Option<&Growth>) -> Headroom {
         let alike = 1.0 / share;
         let is_of_writes = matches!(cap.kind, CapKind::WriteIops | CapKind::WriteBytes);
         let growth = growth.filter(|_| is_of_writes);
         let shared = growth.map_or([alike; 2], |growth| growth.factors_below(cap.kind, share));
         let [plan, high] = shared.map(|factor| factor.max(alike));
-        // What more gets through at a cap that is reached waits longer: that is no room.
+        // More I/O at a cap that is reached gets through, but waits longer: that is no room.
         let (plan, reached) =
             if share >= CAP_REACHED { (alike, "is reached") } else { (plan, "is reached first") };
         let is_read_ahead = !is_of_writes && self.reads_ahead();
@@ -55,7 +55,7 @@ impl Growth {
     /// full storage. Those of bulk loads are large already: to plan with, they are x times as many.
     fn factors_below(&self, kind: CapKind, share: f64) -> [f64; 2] {
         let is_bulk_load = self.is_bulk_load();
-        // What the cap counts of a flow, and of the log; the part that is left beside the log.
+        // The cap's count of a flow, and of the log; the part that is left beside the log.
         let (of, log_ios, beside_log): (fn(&Flow) -> f64, f64, f64) = match kind {
             CapKind::WriteIops if is_bulk_load => (|flow| flow.per_second, self.log_ios, 1.0),
             CapKind::WriteIops => (|flow| flow.per_second, self.log_ios, self.beside_log(1.0)),
@@ -66,7 +66,7 @@ impl Growth {
             let all = self.grown(factor, writes_per_page, still_held);
             all.iter().filter(|flow| flow.side == Side::Write).map(of).sum::<f64>()
         };
-        // What is not written yet, the cap has not counted.
+        // The cap has not counted pages that are not written yet.
         let counted = written(1.0, self.writes_per_page, &self.dirty) - of(&self.dirty) + log_ios;
         let until = |most: f64, log_ios: f64, writes_per_page: f64, still_held: &Flow| {
             largest_factor(|factor| {

@@ -6,7 +6,7 @@ use crate::figures::expected_commit_ns;
 use capability::{Flow, Side};
 use workload::{CapKind, Pattern};
 
-/// Bytes of a page write. What the device wrote besides the log is counted in these.
+/// Bytes of a page write. Device writes besides the log are counted in these.
 pub(super) const PAGE_BYTES: f64 = 8192.0;
 /// The largest page of a database: InnoDB's.
 const PAGE_BYTES_MAX: f64 = 65_536.0;
@@ -25,14 +25,14 @@ const WRITES_PER_SYNC_MAX: f64 = 4.0;
 /// Bytes written for each byte of a page that was read or filled: once, or twice where a doublewrite buffer has them too. More
 /// are writes of the same pages again.
 const WRITES_PER_PAGE: f64 = 1.5;
-/// The same at least. Also the writes for each page where pages are written, and counted, one by one: a doublewrite buffer writes
-/// many at once.
+/// Bytes written for each byte of a page that was read or filled, at least. Also the writes for each page where pages are
+/// written, and counted, one by one: a doublewrite buffer writes many at once.
 pub(super) const WRITES_PER_PAGE_MIN: f64 = 1.0;
 /// A database that needs all of the storage has at least this many I/Os outstanding beside that of its log, even where a cap
 /// puts the knee at one. Measured for updates and bulk loads of MariaDB (`scripts/bench headroom`).
 const OUTSTANDING_MIN: f64 = 4.0;
-/// The same, whatever the knee, where the kernel writes the pages, in bursts: between them the log has the storage for itself.
-/// Measured for updates of PostgreSQL.
+/// I/Os outstanding beside that of the log, whatever the knee, where the kernel writes the pages, in bursts: between them the
+/// log has the storage for itself. Measured for updates of PostgreSQL.
 const OUTSTANDING_CACHED: f64 = 2.0;
 /// Seconds between the I/Os of a flow whose bytes alone count.
 const ONE_IO_SECONDS: f64 = 1e6;
@@ -45,15 +45,17 @@ pub(super) struct Growth {
     pub(super) reads: Vec<Flow>,
     /// Page writes if few of the device's writes belong to the log, and its bytes as one flow.
     pub(super) most: [Flow; 2],
-    /// The same if many of them do, without the part of a block that each write of the log rewrites.
+    /// Page writes and the log's bytes if many of the device's writes belong to the log, without the part of a block that
+    /// each write of the log rewrites.
     pub(super) least: [Flow; 2],
     /// Page writes that the page cache still holds: what records of the log fill is written as pages too.
     pub(super) held_back: Flow,
-    /// The same and those that the database still holds, for a checkpoint or until it needs the memory.
+    /// `held_back` and the page writes that the database still holds, for a checkpoint or until it needs the
+    /// memory.
     pub(super) dirty: Flow,
     /// Pages that were read or that records filled, for each that was written.
     pub(super) fresh: f64,
-    /// The device's writes for the log a second, if many of them do: now, and at most, one after the other and below new caps.
+    /// The device's writes for the log a second, if many of all are: now, and at most, sequentially and below new caps.
     pub(super) log_ios: f64,
     pub(super) log_ios_max: f64,
     /// A new cap limits these: one that was not there when the storage was measured.
@@ -74,8 +76,8 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// All I/O but the log's when the work is `factor` times as much, if pages are written so often for each time that they
-    /// are read or filled, and otherwise stay as many; `still_held` are those that were not written yet.
+    /// All I/O but the log's when the work is `factor` times as much, if pages are written `writes_per_page` times for each
+    /// time that they are read or filled, and otherwise stay as many; `still_held` are those that were not written yet.
     pub(super) fn grown(&self, factor: f64, writes_per_page: f64, still_held: &Flow) -> Vec<Flow> {
         let fresh = (self.fresh * writes_per_page).min(1.0);
         let times = |flow: &Flow, factor: f64| Flow { per_second: flow.per_second * factor, ..*flow };
@@ -85,7 +87,7 @@ impl Growth {
         reads.chain([pages, times(still_held, factor), times(log, factor)]).collect()
     }
 
-    /// The same if the records of the log are as few as its writes allow.
+    /// Returns the growth if the records of the log are as few as its writes allow.
     pub(super) fn with_fewest_records(&self) -> Growth {
         let fewest = |flow: &Flow| Flow { bytes: flow.bytes * self.records_part_min, ..*flow };
         let [pages, log] = &self.least;
@@ -97,7 +99,7 @@ impl Growth {
         }
     }
 
-    /// The part of the operations that is not the log's when all are needed, if at the knee so many I/Os are outstanding.
+    /// The part of the operations that is not the log's when all are needed, if at the knee `knee` I/Os are outstanding.
     pub(super) fn beside_log(&self, knee: f64) -> f64 {
         let outstanding = if self.is_direct { knee.max(OUTSTANDING_MIN) } else { OUTSTANDING_CACHED };
         outstanding / (outstanding + 1.0)
@@ -111,7 +113,7 @@ impl Growth {
         self.log_bytes_each >= LOG_WRITE_BYTES_FULL && log >= LOG_OF_BULK_LOAD_MIN * all
     }
 
-    /// How many times as many writes of the log there are then: one follows the other.
+    /// Growth of the log's writes at this growth of the work: one follows the other.
     pub(super) fn log_writes_grown(&self, factor: f64) -> f64 {
         factor.min(self.log_writes_grown_max())
     }
@@ -130,7 +132,7 @@ impl Growth {
         if self.log_is_capped { self.log_writes_grown_max() } else { f64::INFINITY }
     }
 
-    /// How many times as many all I/Os are then.
+    /// Growth of all I/Os at this growth of the work.
     pub(super) fn ios_grown(&self, factor: f64) -> f64 {
         let ios = |factor: f64| {
             let others = self.grown(factor, self.writes_per_page, &self.dirty);
@@ -142,7 +144,7 @@ impl Growth {
 }
 
 impl Case<'_> {
-    /// How many times as many writes the new caps let pass.
+    /// Multiple of today's writes that the new caps let pass.
     fn writes_below_new_caps(&self) -> f64 {
         let of_writes =
             self.new_caps().filter(|(cap, rate, _)| cap.kind == CapKind::WriteIops && *rate > 0.0);

@@ -23,7 +23,7 @@ use crate::case::Case;
 use crate::figures::{commit_cpu_ns, wake_cpu_ns};
 use capability::Side;
 
-/// What a long wait costs at least: a database's code and data are fetched into the caches again. Measured for points, updates,
+/// Cost of a long wait, at least: a database's code and data are fetched into the caches again. Measured for points, updates,
 /// single-row commits and batches of PostgreSQL: 30 to 45 us for each wait (`scripts/bench headroom`).
 const COLD_CACHES_NS: f64 = 40_000.0;
 /// How fast the caches of an idle processor become cold. Measured for single-row commits: the same 33 us after 0.5 ms and after
@@ -31,12 +31,13 @@ const COLD_CACHES_NS: f64 = 40_000.0;
 const COOLING_NS: f64 = 250_000.0;
 /// Long waits of each transaction that waits for I/O, at most: for its request, for its I/O, and for what follows.
 const LONG_WAITS_MAX: f64 = 3.0;
-/// The same of its client: before the transaction, and for its I/O.
+/// Long waits of its client, at most: before the transaction, and for its I/O.
 const CLIENT_LONG_WAITS_MAX: f64 = 2.0;
 /// Part of a transaction's processor time that is taken to be left at least, however much its log and waking up seem to take of it.
 /// Measured for single-row commits: 0.3 and 0.4 of the page store, 0.4 of MariaDB, 0.4 to 0.8 of PostgreSQL.
 const WORK_MIN: f64 = 0.42;
-/// The same of its clients. Measured for sysbench: 0.1 to 0.4 with single-row commits, 0.6 to 1 with batches.
+/// Part of the processor time of its clients that is left at least. Measured for sysbench: 0.1 to 0.4 with
+/// single-row commits, 0.6 to 1 with batches.
 const CLIENT_WORK_MIN: f64 = 0.25;
 /// Processor time of a switch between sessions that occurs only on busy processors. On an idle host a client sends its next request
 /// before the database's thread sleeps: the client waits for each answer, and the thread for few requests. On a busy one the thread
@@ -51,7 +52,7 @@ const PROCESSOR_ECONOMY: f64 = 20.0;
 /// sessions and cold caches; the busier they are, the more of it is there already. Measured for batches of PostgreSQL and
 /// MariaDB: 1.2 to 1.3 beyond what waking up takes.
 const PROCESSOR_CONGESTION: f64 = 1.3;
-/// The same at most: to be on the safe side.
+/// The highest such factor: to be on the safe side.
 const PROCESSOR_CONGESTION_MAX: f64 = 2.0;
 /// The part of the processors that a database can use whose log waits for a new cap: such a cap lets writes pass in bursts. Measured
 /// for single-row commits and batches: 0.4 to 0.95. With 0.9, the figures are 0.7 to 1.2 of the truth, of MariaDB 0.6.
@@ -70,7 +71,7 @@ struct Work {
 }
 
 impl Work {
-    /// What all of it needs when the work is `factor` times as much.
+    /// Share of the processors needed when the work is `factor` times as much.
     fn needed(&self, factor: f64, growth: Option<&Growth>) -> f64 {
         let log_writes = growth.map_or(factor, |growth| growth.log_writes_grown(factor));
         let ios = growth.map_or(factor, |growth| growth.ios_grown(factor));
@@ -108,13 +109,14 @@ impl Case<'_> {
         Headroom { plan: limit, low: room.low.min(least).min(limit), high: high.max(limit), reason }
     }
 
-    /// How many processors the database's work of today would keep busy if they never slept; 0 where that is not known.
+    /// Number of processors that the database's work of today would keep busy if they never slept; 0 where that is not
+    /// known.
     pub(super) fn busy_processors(&self) -> f64 {
         let Some(used) = self.observation.processors() else { return 0.0 };
         self.busy_work(&used, None).transactions * f64::from(used.count)
     }
 
-    /// What a transaction needs on processors that always work.
+    /// Processor time of a transaction on processors that always work.
     fn busy_work(&self, used: &ProcessorUse, growth: Option<&Growth>) -> Work {
         let seconds_to_share = 1.0 / f64::from(used.count.max(1));
         let wake_ns = self.capability.and_then(wake_cpu_ns).unwrap_or(0.0);
@@ -156,7 +158,7 @@ fn added_switches(used: &ProcessorUse) -> f64 {
     (per_s * SWITCH_NS / 1e9 / f64::from(used.count)).min(used.own * SWITCHES_MAX)
 }
 
-/// What is fetched into the caches again after so long a sleep takes.
+/// Time to fetch code and data into the caches again after a sleep of `slept_ns`.
 fn cold_ns(slept_ns: f64) -> f64 {
     COLD_CACHES_NS * (1.0 - (-slept_ns / COOLING_NS).exp())
 }

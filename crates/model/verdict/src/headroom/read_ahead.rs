@@ -1,5 +1,5 @@
-//! Reads that the kernel or the database issues before a session wants them. How many there are for each transaction changes with
-//! the load: MariaDB reads a third of the pages of scans ahead where few sessions scan, and none where 192 do; in a page cache with
+//! Reads that the kernel or the database issues before a session wants them. Their number for each transaction changes with the
+//! load: MariaDB reads a third of the pages of scans ahead where few sessions scan, and none where 192 do; in a page cache with
 //! many sessions, pages are evicted before they are used.
 
 use super::Headroom;

@@ -45,7 +45,7 @@ pub(crate) fn burst(case: &Case) -> Option<Grounds> {
         moments.len(),
         highest * 100.0
     );
-    // What other programs do uses up no cap on the database's own group.
+    // Other programs' I/O uses up no cap on the database's own group.
     let neighbour = case.figures.utilisation.and_then(|used| case.busy_neighbour(used.binding));
     if let Some(other) = neighbour {
         let summary = format!("{summary}; {}", other.sentence());

@@ -22,7 +22,7 @@ pub(crate) fn hung(case: &Case) -> Option<Grounds> {
 }
 
 impl Case<'_> {
-    /// The device did not answer for so long that no other figure says anything.
+    /// Whether the device did not answer for long enough that no other figure says anything.
     pub fn hangs(&self) -> bool {
         self.hung_ns() >= HUNG_MIN_NS
     }

@@ -1,5 +1,5 @@
-//! A storage that was never measured, judged by what it was seen to give. What was reached is a lower bound: it says that there
-//! is room, and never that a storage is full. Only a resource that was seen full says that.
+//! A storage that was never measured, judged by what it was seen to give. A rate that was reached is a lower bound: it says
+//! that there is room, and never that a storage is full. Only a resource that was seen full says that.
 
 use crate::case::{Case, Reference, Wait};
 use crate::evidence::{BOTH, DEVICE, Grounds, SEEN};
@@ -12,12 +12,12 @@ use seen::{LIMITED, Saturated, Seen};
 use std::slice;
 use workload::{Cap, Unit};
 
-/// What is known of the demand from what the storage was seen to give.
+/// Answer about the demand from the performance that the storage was seen to reach.
 pub(crate) struct SeenRoom<'a> {
     seen: &'a Seen,
-    /// What was not measured: "it was", or "its writes were".
+    /// The part that was not measured: "it was", or "its writes were".
     unmeasured: &'static str,
-    /// How many times the demand was carried, and when.
+    /// Multiple of the demand that was carried, and when.
     carried: Option<(f64, u64)>,
     /// The part of a full resource that it uses.
     used: Option<(Utilisation, &'a Saturated)>,
@@ -42,7 +42,7 @@ impl<'a> SeenRoom<'a> {
         self.used.as_ref().map(|(used, _)| *used)
     }
 
-    /// How many times the demand can be carried: at least, or where the limit was seen. The high end only where it was.
+    /// Factor by which the demand can grow: at least, or where the limit was seen. The high end only where it was.
     pub fn headroom(&self) -> Option<(f64, Option<f64>, String)> {
         if let Some((used, full)) = &self.used {
             let (value, high) = (1.0 / used.value, full.high / full.value / used.value);
@@ -99,7 +99,8 @@ const WRITES: &str = "its writes were";
 const SEEN_FULL: &str = "the limit is what was seen when the storage was full, not measured";
 
 impl Case<'_> {
-    /// What was seen of a storage that nothing else is known of, or nothing of the writes that it is asked for.
+    /// Observed performance of a storage of which nothing else is known, or nothing of the writes that the
+    /// demand includes.
     pub(crate) fn seen_room(&self) -> Option<SeenRoom<'_>> {
         if self.capability.is_some() && !self.lacks_writes() {
             return None;
@@ -119,7 +120,8 @@ impl Case<'_> {
         Some(SeenRoom { used, ..room })
     }
 
-    /// The same, where it supports an answer: the demand was carried with much to spare, or what it needs was seen full.
+    /// The observed performance, where it supports an answer: the demand was carried with much to spare, or a resource
+    /// that it needs was seen full.
     pub(crate) fn seen_answer(&self) -> Option<SeenRoom<'_>> {
         let room = self.seen_room()?;
         let is_known =
@@ -272,7 +274,7 @@ pub(crate) fn healthy(case: &Case) -> Option<Grounds> {
     Some(Grounds { summary, evidence, next_step: next_step.into() })
 }
 
-/// What was seen, where it is too little for an answer: the end of a sentence.
+/// Observations that are too few for an answer: the end of a sentence.
 pub(crate) fn too_little(case: &Case) -> Option<String> {
     let room = case.seen_room()?;
     if case.slower_than_at_rest(&room) && !room.is_near() {

@@ -24,7 +24,8 @@ pub(crate) fn throttled(case: &Case) -> Option<Grounds> {
     })
 }
 
-/// The same of a storage that was never measured: what the device below the cap takes stands for what it would give.
+/// Finds the throttle of a storage that was never measured: the latency of the device below the cap stands for that
+/// of the storage.
 pub(crate) fn never_measured(case: &Case) -> Option<Grounds> {
     if case.capability.is_some() || case.figures.outstanding < OUTSTANDING_IDLE {
         return None;

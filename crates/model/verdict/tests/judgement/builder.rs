@@ -102,7 +102,7 @@ pub fn disk_so_many_times_as_fast(times: f64) -> Capability {
     }
 }
 
-/// What one second of a database and its device looks like.
+/// One second of a database and its device.
 #[derive(Clone, Copy, Default)]
 pub struct Load {
     /// Reads that reach the device, and how long each takes.

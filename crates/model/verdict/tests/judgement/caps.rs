@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use verdict::{CapUse, Observation, ProcessorUse, judge};
 use workload::{Cap, CapKind, Shape};
 
-/// With a cap that was not there when the storage was measured, of which so much a second is used.
+/// Adds a cap that was not there when the storage was measured, of which `counted` a second is used.
 pub(crate) fn capped(
     kind: CapKind,
     per_second: u64,
@@ -110,7 +110,7 @@ fn the_processor_time_of_log_writes_stops_growing_at_a_new_cap() {
     assert!((capped - (90.0 / 1.294 - 2.0)).abs() < 0.1, "200 writes a second, in bursts: {capped}");
 }
 
-/// Commits of so many bytes; of a page store, how long one had the turn to write.
+/// Commits of `bytes` bytes; of a page store, how long one had the turn to write.
 fn commits_of(bytes: u64, writer_ns: Option<u64>) -> Observation {
     let mut observation = steady(Load { commits: 20, sync_ns: 2 * MS, ..Load::default() });
     for moment in &mut observation.moments {
@@ -136,7 +136,7 @@ fn bulk_loads_need_more_of_the_writes_that_a_new_cap_counts_as_they_become_many(
     assert!((large - 3.75).abs() < 0.01 && low <= large, "{low} {large}");
     let (low, one_writer, _) = below(100, commits_of(90_000, Some(1_000)));
     assert!((one_writer - 5.0).abs() < 0.01 && (low - 3.75).abs() < 0.01, "{low} {one_writer}");
-    // What is done today fits below it.
+    // Today's writes fit below it.
     let (low, near, _) = below(24, commits_of(90_000, None));
     assert!((near - 1.0).abs() < 0.01 && low < near, "{low} {near}");
 }

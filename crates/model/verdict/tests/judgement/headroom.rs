@@ -1,4 +1,4 @@
-//! How many times today's work can be carried, of a disk of 4,000 reads or 8,000 writes a second.
+//! Factor by which today's work can grow, of a disk of 4,000 reads or 8,000 writes a second.
 
 use crate::builder::*;
 use capability::{CostModel, Curve, Effort, Maximum};
@@ -22,7 +22,7 @@ pub(crate) fn with_processors(observation: Observation, own: f64) -> Observation
 #[test]
 fn reads_grow_with_the_work() {
     let (low, plan, high) = range(&verdict(&steady(Load { reads: 400, read_ns: 4 * MS, ..Load::default() })));
-    // What was measured is known within a tenth.
+    // The measured figures are known within a tenth.
     let (tenth_less, tenth_more) = (plan / 1.1, plan * 1.1);
     assert!((plan - 10.0).abs() < 0.1, "{plan}");
     assert!((low - tenth_less).abs() < 1e-9 && (high - tenth_more).abs() < 1e-9, "{low} {plan} {high}");
@@ -349,7 +349,7 @@ fn a_doublewrite_buffer_that_writes_many_pages_at_once_is_few_writes() {
     assert!((12.0..12.6).contains(&past) && through < 10.0, "{past} {through}");
 }
 
-// What a server writes at once is of more seconds than those that were observed.
+// Pages that a server writes at once are of more seconds than those that were observed.
 #[test]
 fn more_pages_written_one_by_one_than_were_read_were_changed_before() {
     let load = Load {

@@ -1,4 +1,4 @@
-//! The same storage under databases whose counters mean other things.
+//! One storage under databases whose counters mean different things.
 
 use crate::builder::*;
 use filestats::{
@@ -35,7 +35,7 @@ fn reads(meaning: Meaning, read: Ops) -> FileInterval {
     row(FileKind::Data, "database/shop", meaning, counters)
 }
 
-/// What the device is asked for in a second.
+/// I/Os issued to the device in a second.
 fn device(read: Ops, write: Ops, flush: Ops) -> FileInterval {
     let counters = Counters { read, write, sync: Figure::Known(flush), ..Counters::ZERO };
     row(FileKind::Device, "/dev/vdb", Meaning { cache: Cache::Below, ..Meaning::REQUESTS }, counters)

@@ -1,4 +1,4 @@
-//! What the kernel says beside the counters of the device: pressure, and what a limit counted.
+//! Kernel figures beside the counters of the device: pressure, and the count of a limit.
 
 use crate::builder::*;
 use filestats::{Figure, FileKind, Interval, Ops, Reason, ServiceLevel};
@@ -40,7 +40,7 @@ fn write_cap() -> Cap {
     Cap { kind: CapKind::WriteIops, per_second: 800, device: "7:0".into(), origin: "/g/io.max".into() }
 }
 
-/// The limit counts so many writes and flushes each second.
+/// The limit counts `each_second` writes and flushes each second.
 fn counted(each_second: u64, mut observation: Observation) -> Observation {
     observation.caps = vec![write_cap()];
     for moment in &mut observation.moments {

@@ -1,4 +1,4 @@
-//! How many times today's work the processors of the host can carry, where they run out before the storage.
+//! Multiple of today's work that the processors of the host can carry, where they run out before the storage.
 
 use crate::builder::*;
 use crate::headroom::{range, with_processors};
@@ -72,7 +72,7 @@ fn commits_on_busy_processors(
     verdict.headroom.unwrap()
 }
 
-/// A read needs so much more processor time where its thread sleeps for each.
+/// A read needs `ns` more processor time where its thread sleeps for each.
 fn disk_where_waking_takes(ns: u64) -> Capability {
     let mut capability = disk();
     let reads = capability.curves.iter_mut().find(|curve| curve.workload == Shape::random_read(8192));

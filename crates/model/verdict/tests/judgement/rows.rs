@@ -197,7 +197,7 @@ fn the_time_until_a_session_has_a_processor_again_is_not_taken_for_slow_storage(
         let verdict = judge(&steady(load), Some(&flash), &ServiceLevel::OLTP);
         assert_eq!(verdict.verdict, kind, "{verdict:#?}");
         assert_eq!(verdict.summary.contains("within 0.1 ms"), kind == VerdictKind::Healthy, "{verdict:#?}");
-        // What is only waking up does not hide commits that are slow, nor a device that is.
+        // The time of waking up does not hide commits that are slow, nor a device that is.
         let commits = Load { commits: 20, sync_ns: MS, writeback: 1_000, writeback_ns: 10 * US, ..load };
         let verdict = judge(&steady(commits), Some(&flash), &ServiceLevel::OLTP);
         assert_eq!(verdict.verdict, VerdictKind::NotStorage, "{verdict:#?}");

@@ -11,7 +11,7 @@ fn reads(reads: u64) -> Load {
     Load { reads, read_ns: 4 * MS, ..Load::default() }
 }
 
-/// Learned from so many seconds of each load.
+/// Learned from the given number of seconds of each load.
 fn learned(loads: &[(Load, u64)]) -> Seen {
     let mut learner = Learner::default();
     let mut at = 1;

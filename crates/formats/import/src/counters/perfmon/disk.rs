@@ -21,7 +21,7 @@ pub struct Disk {
     pub intervals: Vec<DiskInterval>,
 }
 
-/// What PerfMon printed of one interval.
+/// Figures that PerfMon printed of one interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DiskInterval {
     /// When it ended, nanoseconds since 1970.
@@ -56,9 +56,9 @@ pub struct DiskOps {
 pub struct DiskTotals {
     /// Their summed length.
     pub elapsed_ns: u64,
-    /// How many.
+    /// Number of intervals.
     pub intervals: usize,
-    /// How many others, without a length or without rates.
+    /// Number of further intervals, without a length or without rates.
     pub unknown_intervals: usize,
     /// Operations a second.
     pub iops: Figure<f64>,
