@@ -24,11 +24,11 @@ use verdict::VerdictKind;
 pub struct Settings {
     /// Between two judgements.
     pub every: Duration,
-    /// What is judged: the newest moments, so long.
+    /// Length of the judged window, which ends now.
     pub window: Duration,
     /// How long to work; without end where it is `None`.
     pub duration: Option<Duration>,
-    /// What was promised.
+    /// The service level that was promised.
     pub service_level: ServiceLevel,
     /// When incidents are opened and closed.
     pub incidents: incidents::Settings,
@@ -39,7 +39,7 @@ pub struct Agent {
     keeper: Keeper,
     settings: Settings,
     state: Arc<Mutex<AgentState>>,
-    /// What the page shows.
+    /// State that the page shows.
     live: Arc<Live>,
     supervisor: Supervisor,
     capabilities: Arc<Mutex<Capabilities>>,

@@ -1,4 +1,4 @@
-//! What the kernel counts of the block devices below the volumes, for `/metrics`.
+//! The kernel's counters of the block devices below the volumes, for `/metrics`.
 
 use host::{DeviceNumber, DiskCounters, DiskTransfers, device_chain, device_size_bytes, read_diskstats};
 use metrics::{AgentState, DeviceFlushes, DeviceOps, DeviceState};

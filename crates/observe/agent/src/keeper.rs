@@ -47,7 +47,7 @@ impl Keeper {
         Ok(open)
     }
 
-    /// What is to be saved.
+    /// Judgements that wait to be saved.
     pub(crate) fn waiting(&mut self) -> &mut Judged {
         &mut self.waiting
     }

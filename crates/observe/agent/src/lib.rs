@@ -39,7 +39,7 @@ use std::sync::Arc;
 /// A database to watch.
 #[derive(Clone)]
 pub struct WatchedSource {
-    /// The same for the same database, whenever it is found: its name in verdicts and incidents, without credentials.
+    /// Name of the database in verdicts and incidents, without credentials. It stays equal whenever the database is found.
     pub identity: String,
     /// How to read it.
     pub argument: Arc<SourceArgument>,
