@@ -1,4 +1,4 @@
-//! What the connection texts of several servers have in common.
+//! Parsing that the connection texts of several servers have in common.
 
 /// Why a text with a password is refused.
 pub(crate) const PASSWORD_IS_VISIBLE: &str =

@@ -1,4 +1,4 @@
-/// What a person must know to read a snapshot.
+/// Notes that a person must know to read a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// All notes, in the order in which they were added.

@@ -1,4 +1,4 @@
-//! What a source is: a kind of it in the list of sources, an argument that names one, and the open source itself.
+//! Sources: a kind in the list of sources, an argument that names one, and the open source itself.
 
 use crate::discovery::{Instance, Programs};
 use crate::error::SourceError;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// A kind of source, as its folder describes it: one line of [`SOURCES`](crate::SOURCES).
 pub struct SourceKind {
-    /// What stands before the colon of its arguments. The first is the one that is printed.
+    /// Words before the colon of its arguments. The first is the one that is printed.
     pub schemes: &'static [&'static str],
     /// The forms of its arguments, for `--help`.
     pub help: &'static str,
@@ -40,7 +40,7 @@ pub enum Discovery {
 pub enum ArgumentError {
     /// This kind of source needs an argument, and there is none.
     Missing,
-    /// What is wrong with it.
+    /// The argument's defect.
     Invalid(String),
 }
 
@@ -114,7 +114,7 @@ pub struct IoFailures {
     pub path: String,
     /// Where its file system is mounted, if that is known.
     pub drive: Option<String>,
-    /// How many.
+    /// Number of failed I/Os.
     pub count: u64,
 }
 
@@ -126,7 +126,7 @@ impl fmt::Display for IoFailures {
 
 /// Something that keeps cumulative counters of files.
 pub trait Source {
-    /// What it is and of what, for people ("sqlite /data/shop.db").
+    /// Its kind and its subject, for people ("sqlite /data/shop.db").
     fn name(&self) -> &str;
 
     /// The processes whose I/O was in the last snapshot that had a file: the limits on them are those that matter. Empty
@@ -189,8 +189,8 @@ pub trait Source {
         &[]
     }
 
-    /// From now on, a snapshot may name only so many of the busiest files, and sum the others by what they are for: for programs
-    /// that watch all the time. Sources for which that saves little name all.
+    /// From now on, a snapshot may name only the `files` busiest files, and sum the others by their use: for programs that watch
+    /// all the time. Sources for which that saves little name all.
     fn name_busiest(&mut self, _files: usize) {}
 
     /// The counters of all files at this instant.

@@ -1,4 +1,4 @@
-//! What the files of PostgreSQL servers hold, for sources that see only files.
+//! Objects in the files of PostgreSQL servers, for sources that see only files.
 //!
 //! ```text
 //! Postgres::publishing_names(names) ──> FileNames ──> Process::using_names(names): FileIdentity::object
@@ -23,7 +23,7 @@ use std::time::Instant;
 pub struct FileNames(Arc<Mutex<Vec<Arc<Cluster>>>>);
 
 impl FileNames {
-    /// What a file holds, if one of the servers knows it now.
+    /// The object that a file holds, if one of the servers knows it now.
     pub fn object(&self, path: &Path) -> Option<String> {
         self.objects(&[path]).pop().flatten()
     }

@@ -13,7 +13,7 @@
 //! few queries over that connection. After a failure the next snapshot connects again. Opening and each snapshot, a new
 //! connection included, take [`ANSWER_SECONDS`] at most.
 //!
-//! What the figures mean, and what the server does not report: docs/how-to/source-mysql.md.
+//! The meaning of the figures, and those that the server does not report: docs/how-to/source-mysql.md.
 //!
 //! Never: writes anything to the server, puts a password into a name, an error or a `Debug` text.
 

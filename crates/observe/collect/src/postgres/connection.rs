@@ -35,7 +35,7 @@ pub(super) struct Connection {
     pub database: String,
     /// Why a password file was ignored.
     pub passfile_ignored: Option<String>,
-    /// Who must listen on a socket of the file system, and as whom this program connects to it.
+    /// The process that must listen on a socket of the file system, and the user as which this program connects to it.
     pub peer: PeerRule,
 }
 
@@ -54,7 +54,7 @@ const WITHOUT_EFFECT: [&str; 8] = [
 /// The directories of the socket in Debian's packages and in builds from source.
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 const PORT: u16 = 5432;
-/// What the server's own views call this program.
+/// This program's name in the server's own views.
 const APPLICATION: &str = "headroom";
 
 impl Connection {

@@ -24,7 +24,7 @@ pub(super) fn reads(row: &SimpleQueryRow, server: &Server, state: &ServerState) 
     Some(vec![server.sample(state, subject, Counters::without_syncs(read, Ops::ZERO))])
 }
 
-/// What was spilled, in blocks, as such files are written. The server keeps neither reads nor times of such files.
+/// Spilled bytes, in blocks, as such files are written. The server keeps neither reads nor times of such files.
 pub(super) fn temp_files(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Option<Vec<Sample>> {
     let bytes = row.count("temp_bytes")?;
     let write = untimed(bytes.div_ceil(server.block_bytes.max(1)), bytes);

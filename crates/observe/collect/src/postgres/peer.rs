@@ -1,4 +1,4 @@
-//! Who is at the two ends of a connection over a socket of the file system.
+//! The two ends of a connection over a socket of the file system: the user that runs the server, and the user that connects.
 
 use crate::{dial, environment};
 use host::SocketFile;

@@ -186,7 +186,7 @@ impl Settings {
         self.get("port").is_none_or(|ports| ports.split(',').all(|port| port.parse::<u16>().is_ok()))
     }
 
-    /// What is wrong with the settings, without their values.
+    /// The defect of the settings, without their values.
     pub fn complaint(&self) -> String {
         if !self.has_good_ports() {
             return "the port is not a number from 1 to 65535".into();

@@ -13,7 +13,7 @@ struct Hook {
     /// The programs for it, of which the first that the kernel accepts is used: the verifier compares a program with what the
     /// kernel's BTF says of the event's arguments.
     candidates: &'static [Candidate],
-    /// What is missing on a kernel that accepts none of them; `None`: it is required.
+    /// Figures that are missing on a kernel that accepts none of them; `None`: the hook is required.
     without: Option<&'static str>,
 }
 
@@ -98,7 +98,7 @@ const BLOCK_TRACEPOINT: &str = "block_rq_complete";
 /// Makes `process:` use the tracepoints of all system calls though the kernel permits programs at functions.
 const TRACEPOINTS_VARIABLE: &str = "HEADROOM_SYSTEM_CALLS";
 
-/// What decides which events are needed.
+/// Settings that decide which events are needed.
 pub(super) struct Hooks<'a> {
     pub selection: &'a Selection,
     pub trace: bool,

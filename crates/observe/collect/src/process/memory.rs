@@ -39,7 +39,7 @@ const IOCB_BYTES: usize = 144;
 const KEY_BYTES: usize = 104;
 /// Tables of one size, and the programs: measured 14 MB on Linux 6.18.
 const FIXED_BYTES: u64 = 16 << 20;
-/// What this process needs beyond that to read the tables, and keep and print what is in them.
+/// Memory that this process needs beyond that to read the tables, and keep and print their contents.
 const RESERVE_BYTES: u64 = 8 << 20;
 /// Memory that reading and parsing the kernel's types takes, in sizes of their file: measured 6 on Linux 6.18 (33 MB of 5.5 MB).
 const TYPES_TIMES: u64 = 7;

@@ -10,7 +10,7 @@ pub enum SqlServerError {
     /// No server answers there: the system's error.
     #[error("{0}")]
     Unreachable(String),
-    /// It does not answer within so many seconds.
+    /// It does not answer within this many seconds.
     #[error("no answer within {0} s")]
     TimedOut(u64),
     /// The two sides cannot agree on encryption, or its certificate is not accepted: what is wrong.

@@ -23,7 +23,7 @@ const QUIT_LIMIT: Duration = Duration::from_millis(50);
 const ERR: u8 = 0xFF;
 const QUIT: u8 = 0x01;
 
-/// How much is accepted of the server.
+/// Bounds on the data accepted from the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Of one payload, a row for one.
