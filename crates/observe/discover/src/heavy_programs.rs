@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Fewer bytes between two samples are no load, whatever part of an idle device they are.
 const BYTES_MIN: u64 = 1 << 20;
 const SECTOR_BYTES: u64 = 512;
-/// A process has at most so many ancestors of the same program that are followed: more is a cycle of reused pids.
+/// Ancestors of the same program that are followed for a process, at most: more is a cycle of reused pids.
 const ANCESTORS_MAX: usize = 64;
 
 /// The counters at one instant.
@@ -36,7 +36,7 @@ pub(crate) struct HeavyProgram {
     pub bytes_per_s: f64,
 }
 
-/// What one program moved, and the devices that it has files on.
+/// I/O of one program, and the devices that it has files on.
 #[derive(Clone, Debug, Default)]
 struct Moved {
     io: ProcessIo,
@@ -131,7 +131,8 @@ fn parts(
     found
 }
 
-/// What of a program's bytes can have been on a device: all where it has files on no other, else no more than that did.
+/// The part of a program's bytes that can have been on a device: all where the program has files on no other, else at most
+/// the device's own bytes.
 fn at_most(io: ProcessIo, device: ProcessIo, program: &Moved) -> ProcessIo {
     if program.devices.len() == 1 {
         return io;
