@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct MovedAside {
     /// Its new name.
     pub to: PathBuf,
-    /// What is wrong with it.
+    /// The defect of the file.
     pub why: String,
 }
 

@@ -3,7 +3,8 @@
 
 use host::unix_ns;
 
-/// What is dated this much later than now is of a wrong clock. A minute is dated by its end, and the clocks of processors differ.
+/// A date this much later than now comes from a wrong clock. A minute is dated by its end, and the clocks of processors
+/// differ.
 const AHEAD_MAX_NS: u64 = 5 * 60 * 1_000_000_000;
 
 /// The latest date that a row may have whose clock was right.

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// "HdRm" in the application id of the header says that the database is a history of Headroom.
 pub const APPLICATION_ID: u32 = 0x4864_526d;
 
-/// What is at the path of a history.
+/// State of the file at the path of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileState {
     Missing,

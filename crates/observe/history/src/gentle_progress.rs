@@ -1,4 +1,4 @@
-//! What a gentle measurement of each storage knows so far: one row for each, until it is complete. The value is the caller's.
+//! Progress of a gentle measurement of each storage: one row for each, until it is complete. The value is the caller's.
 
 use crate::clock::latest_unix_ns;
 use crate::exact::{Exact, Json};

@@ -1,4 +1,4 @@
-//! What the agent judges: changes of verdicts, a row a minute, incidents.
+//! The agent's judgements: changes of verdicts, a row a minute, incidents.
 //!
 //! All that a tick adds is one transaction. Each table has a bound by the number of its rows, so that a clock that is set
 //! ahead removes nothing.
@@ -20,7 +20,7 @@ use workload::TargetFacts;
 #[serde(transparent)]
 pub struct IncidentId(pub i64);
 
-/// What was judged since the last save.
+/// Judgements since the last save.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
     /// Verdicts that differ from those before; `None` where nothing is known from then on.
@@ -29,7 +29,7 @@ pub struct Judged {
     pub minutes: Vec<(Subject, u64, Readings)>,
     /// Incidents that began or changed. One that is kept, by subject and beginning, is replaced.
     pub incidents: Vec<Incident>,
-    /// What storages were seen to give. What is kept of the same storage is replaced.
+    /// Observed figures of storages. The stored ones of the same storage are replaced.
     pub seen: Vec<(TargetFacts, Seen)>,
     /// Changed limits and restarts.
     pub marks: Vec<(Subject, Mark)>,
@@ -173,7 +173,7 @@ impl History {
         self.rows("read judged minutes", query, values, |row| Ok((exact(row, "minute")?, readings(row)?)))
     }
 
-    /// What was judged, ever.
+    /// All databases and volumes that were ever judged.
     ///
     /// # Errors
     /// Where the file cannot be read.

@@ -24,7 +24,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema_13.sql"),
 ];
 
-/// What all migrations make.
+/// The schema that all migrations together make.
 static NEWEST: OnceLock<Schema> = OnceLock::new();
 
 /// Brings the schema up to date and returns the version the file then has; a newer file is left as it is.

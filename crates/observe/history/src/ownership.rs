@@ -1,4 +1,4 @@
-//! Who besides this user can change a history, and what root does with such a one.
+//! Users besides this one who can change a history, and how root treats such a history.
 //!
 //! ```text
 //! reading      everybody who may; of another user as the file is, without its WAL and its journal

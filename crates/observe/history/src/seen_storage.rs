@@ -1,4 +1,4 @@
-//! What each storage was seen to give: one row for each, replaced as more is seen.
+//! Observed figures of each storage: one row for each, replaced as more is observed.
 
 use crate::clock::latest_unix_ns;
 use crate::exact::{Exact, Json};
@@ -17,7 +17,7 @@ impl History {
         self.execute("save what a storage was seen to give", |connection| save_seen(connection, target, seen))
     }
 
-    /// What the storage that the target is on was seen to give.
+    /// Observed figures of the storage that the target is on.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -28,7 +28,7 @@ impl History {
         })
     }
 
-    /// What was seen of each storage, with the mount point or path that it is known by; those that were seen last come first.
+    /// Observed figures of each storage, with the mount point or path that it is known by, most recently observed first.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -60,7 +60,7 @@ pub fn is_same_storage(one: &TargetFacts, other: &TargetFacts) -> bool {
     identity(one) == identity(other)
 }
 
-/// What tells a storage apart, as for a capability.
+/// Identity of a storage, as for a capability.
 pub(crate) fn identity(target: &TargetFacts) -> String {
     let device = target.devices.first();
     let device = device.map(|it| (&it.number, &it.name, it.size_bytes, &it.backing_file, &it.model));
