@@ -1,4 +1,4 @@
-//! What the storages below the recorded files were seen to give: learned from the devices' counters, as the agent does.
+//! Observed figures of the storages below the recorded files: learned from the devices' counters, as the agent does.
 
 use collect::Source;
 use collect::diskstats::Disk;
@@ -114,7 +114,7 @@ impl Storage {
     }
 }
 
-/// What a device counted in that time. How long databases waited above it is not known here.
+/// A device's counts in that time. How long databases waited above it is not known here.
 fn second(counters: &Counters, elapsed_ns: u64, ended_unix_ns: u64) -> Second {
     let seconds = |ns: &Figure<u64>| ns.known().map(|ns| ns as f64 / 1e9);
     let side = |ops: &Ops| Side {

@@ -1,4 +1,4 @@
-//! Which devices are there, and which were lost: a log must name a disk that goes, and say when it is back.
+//! Presence of devices: a log must name a disk that goes, and say when it is back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -19,7 +19,8 @@ struct Engine {
     began: Instant,
 }
 
-/// What captures are called by, before the name that the recorder has: as with `process:`, whose captures are `process`.
+/// Prefix of the captures' source names, before the name that the recorder has: as with `process:`, whose captures are
+/// `process`.
 const SOURCE: &str = "engine:";
 const ANSWERS: u64 = 0;
 const FAILS: u64 = 1;
