@@ -10,7 +10,7 @@ pub trait SourceFault: Error + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The person's remedy; `None` where none is known.
+    /// The remedy; `None` where none is known.
     fn remedy(&self) -> Option<&'static str> {
         None
     }
@@ -87,7 +87,7 @@ impl SourceError {
         self.fault().map(SourceFault::facts).unwrap_or_default()
     }
 
-    /// The person's remedy; `None` where none is known.
+    /// The remedy; `None` where none is known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             SourceError::Fault => Some("report it, with what was printed"),
