@@ -196,7 +196,7 @@ const RECOVER: &str = "copy the file and its -wal, then save what can be read: s
      or name another file with --history";
 
 impl Error {
-    /// The remedy for the user; `None` where none is known.
+    /// The remedy; `None` where none is known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Error::NotADatabase { .. } | Error::NotOurs { .. } | Error::ForeignSchema { .. } => {
