@@ -48,7 +48,7 @@ pub(crate) enum Value {
 /// A classic histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Histogram {
-    /// How many are in each bucket; the last one has no upper bound.
+    /// Observations in each bucket; the last one has no upper bound.
     pub counts: [u64; BUCKETS],
     /// The sum of all values, seconds.
     pub sum: f64,
@@ -127,7 +127,7 @@ impl Histogram {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// How many are at or below each bound.
+    /// Observations at or below each bound.
     pub fn cumulative(&self) -> impl Iterator<Item = u64> {
         self.counts.iter().scan(0_u64, |sum, count| {
             *sum = sum.saturating_add(*count);

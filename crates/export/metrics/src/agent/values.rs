@@ -12,9 +12,9 @@ use workload::CapKind;
 
 /// The labels' values and the value of each series.
 pub(super) type Gauges = Vec<(Vec<String>, f64)>;
-/// The same, and when it was zero, nanoseconds since 1970, where that is known.
+/// The labels' values, the value of each series, and the time when it was zero, nanoseconds since 1970, where known.
 pub(super) type Counters = Vec<(Vec<String>, f64, Option<u64>)>;
-/// Likewise.
+/// As of [`Counters`], with histograms.
 pub(super) type Histograms = Vec<(Vec<String>, Histogram, Option<u64>)>;
 
 /// Operations on files, by the word for them.
