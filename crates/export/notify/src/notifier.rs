@@ -118,8 +118,8 @@ struct Sender {
     name: String,
     receiver: Receiver,
     shared: Arc<Shared>,
-    /// What an Alertmanager was sent last of each open incident, with its labels. Keyed by subject and start: an incident gets its
-    /// number, which is a label, only when it is saved.
+    /// The last notification of each open incident to an Alertmanager, with its labels. Keyed by subject and start: an incident
+    /// gets its number, which is a label, only when it is saved.
     open: BTreeMap<(Subject, u64), (Value, Notification)>,
     repeat_at: Instant,
     /// The last reason of a failure, and how many there were in a row.

@@ -2,7 +2,7 @@ use push::{Credential, Endpoint, WrongEndpoint};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Who is notified.
+/// A receiver of notifications.
 #[derive(Clone, Debug)]
 pub enum Receiver {
     /// An Alertmanager, by its API v2.
