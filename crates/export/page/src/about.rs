@@ -1,4 +1,4 @@
-/// Whose page it is.
+/// The host and the program that the page is about.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The host's name.
@@ -7,7 +7,7 @@ pub struct About {
     pub version: String,
     /// When the agent was started, nanoseconds since 1970.
     pub started_unix_ns: u64,
-    /// What is judged: the newest moments, so long.
+    /// Length of the judged window, which ends now.
     pub window_ns: u64,
     /// Between two judgements.
     pub every_ns: u64,

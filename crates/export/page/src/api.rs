@@ -124,7 +124,7 @@ impl Api {
         self.with_time(&self.render(Duration::ZERO).text)
     }
 
-    /// The same, up to a second old, and its version; streams share it.
+    /// The state, up to a second old, and its version; streams share it.
     pub fn shared_state(&self) -> (u64, String) {
         let rendered = self.render(SHARED);
         (rendered.version, self.with_time(&rendered.text))

@@ -1,4 +1,4 @@
-//! What the agent knows now, kept for the live page, and the page's JSON API (docs/reference/page.md).
+//! The agent's state, kept for the live page, and the page's JSON API (docs/reference/page.md).
 //!
 //! ```text
 //! the thread of a source ── each second ─────> Live::sampled()   a ring of 15 minutes for each database and volume
