@@ -1,4 +1,4 @@
-//! What is answered at which path.
+//! Answers by path.
 
 use crate::accept::Client;
 use crate::encoding::{BYTES_MIN, accepts_gzip};
@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is served.
+/// The contents that are served.
 pub(crate) struct Site {
     /// `/metrics`.
     state: Arc<Mutex<AgentState>>,

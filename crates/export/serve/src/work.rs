@@ -74,7 +74,7 @@ enum Begun<V> {
 }
 
 impl<V: Clone + Weight + Send + Sync + 'static> Work<V> {
-    /// A queue with so many threads at most, which keeps results of so many bytes.
+    /// A queue with at most `threads_max` threads, which keeps results of at most `kept_bytes_max` bytes.
     pub fn new(threads_max: usize, kept_bytes_max: usize) -> Work<V> {
         let table = Table {
             threads: 0,
