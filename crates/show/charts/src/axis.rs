@@ -11,7 +11,7 @@ pub(crate) struct Axis {
     values: Values,
 }
 
-/// What the values of an axis are, for whom reads one of them.
+/// Unit of an axis's values, for a reader of one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     Numbers,
@@ -19,7 +19,7 @@ enum Values {
     Times,
     /// 1 is 100 %.
     Shares,
-    /// The same with a sign.
+    /// Signed shares: 1 is 100 %.
     Differences,
     /// Seconds since then.
     Clock {

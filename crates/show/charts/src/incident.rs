@@ -14,7 +14,7 @@ pub struct IncidentMinute {
     pub utilisation: Option<f64>,
     /// Mean latency of what sessions wait for longest, nanoseconds.
     pub latency_ns: Option<f64>,
-    /// What the curves expect there, nanoseconds.
+    /// Latency that the curves expect there, nanoseconds.
     pub expected_ns: Option<f64>,
 }
 

@@ -14,7 +14,7 @@ pub struct NamedRun<'a> {
     pub result: Cow<'a, RunResult>,
     /// Distinguishes results of the same workload: "run 12"; may be empty.
     pub name: String,
-    /// Which side of a comparison it is: "before", "after". Results of two groups never share a line; may be empty.
+    /// Its side of a comparison: "before", "after". Results of two groups never share a line; may be empty.
     pub group: String,
 }
 
@@ -163,7 +163,7 @@ pub fn title(runs: &[NamedRun]) -> String {
 /// A file records the settings of at most this many runs.
 const SETTINGS_MAX: usize = 200;
 
-/// What a file records of the runs it shows.
+/// The settings of the shown runs that a file records.
 pub(crate) fn settings(runs: &[NamedRun]) -> Vec<(String, String)> {
     let mut settings: Vec<(String, String)> = runs
         .iter()
