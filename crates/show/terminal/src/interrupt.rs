@@ -63,7 +63,7 @@ pub fn requested() -> bool {
     REQUESTED.load(Relaxed)
 }
 
-/// The same as a break.
+/// A break if the work is to end.
 pub fn break_if_requested() -> ControlFlow<()> {
     if requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

@@ -53,8 +53,8 @@ pub fn make_test_file(
     begin_test_file(workspace, name, (bytes, Duration::MAX), history, out)
 }
 
-/// Begins a test file as [`make_test_file`] does, of at most so many bytes and for so long; [`TestFile::complete`] writes the
-/// rest.
+/// Begins a test file as [`make_test_file`] does, of at most this many bytes and within this time; [`TestFile::complete`]
+/// writes the rest.
 ///
 /// # Errors
 /// It cannot be made or recorded, or the user ended it.
