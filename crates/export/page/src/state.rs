@@ -62,7 +62,7 @@ struct VolumeState<'a> {
     verdict: VerdictKind,
     /// The verdict in one sentence.
     sentence: String,
-    /// The remedy.
+    /// The recommended action.
     next_step: String,
     /// How far to trust it.
     confidence: Option<Confidence>,
