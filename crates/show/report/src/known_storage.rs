@@ -2,7 +2,7 @@ use capability::{Binding, Bound, Burst, Capability, Credit, Origin, Resource};
 use seen::{CONTRADICTS, Seen};
 use workload::Cap;
 
-/// What is known of a storage, wherever it comes from.
+/// The known figures of a storage, of any origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownStorage {
     /// The directory that was named.
@@ -11,9 +11,10 @@ pub struct KnownStorage {
     pub now_unix_ns: u64,
     /// The newest capability of each origin, what is known best first.
     pub capabilities: Vec<Capability>,
-    /// What it was seen to give.
+    /// Its observed figures.
     pub seen: Option<Seen>,
-    /// What control groups of this host limit on its devices, each for its own processes; `None` where that was not read.
+    /// Limits that control groups of this host set on its devices, each for its own processes; `None` where that was not
+    /// read.
     pub caps: Option<Vec<Cap>>,
 }
 

@@ -11,11 +11,11 @@ use workload::{LatencyFigures, LatencyHistogram, Response, RunResult};
 pub struct RunsPage<'a> {
     /// The heading.
     pub title: &'a str,
-    /// What is shown.
+    /// The runs to show.
     pub runs: &'a [NamedRun<'a>],
     /// The charts in their order; without any, those that suit the runs.
     pub charts: &'a [RunChart],
-    /// What the results mean, one sentence each.
+    /// The meaning of the results, one sentence each.
     pub sentences: &'a [String],
     /// Whether the figures may be used.
     pub validity: Validity<'a>,
@@ -40,7 +40,7 @@ pub enum Validity<'a> {
 }
 
 impl<'a> Validity<'a> {
-    /// What findings say, the worst of them first.
+    /// The validity by findings, the worst of them first.
     pub fn of_findings(findings: &'a [Finding]) -> Validity<'a> {
         let warning = || findings.iter().find(|finding| finding.weight == Weight::Warning);
         match findings.iter().find(|finding| finding.invalidates()) {
@@ -217,7 +217,7 @@ pub(super) fn results(runs: &[NamedRun]) -> String {
     table.html() + &left_out
 }
 
-/// Which member of a layout did the work; a row for each member of each run.
+/// The members of a layout and their work; a row for each member of each run.
 fn members(runs: &[NamedRun]) -> String {
     if runs.iter().all(|run| run.result.members.is_empty()) {
         return String::new();

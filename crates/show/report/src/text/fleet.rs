@@ -7,7 +7,7 @@ use crate::wording::fleet as wording;
 use crate::{Tone, number};
 use fleet::{Fleet, Host, Latency, Volume, VolumeIncidents};
 
-/// So many of the lists beside the ranking are named.
+/// Entries that each list beside the ranking names, at most.
 const NAMED_MAX: usize = 10;
 
 /// The worst `shown` volumes, and what is not ranked.
@@ -124,7 +124,7 @@ fn latency(volume: &Volume) -> String {
     format!("{what} {}{times}", number::time(latency_s * 1e9))
 }
 
-/// What reaches its limit within 90 days.
+/// Volumes that reach their limit within 90 days.
 fn growing(fleet: &Fleet, style: &Style) -> Vec<String> {
     let soon: Vec<&Volume> = wording::running_out(fleet);
     if !fleet.has_trends && !fleet.volumes.is_empty() {

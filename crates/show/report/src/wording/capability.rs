@@ -29,7 +29,7 @@ pub(crate) fn target_line(capability: &Capability) -> String {
     text
 }
 
-/// What the kernel reports of a device, without unknown facts.
+/// The kernel's facts of a device, without unknown ones.
 pub(crate) fn device_line(device: &DeviceFacts) -> String {
     let mut facts = vec![format!("{} ({} {})", device.name, device.kind, device.number)];
     facts.extend(device.model.clone());
@@ -114,7 +114,7 @@ pub(crate) fn reached_knee(curve: &Curve) -> Option<&Knee> {
     curve.knee.as_ref().filter(|knee| knee.reason != KneeReason::NotReached)
 }
 
-/// What a reader of a point must know besides its figures; empty of most.
+/// Notes that a reader of a point must know besides its figures; empty for most.
 pub(crate) fn point_notes(point: &Point) -> String {
     let unsteady = (!point.steady).then(|| "not steady".to_owned());
     let failed = (point.failed > 0).then(|| format!("{} failed", number::count(point.failed)));
@@ -142,7 +142,7 @@ pub(crate) fn demands(model: &CostModel) -> [(&'static str, Demand); 4] {
     ]
 }
 
-/// What reads and writes share.
+/// The costs that reads and writes have in common.
 pub(crate) fn sharing_line(model: &CostModel) -> String {
     let (fixed, bytes) = (model.sharing.fixed, model.sharing.bytes);
     if fixed == 1.0 && bytes == 1.0 {

@@ -3,7 +3,7 @@
 use crate::{Tone, number};
 use fleet::{Fleet, HeadroomOrigin, Latency, Trend, Unknown, Volume};
 
-/// What runs out later is not listed.
+/// A volume that reaches its limit later is not listed.
 const SOON_DAYS: u32 = 90;
 
 /// "3 of 15 judged volumes of 3 hosts need action", and how bad that is.

@@ -1,5 +1,5 @@
-//! What programs read. The types are compared with docs/reference/json.md by the `manual` crate, those of the laboratory with its
-//! JSON.md here.
+//! Output for programs. The types are compared with docs/reference/json.md by the `manual` crate, those of the laboratory with
+//! its JSON.md here.
 
 use crate::known::known_storage;
 use crate::sample;
