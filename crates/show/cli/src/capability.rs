@@ -164,7 +164,7 @@ impl DeclareArgs {
     }
 }
 
-/// What is stated, and what the instance's own files say where nothing is.
+/// The stated figures, and those of the instance's own files where nothing is stated.
 fn declared(
     args: &DeclareArgs,
     facts: &TargetFacts,

@@ -12,7 +12,7 @@ pub struct CleanArgs {
     dir: PathBuf,
 }
 
-/// What `headroom clean --json` prints.
+/// Output of `headroom clean --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Clean"))]
 pub(crate) struct Cleaned<'a> {

@@ -1,4 +1,4 @@
-//! What `headroom --help` prints: the commands by task. What `headroom COMMAND --help` prints: all options, a line each.
+//! Help texts. `headroom --help` prints the commands by task, `headroom COMMAND --help` all options, a line each.
 
 use clap::Command;
 use clap::builder::styling::Styles;
@@ -66,7 +66,7 @@ fn tasks(command: &Command) -> Vec<(&'static str, Vec<String>)> {
     listed.chain(others).collect()
 }
 
-/// The words in lines of so many columns, all but the first indented.
+/// The words in lines of `columns` columns, all but the first indented.
 fn wrapped(text: &str, columns: usize) -> String {
     let (mut lines, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {

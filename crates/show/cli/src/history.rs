@@ -50,7 +50,7 @@ enum What {
     Path,
 }
 
-/// What `headroom history path --json` prints.
+/// Output of `headroom history path --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "HistoryPath"))]
 pub(crate) struct Kept<'a> {
@@ -58,7 +58,7 @@ pub(crate) struct Kept<'a> {
     path: &'a Path,
 }
 
-/// What `headroom history pack --json` prints.
+/// Output of `headroom history pack --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "HistoryPack"))]
 pub(crate) struct Packed<'a> {
@@ -80,7 +80,7 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
             let future = history.future_entries()?;
             out.answer(
                 |style| {
-                    // What reads a pipe searches whole lines.
+                    // Programs that read a pipe search whole lines.
                     let columns = std::io::stdout().is_terminal().then_some(style.width.max(COLUMNS_MIN));
                     let note = future.map_or(String::new(), |future| future_note(&future));
                     table(&entries, args.limit, columns) + &note
@@ -151,8 +151,8 @@ const WIDTH_MAX: usize = 200;
 /// The characters of a time to the minute: seconds and zone are left out of a line that must fit.
 const MINUTE: usize = "2026-11-26 03:13".len();
 
-/// One line each, cut to so many columns: kind and number, time, what it is about, what it says. Captures without a name of
-/// their own that follow each other share a line, and so do the runs of one command where they are many.
+/// One line each, cut to `columns`: kind and number, time, subject, content. Captures without a name of their own that
+/// follow each other share a line, and so do the runs of one command where they are many.
 fn table(entries: &[history::Entry], limit: usize, columns: Option<usize>) -> String {
     if entries.is_empty() {
         return "nothing is kept yet: headroom check, measure and run fill the history".into();
@@ -219,7 +219,7 @@ fn without_end(text: &str, characters: usize) -> String {
     }
 }
 
-/// The runs of one command, a line each up to so many.
+/// Runs of one command that have a line each, at most.
 const RUNS_APART_MAX: usize = 8;
 
 /// Several captures, or runs of one command.

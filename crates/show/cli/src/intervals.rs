@@ -32,7 +32,7 @@ pub struct IntervalsArgs {
 /// The source whose captures are of block devices.
 const DEVICES: &str = "diskstats";
 
-/// What `headroom intervals --json` prints.
+/// Output of `headroom intervals --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Intervals<'a> {

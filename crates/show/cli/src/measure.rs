@@ -330,7 +330,7 @@ fn sweep(
     Ok(::measure::measure(target, plan, &mut watch)?)
 }
 
-/// What others do on the device, with a warning where it matters.
+/// Load of other programs on the device, with a warning where it matters.
 fn foreign_iops(facts: &TargetFacts, out: &mut Output) -> Option<f64> {
     let foreign_iops =
         facts.device_number().and_then(|number| storage::foreign_load(number, Duration::from_millis(500)));

@@ -19,7 +19,7 @@ readable by its owner only. Captures of the last 7 days stay, one in 5 minutes o
 hour before.
 Exit codes: 0 its time is over or it was ended, 2 wrong usage, 3 the history cannot be written.")]
 pub struct RecordArgs {
-    /// Whose counters; several may be given
+    /// Sources to record; several may be given
     #[arg(long, value_name = "SOURCE", help = collect::source_help(), value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
     /// A file with sources, one a line
@@ -74,7 +74,7 @@ pub fn run(args: &RecordArgs, history: Option<&Path>, out: &mut Output) -> Done 
     Ok(FINE)
 }
 
-/// What the events of a recording add up to.
+/// Totals of a recording's events.
 #[derive(Default)]
 struct Tally {
     failures: u64,

@@ -46,7 +46,7 @@ struct Written {
     push_every: Option<String>,
 }
 
-/// What the agent does, by its arguments and its file.
+/// Configuration of the agent, by its arguments and its file.
 #[derive(Clone)]
 pub struct Config {
     /// Empty: those that are found on this host.
@@ -145,7 +145,7 @@ impl Config {
     }
 }
 
-/// What the arguments do not say is as in the file.
+/// Access settings: those that the arguments leave out are as in the file.
 fn access(given: serve::Settings, written: &mut Written) -> serve::Settings {
     serve::Settings {
         web_config: given.web_config.or(written.web_config.take()),

@@ -1,4 +1,4 @@
-//! Who is notified of incidents.
+//! Notifications of incidents to receivers.
 
 use crate::service_log::log;
 use history::{History, IncidentId};
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terminal::{Failure, kept};
 
-/// What waits at the end is sent within so long, while systemd and people wait.
+/// Waiting notifications are sent within this time at the end, while systemd and people wait.
 const END_WITHIN: Duration = Duration::from_secs(2);
-/// So many of the newest incidents are looked at for what a receiver was not given before the agent ended.
+/// Newest incidents that are searched for those that a receiver was not given before the agent ended.
 const LOOKED_AT: usize = 100;
-/// What was over for longer is not news.
+/// An incident that has been over for longer is not news.
 const MISSED_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
 /// The receivers, each in a thread of its own.
@@ -83,8 +83,9 @@ fn remember(mut history: History) -> impl FnMut(&str, &Notification) + Send {
     }
 }
 
-/// What a receiver was not given: of an incident that is open, or that it knows as open, or that opened and closed of late while
-/// it was away. An Alertmanager is given open ones again, since it forgets what is not repeated, and knows them by their labels.
+/// Incidents that a receiver was not given: those that are open, that it knows as open, or that opened and closed recently
+/// while it was away. An Alertmanager is given open ones again, since it forgets what is not repeated, and knows them by their
+/// labels.
 fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, Incident)>, Failure> {
     let (mut left, name) = (Vec::new(), receiver.to_string());
     let mut all = Vec::new();
@@ -168,7 +169,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// One that began so long ago, and is open or over.
+    /// An incident that began this long ago, and is open or over.
     fn incident(began_ago_s: u64, is_open: bool) -> Incident {
         let began = host::unix_ns() - began_ago_s * S;
         let subject = Subject { mount: "/data".into(), database: "postgres:".into() };

@@ -77,7 +77,7 @@ impl<'a> Staged<'a> {
         Ok(())
     }
 
-    /// What is known by now.
+    /// The capability known by now.
     ///
     /// # Errors
     /// Nothing is.
