@@ -19,7 +19,7 @@ const SHARDS: usize = 3;
 const ANSWERS: usize = 9;
 /// Volumes of a large fleet whose details are asked for: the default of `--top`.
 const TOP: usize = 20;
-/// What the median of an answer may take.
+/// Bound on the median time of an answer.
 const MEDIAN_MAX: Duration = Duration::from_secs(2);
 /// Between two scrapes, seconds.
 const SCRAPE_S: u64 = 15;
@@ -166,7 +166,7 @@ fn a_thousand_hosts() {
     assert!(slow.is_empty(), "{slow:?} took {MEDIAN_MAX:?} or longer in the median");
 }
 
-/// What each question takes alone; `fleet` accepts answers of 64 MiB.
+/// Prints the cost of each question alone; `fleet` accepts answers of 64 MiB.
 fn questions(shards: &[Server], joined: &Server) {
     let scope = fleet::Scope { filters: Vec::new(), lookback_s: HOUR_S, trend_from_samples: false };
     for part in fleet::Part::ALL {

@@ -177,7 +177,7 @@ struct Group(std::path::PathBuf);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // What the server ran last is in it a moment longer.
+        // The last process of the server is in it a moment longer.
         for _ in 0..100 {
             if std::fs::remove_dir(&self.0).is_ok() {
                 return;

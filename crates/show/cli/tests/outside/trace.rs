@@ -36,7 +36,7 @@ impl Bench {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// What is printed of a command, line by line: I/Os, and their totals.
+    /// The printed lines of a command: I/Os, and their totals.
     fn trace(&self, options: &[&str], command: &[&str]) -> (Vec<Value>, Value) {
         let all = [&["trace", "--json"], options].concat();
         let mut run = self.ours.command(&all);

@@ -17,7 +17,7 @@ fn storage() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// `headroom run` of a 64 MiB test file in `dir`, for so long.
+/// `headroom run` of a 64 MiB test file in `dir`, with further arguments such as its length.
 fn running(ours: &Headroom, dir: &Path, more: &[&str]) -> Started {
     let all = [&["run", text(dir), "--create", "64M", "--warm-up", "0s", "--block", "4K"], more].concat();
     Started::new(&mut ours.command(&all))
@@ -472,7 +472,7 @@ fn a_recorded_trace_is_asked_again_io_by_io() {
         assert_eq!(result["replayed"], true, "{speed}");
         told(speed);
     }
-    // What only reads may run on what is not Headroom's.
+    // A replay that only reads may run on a file that is not Headroom's.
     let foreign = dir.path().join("foreign");
     fs::write(&foreign, vec![7; 4 << 20]).unwrap();
     let on_foreign = ["run", text(&foreign), "--warm-up", "0s", "--duration", "10s", "--speed", "max"];
