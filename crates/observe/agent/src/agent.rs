@@ -99,7 +99,7 @@ const MINUTE_NS: u64 = 60_000_000_000;
 
 impl Agent {
     /// An agent that keeps what it finds by `keeper`, and goes on with the incidents that are open there. `capabilities` is the
-    /// same history, opened once more to read. What it knows is in `state`, and for the page in `live`.
+    /// same history, opened once more to read. Its state is in `state`, and for the page in `live`.
     ///
     /// # Errors
     /// The history cannot be read.
