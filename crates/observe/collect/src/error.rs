@@ -15,7 +15,7 @@ pub trait SourceFault: Error + Send + Sync + 'static {
         None
     }
 
-    /// Whether the source says no, and will until somebody changes that: not because it is busy or does not answer.
+    /// Whether the source refuses, and will until a user changes that: not because it is busy or does not answer.
     fn is_refusal(&self) -> bool {
         false
     }
@@ -77,7 +77,7 @@ impl SourceError {
         fault.downcast_ref()
     }
 
-    /// Whether the source says no, and will until somebody changes that.
+    /// Whether the source refuses, and will until a user changes that.
     pub fn is_refusal(&self) -> bool {
         self.fault().is_some_and(SourceFault::is_refusal)
     }

@@ -95,7 +95,7 @@ impl Program {
         Some(Program { pid, start_ticks: stat.start_ticks, parent: stat.parent, user, name })
     }
 
-    /// Its arguments, without the program. What is no UTF-8 is replaced.
+    /// Its arguments, without the program. Bytes that are not UTF-8 are replaced.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let all = host::arguments_of(self.pid);
         all.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()

@@ -28,7 +28,7 @@ impl FileNames {
         self.objects(&[path]).pop().flatten()
     }
 
-    /// Adds a server. The same server and database again replaces the connection and keeps the names.
+    /// Adds a server. A server and database that are known already replace the connection and keep the names.
     pub(crate) fn add(&self, cluster: Cluster) {
         let mut clusters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match clusters.iter().find(|known| known.is_same(&cluster)) {

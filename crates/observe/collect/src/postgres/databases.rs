@@ -15,7 +15,7 @@ pub(super) const TEMP_FILES_AND_COMMITS: &str = "
     SELECT datid, datname, temp_bytes, xact_commit, extract(epoch FROM stats_reset) AS reset
       FROM pg_stat_database WHERE datname IS NOT NULL";
 
-/// Blocks read by a database's sessions. What they write is in the samples of the writers (up to 15).
+/// Blocks read by a database's sessions. Their writes are in the samples of the writers (up to 15).
 pub(super) fn reads(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Option<Vec<Sample>> {
     let count = row.count("blks_read")?;
     let bytes = count.saturating_mul(server.block_bytes);

@@ -1,5 +1,5 @@
-//! Memory of the BPF programs: the kernel's types, which are read to load them, and their tables, which the kernel charges to the
-//! control group of this process. What would exceed its limit is made smaller or refused, before anything is made.
+//! Memory of the BPF programs: the kernel's types, which are read to load them, and their tables, which the kernel charges to
+//! the control group of this process. A table that would exceed its limit is made smaller or refused, before anything is made.
 //!
 //! ```text
 //! read and parse the kernel's types     7 x /sys/kernel/btf/vmlinux for a moment, then 4 x until the programs are loaded

@@ -111,8 +111,8 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Learns how block I/O leads to files through modules that were loaded since. What came through them until now is
-    /// unattributed.
+    /// Learns how block I/O leads to files through modules that were loaded since. I/O that came through them until now
+    /// is unattributed.
     pub fn follow_modules(&mut self) -> Result<(), SourceError> {
         let modules = links::modules();
         if modules == self.modules { Ok(()) } else { self.fill_links(modules) }

@@ -65,7 +65,7 @@ struct Shared {
     /// The root of each process that has counters, by number and start: the kernel's table has only running ones.
     root_of: HashMap<(u32, u32), u32>,
     cleaning: u8,
-    /// Block I/O that no source asked for in the last count.
+    /// Block I/O of no source in the last count.
     orphans: HashSet<Key>,
     /// `None` before the first one, and after one failed.
     last_count: Option<LastCount>,
@@ -222,7 +222,7 @@ impl Shared {
         let over: Vec<u32> = reader.roots.into_iter().filter(|root| !still(root)).collect();
         for root in over {
             let outer = self.roots.remove(root);
-            // A table that cannot be written counts more than is asked for; that is left out of every part.
+            // A table that cannot be written counts more than is requested; the excess is left out of every part.
             let _ = self.counter.programs.move_chosen(root, outer);
             match outer {
                 Some(outer) => {

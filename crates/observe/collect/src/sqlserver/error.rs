@@ -1,7 +1,7 @@
 use crate::error::SourceFault;
 
-/// Why a SQL Server gives no snapshot. No text of it holds a password. Which server it is, if the connection text is right,
-/// stands in [`SourceError::Server`](crate::SourceError::Server).
+/// Why a SQL Server gives no snapshot. No text of it holds a password. The server's name, if the connection text is right,
+/// is in [`SourceError::Server`](crate::SourceError::Server).
 #[derive(Debug, thiserror::Error)]
 pub enum SqlServerError {
     /// The connection text is not of the form.
