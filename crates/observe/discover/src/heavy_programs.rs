@@ -1,10 +1,10 @@
 //! Programs by their part of each device's I/O between two samples.
 //!
-//! A process has bytes (`/proc/PID/io`) and open files; a device has bytes (diskstats). Which bytes went where is not known,
-//! so a program's part of a device that it has files on is at most: its bytes read of the device's, and its bytes written
-//! likewise. Where a program has files on several devices, the one with the largest part is reported. What is written to the
-//! page cache counts when the program writes it, so that the device's own writes may come later: the denominator is never
-//! less than what all programs with files there have moved.
+//! A process has bytes (`/proc/PID/io`) and open files; a device has bytes (diskstats). The destination of each byte is not
+//! known, so a program's part of a device that it has files on is at most: its bytes read of the device's, and its bytes
+//! written likewise. Where a program has files on several devices, the one with the largest part is reported. Data written
+//! to the page cache count when the program writes it, so that the device's own writes may come later: the denominator is
+//! never less than what all programs with files there have moved.
 
 use collect::discovery::Programs;
 use host::{DeviceNumber, ProcessIo};

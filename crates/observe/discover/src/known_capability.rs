@@ -26,7 +26,7 @@ pub fn add_capabilities(scan: &mut Scan, history: &History) -> Result<(), Error>
 }
 
 /// Mount and device, which identify a volume in the history. The facts that need an open file are left out: nothing is
-/// written to a volume that somebody else uses.
+/// written to a volume that another user uses.
 fn identifying_facts(volume: &Volume) -> TargetFacts {
     TargetFacts {
         path: volume.mount.clone(),

@@ -81,7 +81,7 @@ pub struct Refusal {
     pub facts: Vec<String>,
     /// The remedy, if there is one.
     pub remedy: Option<String>,
-    /// Whether it stays so until somebody changes it.
+    /// Whether it stays until a user changes the cause.
     #[serde(skip)]
     pub(crate) is_final: bool,
 }

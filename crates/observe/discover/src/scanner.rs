@@ -93,7 +93,7 @@ impl Scanner {
         Ok(Scan { taken_unix_ns: host::unix_ns(), databases, notes })
     }
 
-    /// Tries the sources of those that were not tried of late.
+    /// Tries the sources of those that were not tried recently.
     fn try_sources(&mut self, instances: &[Instance]) {
         let is_due = |instance: &&Instance| {
             let known = self.tried.get(&identity(instance));
