@@ -1,5 +1,5 @@
-//! Dates of a clock that was wrong. What was kept while a clock was ahead is dated in the future once it is right again; it must not
-//! hide what is recorded later.
+//! Dates of a clock that was wrong. An entry kept while a clock was ahead is dated in the future once it is right again; it
+//! must not hide later entries.
 
 use host::unix_ns;
 

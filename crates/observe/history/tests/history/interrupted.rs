@@ -1,5 +1,5 @@
-//! Kills and full disks at each write: the history opens afterwards with all that was saved. What is really damaged is
-//! refused and not written to.
+//! Kills and full disks at each write: the history opens afterwards with all that was saved. A file that is really
+//! damaged is refused and not written to.
 
 use crate::life::{Event, S, snapshots};
 use filestats::Snapshot;
