@@ -5,7 +5,7 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// A server, and how it is asked.
+/// A server, and how it is queried.
 #[derive(Clone, Debug)]
 pub struct Client {
     /// Its URL, with the prefix before `/api/v1`.

@@ -22,7 +22,7 @@ pub enum Error {
     /// 429.
     #[error("it has too much to do (429){}", after(*.after_s))]
     Busy {
-        /// When it may be asked again, seconds.
+        /// Time after which it may be queried again, seconds.
         after_s: Option<u64>,
     },
     /// 404: the path is wrong.
