@@ -40,7 +40,7 @@ impl Learning {
     /// Learns from the time since the last snapshot of any source; this one names the storages that are used.
     ///
     /// # Errors
-    /// Where the history cannot be read or written. What was learned stays, to be saved later.
+    /// Where the history cannot be read or written. The observations stay, to be saved later.
     pub fn observe(&mut self, history: &mut History, snapshot: &Snapshot) -> Result<(), history::Error> {
         for drive in snapshot.samples.iter().filter_map(|sample| sample.file.drive.as_deref()) {
             let opened = self.storages.get(drive).map(|(opened, _)| *opened);

@@ -252,7 +252,7 @@ fn a_fault_in_one_source_is_a_failure_of_it_and_passes() {
     assert!(captures(&path, "other") >= before);
 }
 
-/// Two servers of one kind are two sources: what one of them does is known although the other was asked in between.
+/// Two servers of one kind are two sources: the I/O of one of them is known although the other was sampled in between.
 #[test]
 fn sources_do_not_end_each_others_intervals() {
     let dir = tempfile::tempdir().unwrap();
