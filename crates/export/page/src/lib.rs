@@ -10,8 +10,8 @@
 //! Api::shared_state(), Api::moments()            what a stream of events sends
 //! ```
 //!
-//! Files, waits and users are reduced only while someone looks at them ([`Live::is_looked_at`]), and nothing else than the ring is
-//! computed for a page that no one has open. What is older than the ring comes from the history: a row a minute, read by the
+//! Files, waits and users are reduced only while someone looks at them ([`Live::is_looked_at`]), and nothing else than the ring
+//! is computed for a page that no one has open. Older data than the ring's come from the history: a row a minute, read by the
 //! thread that answers and never by one that judges.
 //!
 //! It asks no source and writes nothing. An unknown figure is `null`, never 0.

@@ -1,4 +1,4 @@
-//! `/api/v1/state`: each database on each volume, in one look.
+//! `/api/v1/state`: each database on each volume, at once.
 
 use crate::about::{About, measure_command};
 use crate::live::{Database, Known, SourceNow, VolumeNow};

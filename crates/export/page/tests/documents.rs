@@ -1,4 +1,4 @@
-//! The page's documents from what an agent and a history know, asked as a browser asks.
+//! The page's documents from the data of an agent and a history, requested as a browser does.
 
 use filestats::{
     Counters, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Meaning, Ops, Reason,
