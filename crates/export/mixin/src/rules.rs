@@ -46,7 +46,7 @@ pub(crate) const UTILISATION: &str = "instance_mount:headroom_utilisation_ratio:
 pub(crate) const P95_1D: &str = "instance_mount:headroom_utilisation_ratio:p95_1d";
 /// Number of its values in a day.
 pub(crate) const P95_PER_DAY: u32 = 2;
-/// A range that has the newest one, whenever it is asked for.
+/// A range that has the newest one, whenever it is queried.
 pub(crate) const P95_RANGE: &str = "[13h]";
 /// The sum over hosts that share an array.
 pub(crate) const SHARED: &str = "storage:headroom_utilisation_ratio:sum";
