@@ -165,7 +165,7 @@ impl<V: Clone + Weight + Send + Sync + 'static> Shared<V> {
         None
     }
 
-    /// Hands a result over. False where it was given up, and a client has asked for it since.
+    /// Hands a result over. False where it was given up, and a client has requested it since.
     fn end(&self, job: &Arc<Job<V>>, made: Option<V>, is_abandoned: bool) -> bool {
         let mut table = self.lock();
         if is_abandoned && !job.result.is_closed() {
