@@ -56,9 +56,9 @@ pub struct DeviceLoad {
     pub utilisation: Option<f64>,
     /// The factor by which this load can be carried; `None` where there is too little I/O.
     pub headroom: Option<f64>,
-    /// Latency of reads that the capability lets one expect at this load, nanoseconds.
+    /// Latency of reads that the capability predicts at this load, nanoseconds.
     pub read_expected_ns: Option<f64>,
-    /// Latency of writes that the capability lets one expect at this load, nanoseconds.
+    /// Latency of writes that the capability predicts at this load, nanoseconds.
     pub write_expected_ns: Option<f64>,
 }
 

@@ -21,7 +21,7 @@ pub struct Comparison<'a> {
     pub sentences: &'a [String],
     /// The figures, side by side.
     pub rows: &'a [ComparisonRow],
-    /// The runs of both groups: [`NamedRun::group`] tells them apart.
+    /// The runs of both groups: [`NamedRun::group`] distinguishes them.
     pub runs: &'a [NamedRun<'a>],
     /// The command that repeats the comparison; empty where it is not known.
     pub command: &'a str,

@@ -104,8 +104,8 @@ struct VolumeOutput<'a> {
     binding: Option<&'a str>,
     /// Mean I/Os that the database waits for.
     outstanding: Option<f64>,
-    /// Whether `confidence`, `headroom_low`, `headroom_high`, `outstanding`, `read`, `commit` and `contradicted` were asked for: of more
-    /// than 200 volumes, only of the worst (`--top`). Where not, they are null.
+    /// Whether `confidence`, `headroom_low`, `headroom_high`, `outstanding`, `read`, `commit` and `contradicted` were queried:
+    /// of more than 200 volumes, only of the worst (`--top`). Where not, they are null.
     details: bool,
     /// Reads from the storage.
     read: LatencyOutput,

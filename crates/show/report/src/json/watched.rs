@@ -58,7 +58,7 @@ struct FileOutput<'a> {
     object: Option<&'a str>,
 }
 
-/// The interval of a device. What compares it with its capability is null where that is not in the history.
+/// The interval of a device. Comparisons with its capability are null where that is not in the history.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "WatchedDevice"))]
 struct DeviceOutput<'a> {

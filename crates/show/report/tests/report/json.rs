@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// The laboratory's document.
 const DOCUMENT: &str = include_str!("../../../../lab/cli/JSON.md");
 
-/// Every path of a value: `files[].kind`. What holds further keys is not a path of its own.
+/// Every path of a value: `files[].kind`. A value with further keys is not a path of its own.
 pub fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) if fields.len() == 1 && fields.contains_key("unknown") => {
