@@ -95,7 +95,7 @@ pub fn run(args: &AnalyzeArgs, history: Option<&Path>, out: &mut Output) -> Done
     })
 }
 
-/// The sources that were asked for; all where none was.
+/// The requested sources; all where none was requested.
 fn chosen(history: &History, wanted: &[String]) -> Result<Vec<SourceInfo>, Failure> {
     let all = history.sources()?;
     if all.is_empty() {

@@ -228,7 +228,7 @@ struct Seen {
     first_answer: Option<FirstAnswer>,
 }
 
-/// Observes a live database; no load unless it was asked for.
+/// Observes a live database; no load unless it was requested.
 fn watch_live(
     args: &CheckArgs,
     live: Box<dyn Source>,

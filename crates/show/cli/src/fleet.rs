@@ -287,7 +287,7 @@ fn incidents(within: Duration, args: &FleetArgs, client: &Client, out: &mut Outp
     })
 }
 
-/// Asks again and again. A question that fails is reported, and asked again.
+/// Repeats the question. A question that fails is reported, and repeated.
 fn watch(args: &FleetArgs, client: &Client, json: bool, out: &mut Output) -> Done {
     let every = args.watch.unwrap_or(WATCH_MIN);
     if every < WATCH_MIN {

@@ -146,7 +146,8 @@ const ENTRIES_A_LINE: usize = 500;
 const COLUMNS_MIN: usize = 80;
 /// The longest subject in a line that must fit.
 const TARGET_MAX: usize = 22;
-/// Columns are padded to this width at most: a text may be a stranger's and longer than the formatter takes (65,535).
+/// Columns are padded to this width at most: a text may come from another user and be longer than the formatter takes
+/// (65,535).
 const WIDTH_MAX: usize = 200;
 /// The characters of a time to the minute: seconds and zone are left out of a line that must fit.
 const MINUTE: usize = "2026-11-26 03:13".len();

@@ -268,7 +268,7 @@ pub(crate) struct Removed<'a> {
     removed: &'a [PathBuf],
 }
 
-/// A disk to experiment on. What an I/O takes is null where Headroom does not serve the disk.
+/// A disk to experiment on. Its latency is null where Headroom does not serve the disk.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Lun"))]
 struct LunOutput {

@@ -224,7 +224,7 @@ fn sweep(
     loop {
         let points: Vec<Point> = taken.iter().map(|step| step.point.clone()).collect();
         let Some(outstanding) = args.outstanding.next(&points, &shape, &around) else { break };
-        // Every thread keeps the same number outstanding, so that N is what was asked for.
+        // Every thread keeps the same number outstanding, so that N is as requested.
         let even =
             (1..=threads.min(outstanding)).rev().find(|it| outstanding.is_multiple_of(*it)).unwrap_or(1);
         let workload = workload(args, outstanding, even);

@@ -118,7 +118,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// Records a server that is started in `dir`, ends, and is started again, and looks at what was kept. `before` is done
+/// Records a server that is started in `dir`, ends, and is started again, and reads the kept captures. `before` is done
 /// before each start, `after` after it.
 fn followed(source: &str, dir: &Path, before: impl Fn(), after: impl Fn(&Server)) {
     let ours = Headroom::new();

@@ -195,7 +195,7 @@ fn who(file: &FileIdentity) -> Who {
     (file.instance.clone(), file.path.clone())
 }
 
-/// Counters as anybody would take one from the other.
+/// Checks a difference by plain subtraction of counters.
 #[track_caller]
 fn same(delta: Ops, then: Ops, now: Ops) {
     assert!(now.count >= then.count && now.bytes >= then.bytes, "{then:?} {now:?}");

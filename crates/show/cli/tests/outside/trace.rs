@@ -58,7 +58,7 @@ impl Bench {
     }
 }
 
-/// Reads and writes in the order in which they were asked for.
+/// Reads and writes in the order of the requests.
 fn in_order(lines: &[Value]) -> Vec<Io> {
     let mut ios: Vec<&Value> = lines.iter().filter(|io| io["op"] != "sync").collect();
     ios.sort_by_key(|io| io["at_ns"].as_u64());

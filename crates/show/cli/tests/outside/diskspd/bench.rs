@@ -1,4 +1,4 @@
-//! A disk of a test's own, `headroom diskspd` on it, and the kernel's record of what that asked.
+//! A disk of a test's own, `headroom diskspd` on it, and the kernel's record of its requests.
 
 use crate::programs::Headroom;
 use serde_json::Value;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// How often each offset was asked for.
+/// Number of requests at each offset.
 fn visits(offsets: &[u64]) -> BTreeMap<u64, usize> {
     let mut visits = BTreeMap::new();
     offsets.iter().for_each(|offset| *visits.entry(*offset).or_default() += 1);

@@ -147,7 +147,7 @@ impl Intervals {
         written(self.rows("devices", |source| source.starts_with("devices:")))
     }
 
-    /// Figures, or why there are none; none is negative, and none is zero for want of a better one.
+    /// Figures, or why there are none; none is negative, and none is zero for lack of a known value.
     pub fn is_sound(&self) {
         for row in ["files", "below", "devices"].iter().flat_map(|list| self.rows(list, |_| true)) {
             let figures = ["reads", "read_bytes", "writes", "write_bytes"];

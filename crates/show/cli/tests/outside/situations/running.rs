@@ -94,7 +94,7 @@ fn killed_the_next_run_cleans_and_goes_on() {
     assert_eq!(test_files_on_record(&ours), 0);
 
     // A lasting file: after a kill, while it is made or under load, it is not written to again, with or without a size,
-    // because somebody may have put data into it since.
+    // because a user may have put data into it since.
     let lasting = dir.path().join("scratch.dat");
     let load = |create: &[&str], time: &str| {
         let base = ["run", text(&lasting), "--writes", "100", "--warm-up", "0s", "--duration", time];
