@@ -1,4 +1,4 @@
-//! Judges each database on each of its volumes all the time, and keeps what it finds in the history.
+//! Judges each database on each of its volumes all the time, and keeps the judgements in the history.
 //!
 //! ```text
 //! sources() every 30 s ─> a thread each: watcher.rs   Observer::sample() every second, judge_volumes() every few

@@ -29,14 +29,14 @@ pub struct Message {
 
 /// The result of a tick.
 pub enum Report {
-    /// Each volume was judged. `totals` is what was counted since the source has been watched, `took` the longest time that a sample
+    /// Each volume was judged. `totals` are the counts since the source has been watched, `took` the longest time that a sample
     /// of the counters took.
     Judged { volumes: Vec<SubjectJudgement>, totals: SourceTotals, took: Duration },
     /// The source gives nothing.
     Nothing { why: String },
 }
 
-/// Between two samples: what a verdict calls a moment.
+/// Between two samples: a moment of a verdict.
 const MOMENT: Duration = Duration::from_secs(1);
 /// A longer time between two samples is a gap: an average over it says nothing of its moments.
 const MOMENT_MAX: Duration = Duration::from_secs(5);
@@ -61,7 +61,7 @@ pub struct Watcher {
     /// State that the page shows.
     pub live: Arc<Live>,
     pub to: SyncSender<Message>,
-    /// The first tick of all watchers: they sample together, so that what several of them need is read once.
+    /// The first tick of all watchers: they sample together, so that shared counters are read once.
     pub began: Instant,
     pub stop: Arc<Stop>,
 }
