@@ -1,4 +1,4 @@
-//! Passwords stay out of what is printed: arguments of sources are shown only where they surely hold none.
+//! Passwords stay out of printed text: arguments of sources are shown only where they surely hold none.
 
 /// Text printed in place of a connection text that may hold a password.
 pub(crate) const NOT_SHOWN: &str = "(a connection that cannot be read)";

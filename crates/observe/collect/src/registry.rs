@@ -1,4 +1,4 @@
-//! The list of sources, and what is done with all of them: parsing an argument, discovery, texts for `--help`.
+//! The list of sources, and the operations on all of them: parsing an argument, discovery, texts for `--help`.
 
 use crate::discovery::{Instance, Programs};
 use crate::source::{ArgumentError, Discovery, SourceArgument, SourceKind};

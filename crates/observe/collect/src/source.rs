@@ -18,7 +18,7 @@ pub struct SourceKind {
     pub forms: &'static str,
     /// Whether `doctor` tries it where no source is named.
     pub discovery: Discovery,
-    /// Parses what stands after the colon.
+    /// Parses the text after the colon.
     pub parse: fn(&str) -> Result<SourceArgument, ArgumentError>,
     /// Finds databases on this host that it can observe.
     pub find: fn(&Programs) -> Vec<Instance>,
@@ -35,7 +35,7 @@ pub enum Discovery {
     Never,
 }
 
-/// Why the text after the colon is no argument. No text of it repeats what may be a password.
+/// Why the text after the colon is no argument. No text of it repeats a possible password.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ArgumentError {
     /// This kind of source needs an argument, and there is none.
@@ -56,7 +56,7 @@ pub struct SourceArgument {
     pub counts_only_while_open: bool,
     /// Whether it counts block devices and no files.
     pub counts_only_devices: bool,
-    /// Where queries can be run on what it observes.
+    /// The server where queries can be run, of which it observes the I/O.
     pub sql_target: Option<SqlTarget>,
 }
 
@@ -82,7 +82,7 @@ impl SourceArgument {
     /// their files hold, and sources that see only files use it.
     ///
     /// # Errors
-    /// [`SourceError`]: what is missing and what a person can do about it.
+    /// [`SourceError`]: the cause and the remedy.
     pub fn open(&self, files: &[PathBuf], names: &FileNames) -> Result<Box<dyn Source + Send>, SourceError> {
         (self.open)(files, names)
     }
@@ -162,8 +162,8 @@ pub trait Source {
         None
     }
 
-    /// Bytes of the log's records since it started, without what fills up blocks; `None` where the bytes of its writes tell as much, or
-    /// that is not counted.
+    /// Bytes of the log's records since it started, without the padding of blocks; `None` where the bytes of its writes tell as
+    /// much, or that is not counted.
     fn log_record_bytes(&self) -> Option<u64> {
         None
     }
@@ -173,8 +173,7 @@ pub trait Source {
         None
     }
 
-    /// The notes of the last snapshot that only say what the figures mean: nothing could be switched on, granted or
-    /// repaired.
+    /// The notes of the last snapshot that only explain the figures: nothing could be switched on, granted or repaired.
     fn remarks(&self) -> &[String] {
         &[]
     }

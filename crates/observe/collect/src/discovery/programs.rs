@@ -25,12 +25,12 @@ pub struct Programs(HashMap<u32, Program>);
 const FIRST_MAX: usize = 512;
 /// Users below this are the system's (login.defs(5)).
 const FIRST_ORDINARY_USER: u32 = 1000;
-/// Bounds what users can make a scan read; the default of the kernel is half of it.
+/// Bounds the bytes that users can make a scan read; the default of the kernel is half of it.
 const PROCESSES_MAX: usize = 1 << 16;
 const DELETED: &str = " (deleted)";
 
 impl Programs {
-    /// Reads what runs now. A process that ends meanwhile is left out.
+    /// Reads the running programs. A process that ends meanwhile is left out.
     ///
     /// # Errors
     /// If /proc is not readable.

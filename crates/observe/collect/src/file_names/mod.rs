@@ -37,7 +37,7 @@ impl FileNames {
         }
     }
 
-    /// Writes into each sample what its file holds.
+    /// Writes into each sample the object that its file holds.
     pub(crate) fn fill_in(&self, samples: &mut [Sample]) {
         let paths: Vec<&Path> = samples.iter().map(|sample| Path::new(&sample.file.path)).collect();
         let objects = self.objects(&paths);

@@ -36,7 +36,7 @@ pub enum MysqlError {
     /// It refuses the login: its message.
     #[error("the server refuses the login: {0}")]
     Refused(String),
-    /// Any other failure: what went wrong.
+    /// Any other failure, with its cause.
     #[error("{0}")]
     Failed(String),
 }

@@ -1,5 +1,5 @@
-//! MySQL and MariaDB servers, by the Performance Schema: file by file what they read and wrote and how long that took,
-//! and what their threads waited for.
+//! MySQL and MariaDB servers, by the Performance Schema: the reads and writes of each file with their times, and the
+//! waits of threads.
 //!
 //! ```text
 //! file_summary_by_instance    ─ files   ─> a Sample of each file          (counts, bytes, time; syncs not apart)

@@ -1,5 +1,5 @@
-//! Where the server is and how to log in, by libpq's conventions: what the connection string does not set comes from the
-//! service file, then from the environment, then from libpq's defaults.
+//! Where the server is and how to log in, by libpq's conventions: settings that the connection string omits come from
+//! the service file, then from the environment, then from libpq's defaults.
 //!
 //! ```text
 //! postgres://user@host:5432/shop   host=/run/postgresql dbname=shop   service=shop   (nothing)
@@ -58,7 +58,7 @@ const PORT: u16 = 5432;
 const APPLICATION: &str = "headroom";
 
 impl Connection {
-    /// Parses the connection string, and fills in what it does not set.
+    /// Parses the connection string, and fills in the settings that it omits.
     pub fn parse(text: &str, environment: Environment) -> Result<Connection, String> {
         let mut settings = Settings::parse(text)?;
         settings.complete(environment)?;

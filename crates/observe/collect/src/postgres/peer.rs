@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// libpq's `requirepeer`, and what root does with it.
+/// libpq's `requirepeer`, and how root treats it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PeerRule {
     /// The user that must run the server.

@@ -1,4 +1,4 @@
-//! The thread that owns the connection: it answers requests, and samples in between who waits for what.
+//! The thread that owns the connection: it answers requests, and samples the waits of sessions in between.
 
 use super::connection::Connection;
 use super::error::{PostgresError, SNAPSHOT_LIMIT};

@@ -17,7 +17,7 @@ struct Hook {
     without: Option<&'static str>,
 }
 
-/// A program and what it is attached to.
+/// A program and the place that it is attached to.
 struct Candidate {
     program: &'static str,
     event: Event,
@@ -108,7 +108,7 @@ pub(super) struct Hooks<'a> {
 }
 
 impl Hooks<'_> {
-    /// Loads and attaches all that are needed. Returns notes on what is not counted.
+    /// Loads and attaches all that are needed. Returns notes on I/Os that are not counted.
     ///
     /// # Errors
     /// The kernel refuses a required program, or one because of the cheap loads.

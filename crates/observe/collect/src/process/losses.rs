@@ -61,7 +61,7 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Adds what was lost in one count.
+    /// Adds the losses of one count.
     pub fn add(&mut self, losses: &Losses, devices: &HashSet<FileId>) {
         self.requests |= losses.requests;
         self.block |= losses.block;

@@ -45,7 +45,7 @@ pub(super) struct Programs {
     guarded: bool,
     /// Those for which the table of links is filled.
     modules: links::Modules,
-    /// Notes on what is missing on this kernel.
+    /// Notes on figures that are missing on this kernel.
     pub(super) missing: Vec<String>,
     /// Number of losses at the last snapshot, by the words of their note.
     pub(super) lost_before: RefCell<HashMap<String, u64>>,

@@ -99,7 +99,7 @@ impl Rows {
     }
 }
 
-/// Rows that are summed: what they have in common.
+/// Rows that are summed: their common properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     layer: Layer,

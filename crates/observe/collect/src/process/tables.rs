@@ -121,7 +121,7 @@ pub(super) struct Aio {
     pub counted: u32,
 }
 
-/// A way from a bio to what it was made for: `struct link` of origin.h.
+/// A path from a bio to its origin: `struct link` of origin.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {

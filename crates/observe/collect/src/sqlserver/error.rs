@@ -30,7 +30,7 @@ pub enum SqlServerError {
     /// It violates the protocol, or speaks another one: what is wrong with its answer, of which nothing is used.
     #[error("{0}")]
     NotUnderstood(&'static str),
-    /// Any other failure: what went wrong.
+    /// Any other failure, with its cause.
     #[error("{0}")]
     Failed(String),
 }

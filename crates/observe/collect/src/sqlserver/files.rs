@@ -1,4 +1,4 @@
-//! Rows of `dm_io_virtual_file_stats` as samples: the kind of each file, its database, and what its counters mean.
+//! Rows of `dm_io_virtual_file_stats` as samples: the kind of each file, its database, and the meaning of its counters.
 //!
 //! ```text
 //! tempdb                      temp
