@@ -44,7 +44,7 @@ impl Candidate {
         Candidate { pid: instance.pid, user: instance.user, attempts: instance.attempts.clone() }
     }
 
-    /// `process:PID`, once what is better does not work.
+    /// `process:PID`, once better sources do not work.
     pub fn for_process(pid: u32) -> Candidate {
         let attempt = Attempt { source: format!("process:{pid}"), socket: None };
         Candidate { pid, user: 0, attempts: vec![attempt] }
@@ -94,7 +94,7 @@ pub(crate) enum Event {
 }
 
 impl Outcome {
-    /// Adds what a source that works says.
+    /// Adds the properties that a working source reports.
     pub fn complete(&mut self, source: String, worked: Worked) {
         self.source = Some(source);
         self.files = files(&worked.directory, &worked.mounts);

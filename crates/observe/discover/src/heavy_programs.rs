@@ -107,7 +107,7 @@ fn parts(
     for program in moved.values() {
         for device in &program.devices {
             let sum = by_programs.entry(*device).or_default();
-            // Of a program with files on many devices at most what the device did was on it.
+            // Of a program with files on many devices at most the device's own I/O was on it.
             *sum = sum.plus(at_most(program.io, devices.get(device).copied().unwrap_or_default(), program));
         }
     }

@@ -4,7 +4,7 @@ use workload::{Caching, TargetFacts, TargetKind};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Fills in what the history knows of each volume, as `check` looks it up: the newest measurement past the page cache.
+/// Fills in the history's capability of each volume, as `check` looks it up: the newest measurement past the page cache.
 ///
 /// # Errors
 /// If the history cannot be read.

@@ -129,7 +129,7 @@ pub struct KnownCapability {
     pub age_s: u64,
 }
 
-/// A program's part of what a device did.
+/// A program's part of a device's I/O.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceShare {

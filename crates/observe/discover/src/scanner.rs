@@ -1,4 +1,4 @@
-//! Combines what is found.
+//! Combines the results of discovery.
 
 use crate::attempts::{Candidate, Outcome};
 use crate::container_names;
@@ -30,7 +30,7 @@ impl Default for Options {
     }
 }
 
-/// Finds what asks storage, once or again and again.
+/// Finds the users of storage, once or repeatedly.
 pub struct Scanner {
     options: Options,
     io: IoSample,
@@ -65,7 +65,7 @@ impl Scanner {
         Ok(Scanner { options, io, tried: HashMap::new(), process: None })
     }
 
-    /// Finds what runs now. The I/O of programs is that since the last call, or since the scanner was made.
+    /// Finds the users that run now. The I/O of programs is that since the last call, or since the scanner was made.
     ///
     /// # Errors
     /// If /proc is not readable.
