@@ -36,7 +36,7 @@ const ROWS_MIN: u64 = 100_000;
 /// Bytes on the disk that a returned row takes at least. Its number and its time have 8, and a file system may compress them.
 const BYTES_PER_ROW_MIN: u64 = 1;
 
-/// The processor time that is left for what a connection does.
+/// The processor time that is left for a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuBudget {
     files: Files,

@@ -1,4 +1,4 @@
-//! Snapshots: saved as what changed since the last one of the source, read back whole.
+//! Snapshots: saved as changes since the last one of the source, read back whole.
 
 use crate::blocks::Change;
 use crate::changes::Read;

@@ -266,12 +266,12 @@ impl Error {
         Error::Sqlite { doing, path: path.into(), source }
     }
 
-    /// Whether SQLite could not open the file, or what it puts beside it.
+    /// Whether SQLite could not open the file, or one that it puts beside it.
     pub(crate) fn is_cannot_open(&self) -> bool {
         matches!(self, Error::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::CannotOpen))
     }
 
-    /// Whether the disk has no room for what was tried.
+    /// Whether the disk has no room for the action.
     pub(crate) fn is_full_disk(&self) -> bool {
         matches!(self, Error::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::DiskFull))
     }

@@ -13,7 +13,7 @@ use workload::TargetFacts;
 const STORAGES_MAX: i64 = 100;
 
 impl History {
-    /// Keeps the progress of a storage, in the place of what was kept of it before.
+    /// Keeps the progress of a storage, in place of its former progress.
     ///
     /// # Errors
     /// Where the file cannot be written.

@@ -57,7 +57,7 @@ const MARKS_MAX: u32 = 744;
 const INCIDENTS_MAX: u32 = 5_000;
 
 impl History {
-    /// Saves what was judged. Returns the numbers of the incidents, in their order.
+    /// Saves the judgements. Returns the numbers of the incidents, in their order.
     ///
     /// # Errors
     /// Where the file cannot be written; then nothing of it was saved.
@@ -230,7 +230,7 @@ impl History {
         })
     }
 
-    /// Removes what is beyond the bounds: what is dated in the future first, then the oldest; open incidents stay.
+    /// Removes rows beyond the bounds: those dated in the future first, then the oldest; open incidents stay.
     ///
     /// # Errors
     /// Where the file cannot be written.

@@ -1,4 +1,4 @@
-//! The versions of the schema: what makes each, and whether a file has it.
+//! The versions of the schema: the script of each, and whether a file has it.
 
 use crate::file_state::APPLICATION_ID;
 use crate::schema::Schema;

@@ -66,7 +66,7 @@ impl History {
         Ok(self.known_capabilities(target)?.into_iter().next())
     }
 
-    /// The newest capability of each origin, what is known best first.
+    /// The newest capability of each origin, the best known first.
     ///
     /// # Errors
     /// Where the file cannot be read.

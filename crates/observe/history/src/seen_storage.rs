@@ -9,7 +9,7 @@ use seen::Seen;
 use workload::TargetFacts;
 
 impl History {
-    /// Keeps what a storage was seen to give, in the place of what was kept of it before.
+    /// Keeps the observed figures of a storage, in place of its former ones.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -55,7 +55,7 @@ pub(crate) fn save_seen(connection: &Connection, target: &TargetFacts, seen: &Se
     Ok(())
 }
 
-/// Whether two targets are on the same storage, as far as what was seen of it is kept.
+/// Whether two targets are on one storage, as far as kept observations are concerned.
 pub fn is_same_storage(one: &TargetFacts, other: &TargetFacts) -> bool {
     identity(one) == identity(other)
 }
