@@ -12,9 +12,9 @@ use workload::TargetFacts;
 
 /// Storages that are followed at most.
 const STORAGES_MAX: usize = 64;
-/// How often it is looked up what lies below a mount point.
+/// Interval at which the devices below a mount point are looked up.
 const OPEN_EVERY: Duration = Duration::from_secs(60);
-/// How often what was learned is saved.
+/// Interval at which observations are saved.
 const SAVE_EVERY: Duration = Duration::from_secs(60);
 /// Devices count times in milliseconds: a shorter interval says little.
 const INTERVAL_MIN: Duration = Duration::from_millis(900);
@@ -59,7 +59,7 @@ impl Learning {
         Ok(())
     }
 
-    /// Saves what was learned since the last time.
+    /// Saves the observations since the last time.
     ///
     /// # Errors
     /// Where the history cannot be written.

@@ -32,7 +32,7 @@ pub enum PresenceChange {
 const LOST_MAX: usize = 1024;
 
 impl Presence {
-    /// Takes the devices that are there `now`, and returns what changed since the last time.
+    /// Takes the devices that are there `now`, and returns the changes since the last time.
     pub fn update(&mut self, there: BTreeSet<String>, now: Instant) -> Vec<PresenceChange> {
         let mut changes = Vec::new();
         for device in self.there.difference(&there) {
