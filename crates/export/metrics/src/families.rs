@@ -1,4 +1,4 @@
-//! Metric families: what all formats write.
+//! Metric families, which all formats write.
 
 use filestats::{LatencyBuckets, LatencyTotals};
 
@@ -54,7 +54,7 @@ pub(crate) struct Histogram {
     pub sum: f64,
 }
 
-/// Buckets are what a histogram costs a server.
+/// A histogram's cost for a server is its buckets.
 pub(crate) const BUCKETS: usize = 16;
 /// The upper bounds of all but the last, as powers of two of nanoseconds: 16 us to 2.1 s. Those of [`LatencyBuckets`] are among them, so
 /// that no latency is counted in another bucket than its own.

@@ -125,7 +125,7 @@ pub struct Headroom {
     pub high: f64,
 }
 
-/// A latency, and what the curves expect.
+/// A latency, and the one that the curves expect.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Latency {
     /// Nanoseconds.

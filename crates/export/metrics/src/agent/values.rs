@@ -1,4 +1,4 @@
-//! The points of each kind of family: what is unknown has none.
+//! The points of each kind of family: an unknown value has none.
 
 use super::labels::{curve_name, layer};
 use super::state::{AgentState, DeviceState, Latency, ProcessState, SourceState, SubjectState};
@@ -67,7 +67,7 @@ impl AgentState {
         known.collect()
     }
 
-    /// Of what has curves: what was only seen has none.
+    /// Of storages with curves: one that was only observed has none.
     pub(super) fn of_known(&self, value: fn(&Capability) -> f64) -> Gauges {
         let known = self.capabilities.iter().filter(|(_, known)| !known.curves.is_empty());
         known.map(|(mount, known)| (vec![mount.clone(), known.origin.to_string()], value(known))).collect()
