@@ -53,7 +53,7 @@ impl Receiver {
     }
 }
 
-/// The name in messages and in the history, without what may be a secret.
+/// The name in messages and in the history, without possible secrets.
 impl fmt::Display for Receiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
