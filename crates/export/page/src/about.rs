@@ -15,7 +15,7 @@ pub struct About {
     pub live: bool,
 }
 
-/// The command that measures what lies at a mount point, for a shell.
+/// The command that measures the storage at a mount point, for a shell.
 pub(crate) fn measure_command(mount: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%".contains(character);
     if !mount.is_empty() && mount.chars().all(is_plain) && !mount.starts_with('-') {

@@ -40,7 +40,7 @@ struct Rendered {
 /// Whether an answer is still wanted: its client waits, and it took no longer than it may.
 pub type Wanted = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// How long a request waits for what is reduced only when someone looks.
+/// How long a request waits for details that are reduced only when a page shows them.
 pub const DETAILS_WITHIN: Duration = Duration::from_secs(3);
 /// Streams share a state for this long: twenty databases make a new one four times a second, and each stream would have its own.
 const SHARED: Duration = Duration::from_secs(1);

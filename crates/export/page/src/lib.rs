@@ -43,7 +43,7 @@ pub use live::{Database, Judged, Live};
 pub use moments::Moments;
 pub use question::Question;
 
-/// The schema of what `/api/v1/state` answers.
+/// The schema of the answer of `/api/v1/state`.
 #[cfg(feature = "schema")]
 pub fn state_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     generator.subschema_for::<state::StateNow>()

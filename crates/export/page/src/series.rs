@@ -1,4 +1,4 @@
-//! `/api/v1/series`: figures over time, the newest from memory and what is older from the history.
+//! `/api/v1/series`: figures over time, the newest from memory and older ones from the history.
 
 use crate::Instant;
 use crate::answer::{Refused, short};

@@ -96,7 +96,7 @@ struct VolumeState<'a> {
     read_bytes_per_second: Option<f64>,
     /// Bytes a second that it wrote to the storage.
     written_bytes_per_second: Option<f64>,
-    /// Latency of what sessions wait for longest, reads or commits; without a capability the mean of the window.
+    /// Latency of the longest waits of sessions, reads or commits; without a capability the mean of the window.
     latency_ns: Option<f64>,
     /// Latency that the curves expect there, nanoseconds.
     expected_latency_ns: Option<f64>,
