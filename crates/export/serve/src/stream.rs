@@ -1,4 +1,4 @@
-//! Server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): what changes, as it changes.
+//! Server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): changes as they happen.
 //!
 //! ```text
 //! retry: 2000
