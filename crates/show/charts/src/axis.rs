@@ -215,7 +215,7 @@ impl Axis {
         Axis { from, to, logarithmic: false, ticks, values: Values::Differences }
     }
 
-    /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for what lies nowhere.
+    /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for a value that lies nowhere.
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let share = if self.logarithmic {
             // No logarithm: drawn at the end of the axis it would read as the smallest figure.

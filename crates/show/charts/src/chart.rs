@@ -1,4 +1,4 @@
-//! A chart: titled panels with their legends, and what a file records of the runs.
+//! A chart: titled panels with their legends, and the settings of the runs that a file records.
 
 use crate::drawing::{Drawing, Size};
 use crate::palette::{Ink, SERIES_INKS};
@@ -35,7 +35,7 @@ pub type Draw = Box<dyn Fn(Size) -> Drawing>;
 pub struct Chart {
     /// Its title.
     pub title: String,
-    /// Sentences: what is shown, and what was left out.
+    /// Sentences: the contents, and the parts left out.
     pub notes: Vec<String>,
     /// In their order; of an empty chart the notes say why it is empty.
     pub panels: Vec<Panel>,

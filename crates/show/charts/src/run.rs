@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use workload::{PhaseResult, RunResult};
 
-/// A result with what distinguishes it from others.
+/// A result with names that distinguish it from others.
 #[derive(Clone, Debug)]
 pub struct NamedRun<'a> {
     /// The result.
@@ -53,7 +53,7 @@ pub(crate) fn levels(factor: Factor, runs: &[NamedRun]) -> Vec<Level> {
     levels.into_iter().collect()
 }
 
-/// Short names of runs: what differs between them, and no more.
+/// Short names of runs: their differences, and no more.
 pub fn labels(runs: &[NamedRun]) -> Vec<String> {
     let differ = |of: &dyn Fn(&NamedRun) -> String| {
         let first = runs.first().map(of);
@@ -126,8 +126,8 @@ pub fn workload_words(result: &RunResult) -> String {
     format!("{}, {outstanding}", result.shape_words())
 }
 
-/// The configuration of runs as a heading: what they have in common, and the factors in which they differ.
-/// "Random read 8 KiB, 8 x 2 outstanding", "Random read 8 KiB by outstanding I/Os and threads".
+/// The configuration of runs as a heading: their common factors, and those in which they differ. "Random read
+/// 8 KiB, 8 x 2 outstanding", "Random read 8 KiB by outstanding I/Os and threads".
 pub fn title(runs: &[NamedRun]) -> String {
     let Some(first) = runs.first() else { return "No runs".into() };
     let same = |words: &dyn Fn(&RunResult) -> String| {

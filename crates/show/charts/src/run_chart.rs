@@ -1,4 +1,4 @@
-//! The charts of runs: what can be named on the command line, and which fit.
+//! The charts of runs: those that can be named on the command line, and those that fit.
 
 use crate::chart::Chart;
 use crate::factor::{Factor, Measure};
