@@ -45,7 +45,7 @@ pub struct WatchedFile {
 pub struct WatchedDevice {
     /// Its changes, or why they cannot be known.
     pub row: FileInterval,
-    /// How that compares with what it can give; `None` where that is not known.
+    /// Comparison with its capability; `None` where that is not known.
     pub load: Option<DeviceLoad>,
 }
 

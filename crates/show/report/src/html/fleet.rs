@@ -8,7 +8,7 @@ use charts::escape;
 use charts::words::capitalised;
 use fleet::{Fleet, Host, Volume};
 
-/// The ranking, and what is not ranked. `command` is the one that made it.
+/// The ranking, and the volumes that are not ranked. `command` is the one that made it.
 pub fn fleet(fleet: &Fleet, command: &str, version: &str) -> String {
     let (headline, tone) = wording::headline(fleet);
     let sentence = match fleet.incomplete {

@@ -84,7 +84,7 @@ pub(super) fn judged_by(version: &str, level: &ServiceLevel, profile: &Profile) 
 /// The answer on top of a page, in the colour of a good or a bad answer. All parts are HTML.
 pub(super) struct Banner<'a> {
     pub(super) tone: Tone,
-    /// Small, above at the left: what is judged, and when.
+    /// Small, above at the left: the subject of the verdict, and its time.
     pub(super) subject: String,
     /// Above at the right.
     pub(super) beside: String,

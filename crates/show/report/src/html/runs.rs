@@ -84,7 +84,7 @@ pub fn matrix(shown: &RunsPage, x: Factor, y: Factor) -> String {
     runs(&RunsPage { charts: &charts, ..*shown })
 }
 
-/// The heading, the answer in a sentence, and what it means.
+/// The heading, the answer in a sentence, and its meaning.
 pub(super) fn opening(title: &str, summary: &str, sentences: &[String]) -> String {
     let list: String = sentences.iter().map(|each| format!("<li>{}</li>\n", sentence(each))).collect();
     let list = if list.is_empty() { list } else { format!("<ul class=\"plain\">\n{list}</ul>\n") };

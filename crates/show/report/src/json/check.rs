@@ -41,7 +41,7 @@ pub(super) struct Output<'a> {
     cause: Option<Cause>,
     /// The verdict in one sentence.
     summary: &'a str,
-    /// Caveats: what contradicts the verdict, sentences.
+    /// Caveats: facts that contradict the verdict, sentences.
     doubts: &'a [String],
     /// Share of the storage in use, 1 = all; null where not known.
     utilisation: Option<f64>,
@@ -52,7 +52,8 @@ pub(super) struct Output<'a> {
     headroom_low: Option<f64>,
     /// High end; null where the storage was not measured and may give more: `headroom` is then a lower bound.
     headroom_high: Option<f64>,
-    /// Why it is a range, what limits it where that is not the storage, or what it means where the storage is saturated; null otherwise.
+    /// Reason for the range, the limit where it is not the storage, or the meaning of the figure where the storage is
+    /// saturated; null otherwise.
     headroom_reason: Option<&'a str>,
     /// The volume whose headroom it is, where that is another than `target_path`; null otherwise.
     headroom_volume: Option<&'a str>,
@@ -94,7 +95,7 @@ pub(super) struct Output<'a> {
     conditions: Option<&'a Conditions>,
     /// When it was measured, RFC 3339; null for never.
     measured_at: Option<String>,
-    /// Where what is known of the storage comes from; null where nothing is known.
+    /// Origin of the capability; null where nothing is known.
     capability_from: Option<Origin>,
 }
 
@@ -156,7 +157,7 @@ struct VolumeOutput<'a> {
     next_step: &'a str,
     /// When it was measured, RFC 3339; null for never.
     measured_at: Option<String>,
-    /// Where what is known of it comes from.
+    /// Origin of its capability.
     capability_from: Option<Origin>,
 }
 
@@ -233,7 +234,7 @@ fn measured_at(check: &Check) -> Option<String> {
     check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns))
 }
 
-/// Where what is known of the storage comes from; `None` where nothing is known that the verdict rests on.
+/// Origin of the capability; `None` where nothing is known that the verdict rests on.
 fn capability_from(check: &Check) -> Option<Origin> {
     let seen = check.own_verdict().headroom.map(|_| Origin::Seen);
     check.capability.as_ref().map(|capability| capability.origin).or(seen)

@@ -13,7 +13,7 @@ use workload::{Cap, Unit};
 pub(super) struct Output<'a> {
     /// The directory that was named.
     target_path: &'a str,
-    /// Its figures; of one name what is known best comes first.
+    /// Its figures; of one name the best known comes first.
     resources: Vec<ResourceOutput>,
     /// Figures that an agent observed; null where none ever did.
     seen: Option<SeenOutput>,
@@ -23,7 +23,7 @@ pub(super) struct Output<'a> {
     /// Left out in the page's API, which does not read them.
     #[serde(skip_serializing_if = "Option::is_none")]
     caps: Option<&'a [Cap]>,
-    /// Where what was seen contradicts another figure, sentences.
+    /// Observed figures that contradict another figure, sentences.
     contradictions: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ struct CreditOutput {
     of: Binding,
     /// I/Os or bytes a second while any credit is left.
     burst_per_s: f64,
-    /// I/Os or bytes that are saved, at least: what was saved before an agent watched is not known.
+    /// I/Os or bytes that are saved, at least: credits from before an agent watched are not known.
     saved: f64,
     /// The most that can be saved.
     saved_max: f64,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use simulate::{Fit, HeldOutPoint, Prediction, Storage};
 use workload::{LatencyFigures, PhaseResult, Response, RunResult};
 
-/// A run: the result as it is stored, the figures that follow from it, and what it means.
+/// A run: the result as it is stored, the figures that follow from it, and findings.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RunResult"))]
 struct RunOutput<'a> {
@@ -175,7 +175,7 @@ pub(super) struct MatrixOutput<'a> {
     points: &'a [Row],
 }
 
-/// A run: the result as it is stored, the figures that follow from it, and what it means.
+/// A run: the result as it is stored, the figures that follow from it, and findings.
 pub fn run(result: &RunResult, findings: &[Finding]) -> Value {
     plain(&run_output(result, findings.to_vec()))
 }

@@ -10,7 +10,7 @@ use fleet::{Fleet, Host, Latency, Volume, VolumeIncidents};
 /// Entries that each list beside the ranking names, at most.
 const NAMED_MAX: usize = 10;
 
-/// The worst `shown` volumes, and what is not ranked.
+/// The worst `shown` volumes, and those that are not ranked.
 pub fn fleet(fleet: &Fleet, shown: usize, style: &Style) -> String {
     let mut lines = headline(fleet, style);
     if !fleet.volumes.is_empty() {
@@ -145,7 +145,7 @@ fn growing(fleet: &Fleet, style: &Style) -> Vec<String> {
     lines
 }
 
-/// A heading, and what stands below it.
+/// A heading, and the lines below it.
 type List = (&'static str, Vec<String>);
 
 fn beside(fleet: &Fleet, style: &Style) -> Vec<String> {

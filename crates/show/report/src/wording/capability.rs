@@ -60,7 +60,7 @@ fn layout_of_device(layout: &DeviceLayout) -> String {
     format!("{} of {} by {}", layout.how, layout.members.join(", "), layout.made_by)
 }
 
-/// The operating limit for I/Os of a curve, I/Os a second: what utilisation calls 100 %. Writes that wait for each other have
+/// The operating limit for I/Os of a curve, I/Os a second: utilisation is 100 % there. Writes that wait for each other have
 /// none.
 pub(crate) fn operating_limit(curve: &Curve, model: Option<&CostModel>) -> Option<f64> {
     model
@@ -157,7 +157,7 @@ pub(crate) fn sharing_line(model: &CostModel) -> String {
     }
 }
 
-/// The error of the model on what it was not fitted to.
+/// The error of the model on points that were kept out of its fit.
 pub(crate) fn error_line(model: &CostModel) -> String {
     match model.error {
         Some(error) => format!(
