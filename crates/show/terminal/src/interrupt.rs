@@ -1,4 +1,4 @@
-//! Ctrl-C ends the work and keeps what was measured; a second one ends the program at once.
+//! Ctrl-C ends the work and keeps the measured results; a second one ends the program at once.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use storage::{FillProgress, StorageError, TestFile, Workspace};
 use workload::format_bytes;
 
-/// Opens the workspace in `dir`, and removes what a killed Headroom left there.
+/// Opens the workspace in `dir`, and removes files that a killed Headroom left there.
 ///
 /// # Errors
 /// The directory cannot be used, or another Headroom uses it.
