@@ -1,4 +1,4 @@
-//! `headroom capability`: what is known of a storage, and the ways to know it without a load.
+//! `headroom capability`: the known figures of a storage, and the ways to know them without a load.
 
 mod instance;
 

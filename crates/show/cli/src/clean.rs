@@ -24,7 +24,7 @@ pub(crate) struct Cleaned<'a> {
     disks_removed: &'a [PathBuf],
 }
 
-/// `headroom clean`: takes over what a dead headroom left in a directory, and removes it.
+/// `headroom clean`: takes over the files that a dead headroom left in a directory, and removes them.
 pub fn run(args: &CleanArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let target = Target::open(&args.dir)?;
     let mut history = kept::open_to_write(history)?;

@@ -16,7 +16,7 @@ const TASKS: [(&str, &[&str]); 5] = [
     ("Compare", &["compare", "chart", "simulate", "history", "import", "capture-script"]),
     ("Laboratory", &["lab", "log"]),
 ];
-/// Columns before what a command does.
+/// Columns before a command's description.
 const INDENT: usize = 20;
 /// As `max_term_width` of all other help.
 const COLUMNS_MAX: usize = 100;

@@ -46,7 +46,7 @@ pub(crate) struct Intervals<'a> {
     waits: WaitsOutput<'a>,
 }
 
-/// `headroom intervals`: previous and current figures of each file, what lies between, and what was waited for meanwhile.
+/// `headroom intervals`: previous and current figures of each file, their differences, and the waits meanwhile.
 pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let history = kept::open(history)?;
     let captures = history.captures(&CaptureFilter::default())?;

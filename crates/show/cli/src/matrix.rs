@@ -196,7 +196,7 @@ fn start_or_resume(args: &MatrixArgs, history: &mut History) -> Result<MatrixId,
     }
 }
 
-/// Does what is left.
+/// Does the remaining runs.
 fn work(id: MatrixId, destroy_data: bool, history: &mut History, out: &mut Output) -> Result<(), Failure> {
     let (matrix, mut progress) = history.matrix(id)?;
     if progress.counts().0 == 0 {

@@ -96,7 +96,7 @@ pub struct Run<'a> {
     pub traces: &'a Traces,
     /// How the workloads of a phase, by its number, run together; the targets are open by then.
     pub how: &'a dyn Fn(usize, &Phase, &Opened) -> Result<RunOptions, Failure>,
-    /// Prints what was measured.
+    /// Prints the results.
     pub answer: &'a dyn Fn(&Measured<'_>, &mut Output) -> Result<(), Failure>,
 }
 

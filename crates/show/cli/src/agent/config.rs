@@ -55,7 +55,7 @@ pub struct Config {
     pub access: serve::Settings,
     pub settings: agent::Settings,
     pub receivers: Vec<Receiver>,
-    /// By what servers know this host.
+    /// The names by which servers know this host.
     pub identity: Identity,
     pub destinations: Vec<Destination>,
     pub push_every: Duration,

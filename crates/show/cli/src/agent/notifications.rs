@@ -48,7 +48,7 @@ fn credential(variable: &str) -> Result<Option<push::Credential>, Failure> {
     credential.map(Some).map_err(|why| Failure::usage(format_args!("{variable} holds {why}")))
 }
 
-/// Starts them, and sends what they were not given before the agent ended.
+/// Starts them, and sends the notifications that they were not given before the agent ended.
 pub fn start(receivers: Vec<Receiver>, path: &Path, identity: &Identity) -> Result<Notifications, Failure> {
     let mut notifiers = Vec::new();
     for receiver in receivers {
@@ -73,7 +73,7 @@ pub fn start(receivers: Vec<Receiver>, path: &Path, identity: &Identity) -> Resu
     Ok(Notifications { notifiers, identity: identity.clone() })
 }
 
-/// Keeps what a receiver was given.
+/// Keeps the notifications that a receiver was given.
 fn remember(mut history: History) -> impl FnMut(&str, &Notification) + Send {
     move |receiver, notification| {
         let id = IncidentId(notification.id);
@@ -94,7 +94,7 @@ fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, In
         let known = history.notified(&name, id)?.or(history.notified(&name, unsaved)?);
         all.push((known, id, incident));
     }
-    // It is not given what was over before it was configured.
+    // It is not given incidents that were over before it was configured.
     let first_known = all.iter().filter(|(known, ..)| known.is_some()).map(|(_, id, _)| *id).min();
     let since_unix_ns = host::unix_ns().saturating_sub(MISSED_NS_MAX);
     for (known, id, incident) in all {
@@ -140,7 +140,7 @@ fn notification(id: i64, happened: Happened, incident: Incident, identity: &Iden
 }
 
 impl Notifications {
-    /// Notifies all of them of what happened to an incident. One that could not be kept has a negative number.
+    /// Notifies all of them of an event of an incident. One that could not be kept has a negative number.
     pub fn send(&self, id: Option<IncidentId>, event: &Event) {
         let happened = match event {
             Event::Opened(_) | Event::Recurred(_) => Happened::Opened,

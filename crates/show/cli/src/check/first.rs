@@ -29,7 +29,7 @@ use workload::Caching;
 const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The first answer is begun at the latest this long after the beginning: judging takes a moment.
 const FIRST_ANSWER_MAX: Duration = Duration::from_secs(55);
-/// Of that, what is left for the index rebuild.
+/// Of that, the time left for the index rebuild.
 const REBUILD_TIME: Duration = Duration::from_secs(14);
 /// The everyday workload is watched for at least this long, however slow the storage is.
 const DURATION_MIN: Duration = Duration::from_secs(10);

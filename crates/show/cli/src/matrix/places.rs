@@ -170,7 +170,7 @@ impl Prepared {
         &self.places[target].as_ref().expect("runs are left on this target").region
     }
 
-    /// Removes what was made.
+    /// Removes the files that were made.
     pub fn remove(self, history: &mut History, out: &mut Output) -> Result<(), Failure> {
         let mut removed = Ok(());
         for place in self.places.into_iter().flatten() {

@@ -173,7 +173,7 @@ pub fn run(
     Ok(FINE)
 }
 
-/// Runs until all is known or it is to end; keeps what is known all the while.
+/// Runs until all is known or it is to end; keeps the progress all the while.
 fn measure(
     flags: &GentleFlags,
     live: &LiveFiles,
