@@ -24,7 +24,7 @@ pub struct SubjectJudgement {
     pub confidence: Confidence,
     /// The figures of the whole window.
     pub readings: Readings,
-    /// The factor by which the volume can carry the demand of the whole window.
+    /// The multiple of the whole window's demand that the volume can carry.
     pub headroom: Option<Headroom>,
     pub binding: Option<Binding>,
     pub read: Latency,
