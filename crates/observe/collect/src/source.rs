@@ -56,7 +56,7 @@ pub struct SourceArgument {
     pub counts_only_while_open: bool,
     /// Whether it counts block devices and no files.
     pub counts_only_devices: bool,
-    /// The server where queries can be run, of which it observes the I/O.
+    /// Where to run queries on the database that it observes.
     pub sql_target: Option<SqlTarget>,
 }
 
