@@ -24,7 +24,7 @@ pub enum Message {
 /// Snapshots that were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// Number of snapshots that came late.
+    /// Number of dropped snapshots.
     pub snapshots: usize,
     /// When the first of them was taken, nanoseconds since 1970.
     pub first_unix_ns: u64,
