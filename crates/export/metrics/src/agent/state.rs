@@ -94,7 +94,7 @@ pub struct SubjectState {
     pub judged_unix_ns: u64,
     /// Since when it is the same, nanoseconds since 1970.
     pub since_unix_ns: u64,
-    /// The factor by which today's demand can be carried.
+    /// The multiple of today's demand that can be carried.
     pub headroom: Option<Headroom>,
     /// The resource that runs out first.
     pub binding: Option<Binding>,
@@ -114,7 +114,7 @@ pub struct SubjectState {
     pub caps: BTreeMap<CapKind, u64>,
 }
 
-/// The factor by which today's demand can be carried, as `headroom check` reports it.
+/// The multiple of today's demand that can be carried, as `headroom check` reports it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Headroom {
     /// The figure to plan with.
