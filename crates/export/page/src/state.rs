@@ -76,7 +76,7 @@ struct VolumeState<'a> {
     gap: Option<String>,
     /// Share of the storage in use, 1 = all.
     utilisation: Option<f64>,
-    /// The factor by which today's demand can be carried.
+    /// The multiple of today's demand that can be carried.
     headroom: Option<f64>,
     /// Low end of its range.
     headroom_low: Option<f64>,
@@ -96,7 +96,8 @@ struct VolumeState<'a> {
     read_bytes_per_second: Option<f64>,
     /// Bytes a second that it wrote to the storage.
     written_bytes_per_second: Option<f64>,
-    /// Latency of the longest waits of sessions, reads or commits; without a capability the mean of the window.
+    /// Latency of the operations that sessions wait for longest, reads or commits; without a capability the mean of the
+    /// window.
     latency_ns: Option<f64>,
     /// Latency that the curves expect there, nanoseconds.
     expected_latency_ns: Option<f64>,
