@@ -12,7 +12,7 @@ pub struct IncidentMinute {
     pub ended_unix_ns: u64,
     /// Share of the storage in use.
     pub utilisation: Option<f64>,
-    /// Mean latency of the longest waits of sessions, nanoseconds.
+    /// Mean latency of the operations that sessions wait for longest, nanoseconds.
     pub latency_ns: Option<f64>,
     /// Latency that the curves expect there, nanoseconds.
     pub expected_ns: Option<f64>,
