@@ -73,7 +73,7 @@ pub(crate) fn error_note(fit: &Fit) -> String {
 /// A remedy in words.
 pub(crate) struct RemedyRow {
     pub(crate) what: String,
-    /// The factor by which it carries today's demand.
+    /// The multiple of today's demand that it carries.
     pub(crate) carries: String,
     /// Mean latency at today's demand.
     pub(crate) latency: String,

@@ -17,7 +17,7 @@ pub struct FirstAnswer {
     pub confidence: Confidence,
     /// Share of the storage in use, 1 = all; `None` where not known.
     pub utilisation: Option<f64>,
-    /// The factor by which today's demand can be carried; `None` where not known.
+    /// The multiple of today's demand that can be carried; `None` where not known.
     pub headroom: Option<f64>,
     /// The low end of its range.
     pub headroom_low: Option<f64>,

@@ -54,7 +54,7 @@ pub struct WatchedDevice {
 pub struct DeviceLoad {
     /// Share of the storage in use, 1 = all.
     pub utilisation: Option<f64>,
-    /// The factor by which this load can be carried; `None` where there is too little I/O.
+    /// The multiple of this load that can be carried; `None` where there is too little I/O.
     pub headroom: Option<f64>,
     /// Latency of reads that the capability predicts at this load, nanoseconds.
     pub read_expected_ns: Option<f64>,

@@ -45,7 +45,7 @@ pub(super) struct Output<'a> {
     doubts: &'a [String],
     /// Share of the storage in use, 1 = all; null where not known.
     utilisation: Option<f64>,
-    /// The factor by which this work can be carried, the figure to plan with; null where not known or the verdict is
+    /// The multiple of this work that can be carried, the figure to plan with; null where not known or the verdict is
     /// `cannot-say`.
     headroom: Option<f64>,
     /// Low end of its range.

@@ -90,7 +90,7 @@ struct VolumeOutput<'a> {
     verdict: Option<VerdictKind>,
     /// `high`, `medium`, `low`.
     confidence: Option<&'static str>,
-    /// The factor by which today's demand can be carried; null where not known.
+    /// The multiple of today's demand that can be carried; null where not known.
     headroom: Option<f64>,
     /// Low end of its range; null without one.
     headroom_low: Option<f64>,

@@ -92,7 +92,7 @@ struct DetailOutput<'a> {
     utilisation: Option<f64>,
     /// Mean I/Os that the database waited for.
     outstanding: Option<f64>,
-    /// Mean latency of the longest waits of sessions, nanoseconds.
+    /// Mean latency of the operations that sessions waited for longest, nanoseconds.
     latency_ns: Option<f64>,
     /// Latency that the curves expect there, nanoseconds.
     expected_ns: Option<f64>,

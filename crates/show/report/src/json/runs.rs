@@ -151,9 +151,9 @@ struct PredictionOutput<'a> {
     outstanding_after: u32,
     /// I/Os a second that today's clients get.
     demand_iops: f64,
-    /// The factor by which the storage carries today's demand.
+    /// The multiple of today's demand that the storage carries.
     headroom_before: f64,
-    /// The factor by which the changed storage carries the changed demand.
+    /// The multiple of the changed demand that the changed storage carries.
     headroom_after: f64,
     /// Rows that one writer commits a second; null where log writes were not measured.
     rows_per_s_before: Option<f64>,

@@ -66,7 +66,7 @@ struct DeviceOutput<'a> {
     row: RowOutput<'a>,
     /// Share of the storage in use, 1 = all.
     utilisation: Option<f64>,
-    /// The factor by which this load can be carried; null also with too little I/O.
+    /// The multiple of this load that can be carried; null also with too little I/O.
     headroom: Option<f64>,
     /// Latency of reads expected at this load, nanoseconds.
     read_expected_ns: Option<f64>,
