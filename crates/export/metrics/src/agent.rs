@@ -1,4 +1,4 @@
-//! What the agent knows now, as metric families: the verdict on each database and volume, and what each volume can give.
+//! The agent's state as metric families: the verdict on each database and volume, and each volume's capability.
 //!
 //! ```text
 //! state.rs   AgentState ──> values.rs   points of each kind of family ──> list.rs   FAMILIES ──> families() ──> text, pushed
@@ -118,7 +118,7 @@ mod tests {
         assert!(!text.contains("headroom_expected_latency_seconds{"), "{text}");
     }
 
-    /// The same with a source that counts files and waits, and a partition.
+    /// The state of the other tests, with a source that counts files and waits, and a partition.
     fn state_with_counters() -> AgentState {
         let mut latencies =
             LatencyTotals { since_unix_ns: 3_000_000_000, time_ns: 1_000_000, ..LatencyTotals::default() };

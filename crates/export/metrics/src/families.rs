@@ -1,4 +1,4 @@
-//! Metric families: what all formats write.
+//! Metric families, which all formats write.
 
 use filestats::{LatencyBuckets, LatencyTotals};
 
@@ -48,13 +48,13 @@ pub(crate) enum Value {
 /// A classic histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Histogram {
-    /// How many are in each bucket; the last one has no upper bound.
+    /// Observations in each bucket; the last one has no upper bound.
     pub counts: [u64; BUCKETS],
     /// The sum of all values, seconds.
     pub sum: f64,
 }
 
-/// Buckets are what a histogram costs a server.
+/// A histogram's cost for a server is its buckets.
 pub(crate) const BUCKETS: usize = 16;
 /// The upper bounds of all but the last, as powers of two of nanoseconds: 16 us to 2.1 s. Those of [`LatencyBuckets`] are among them, so
 /// that no latency is counted in another bucket than its own.
@@ -127,7 +127,7 @@ impl Histogram {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// How many are at or below each bound.
+    /// Observations at or below each bound.
     pub fn cumulative(&self) -> impl Iterator<Item = u64> {
         self.counts.iter().scan(0_u64, |sum, count| {
             *sum = sum.saturating_add(*count);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The name of a host, and what is added to the labels of all its series.
+/// The name of a host, and the labels added to those of all its series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The label `instance`.

@@ -1,4 +1,4 @@
-//! What the agent knows, as metrics of Prometheus and OTLP.
+//! The agent's state as metrics of Prometheus and OTLP.
 //!
 //! ```text
 //! AgentState ─> agent/list.rs: FAMILIES, the one list of names, units and labels ─> families

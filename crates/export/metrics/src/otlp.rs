@@ -64,7 +64,7 @@ fn write_family(metric: &mut Message, family: &Family, stamp: &Stamp) {
     });
 }
 
-/// What is counted stands in braces.
+/// The unit in UCUM. Counted things stand in braces.
 fn ucum(unit: Unit) -> &'static str {
     match unit {
         Unit::None => "",

@@ -1,4 +1,4 @@
-//! What a pushed request adds to the figures, and what is remembered of it.
+//! Additions of a pushed request to the figures, and the series that are remembered of it.
 
 use crate::Identity;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Stamp {
     /// The time of the figures, nanoseconds since 1970.
     pub at_unix_ns: u64,
-    /// Whose they are: two hosts that push to one server are two instances.
+    /// The sender: two hosts that push to one server are two instances.
     pub identity: Identity,
 }
 

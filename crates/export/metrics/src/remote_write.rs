@@ -146,7 +146,7 @@ mod tests {
             assert!(holds(&first, part.as_bytes()), "{part}");
         }
         assert!(!holds(&first, &MARKER));
-        // What was sent and is gone is marked once.
+        // A series that was sent and is gone is marked once.
         let second = AgentState::default().remote_write(&stamp(2), &mut sent);
         assert!(holds(&second, &MARKER) && holds(&second, b"headroom_source_failures_total"));
         assert!(!holds(&AgentState::default().remote_write(&stamp(3), &mut sent), b"engine"));

@@ -15,7 +15,7 @@ pub struct Alert {
     pub severity: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// What it means, with the value.
+    /// The meaning of the alert, with the value.
     pub description: &'static str,
 }
 
@@ -37,7 +37,7 @@ const SAME_VOLUME: &str = "cluster, job, instance, mount";
 const STALE_S: u32 = 300;
 /// Measured longer ago, a storage may have changed.
 const OLD_DAYS: u32 = 30;
-/// A trend needs the percentiles of so many days.
+/// A trend needs the percentiles of this many days.
 const TREND_SAMPLES_MIN: u32 = 14 * P95_PER_DAY;
 
 /// All of them. A verdict that is healthy or by which no session waits has none.

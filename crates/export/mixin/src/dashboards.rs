@@ -1,4 +1,4 @@
-//! What the dashboards show: each panel is a title, a description, a unit and its expressions.
+//! Contents of the dashboards: each panel is a title, a description, a unit and its expressions.
 
 use crate::device_panels::{
     device_busy, device_bytes, device_latency, device_operations, device_outstanding,

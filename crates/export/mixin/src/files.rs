@@ -1,4 +1,4 @@
-//! The files: what Prometheus, vmalert, Grafana and jsonnet read.
+//! The files that Prometheus, vmalert, Grafana and jsonnet read.
 
 pub use crate::jsonnet::MARK;
 
@@ -6,7 +6,7 @@ use crate::alerts::{ALERT_GROUP, ALERT_INTERVAL, runbook_anchor};
 use crate::{Alert, Group, alerts, dashboards, groups, jsonnet};
 use std::fmt::Write;
 
-/// A file: its name, and what is in it.
+/// A file: its name, and its contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     /// Its name.

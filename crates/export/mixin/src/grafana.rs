@@ -45,7 +45,7 @@ pub fn series(name: &str, further: &str) -> String {
     format!("{name}{{cluster=~\"$cluster\",job=~\"$job\",instance=~\"$instance\"{further}}}")
 }
 
-/// How much a counter grows a second.
+/// The growth of a counter a second.
 pub fn rate(name: &str, further: &str) -> String {
     format!("rate({}[$__rate_interval])", series(name, further))
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// The first line of each YAML and jsonnet file.
 pub const MARK: &str = "Written by headroom fleet; changes are lost when it is written again.";
 
-/// What an annotation is before the page of the runbooks is put before it.
+/// Name of the annotation that holds the anchor, until the page of the runbooks is put before it.
 const ANCHOR_KEY: &str = "runbook_anchor";
 
 /// The mixin, with the files of dashboards beside it.

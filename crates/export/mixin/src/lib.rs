@@ -1,4 +1,5 @@
-//! What a Prometheus and a Grafana need beside the agents: recording rules, alerts and dashboards, from one list.
+//! Configuration that a Prometheus and a Grafana need beside the agents: recording rules, alerts and dashboards, from one
+//! list.
 //!
 //! ```text
 //! groups()       rules.rs         U by the cost model from the device's counters, latency, N, daily p95, shared arrays

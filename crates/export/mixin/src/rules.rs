@@ -31,7 +31,7 @@ pub struct Rule {
     pub expression: String,
 }
 
-/// From so many bytes on an I/O costs what a sequential one costs: as the agent decides.
+/// From this many bytes on an I/O costs as much as a sequential one: as the agent decides.
 const SEQUENTIAL_BYTES_MIN: u32 = 128 * 1024;
 
 const OPERATIONS: &str = "instance_mount_op:headroom_device_operations:rate5m";
@@ -44,9 +44,9 @@ const OF_BYTES: &str = "instance_mount_op:headroom_utilisation_of_bytes:rate5m";
 pub(crate) const UTILISATION: &str = "instance_mount:headroom_utilisation_ratio:rate5m";
 /// The daily percentile.
 pub(crate) const P95_1D: &str = "instance_mount:headroom_utilisation_ratio:p95_1d";
-/// How many of it a day has.
+/// Number of its values in a day.
 pub(crate) const P95_PER_DAY: u32 = 2;
-/// A range that has the newest one, whenever it is asked for.
+/// A range that has the newest one, whenever it is queried.
 pub(crate) const P95_RANGE: &str = "[13h]";
 /// The sum over hosts that share an array.
 pub(crate) const SHARED: &str = "storage:headroom_utilisation_ratio:sum";

@@ -5,8 +5,7 @@ use incidents::Incident;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// An open alert ends so long after it was last sent, where nothing more is heard of it: five times the interval at which it is
-/// repeated.
+/// Time after which an open alert ends where it is not sent again: five times the interval at which it is repeated.
 pub const EXPIRES_NS: u64 = 300 * 1_000_000_000;
 
 /// The labels by which Alertmanager knows the alert. No sentence and no path is among them.

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const JSON: Headers = &[("content-type", "application/json")];
-/// A command that runs longer is killed with what it started, and counts as failed.
+/// A command that runs longer is killed with the processes that it started, and counts as failed.
 const COMMAND_LONGEST: Duration = Duration::from_secs(30);
 /// How often it is looked whether a command has ended.
 const NAP: Duration = Duration::from_millis(20);

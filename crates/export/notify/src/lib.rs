@@ -25,7 +25,7 @@ pub use receiver::Receiver;
 use incidents::Incident;
 use serde_json::Value;
 
-/// What happened to an incident.
+/// A change of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
     /// It was opened, or a burst came again.
@@ -41,7 +41,7 @@ pub enum Happened {
 pub struct Notification {
     /// The number of the incident in the history.
     pub id: i64,
-    /// What happened.
+    /// The change.
     pub happened: Happened,
     /// The incident after it.
     pub incident: Incident,
@@ -49,7 +49,7 @@ pub struct Notification {
     pub instance: String,
     /// Its further labels.
     pub labels: Vec<(String, String)>,
-    /// What a webhook and a command receive.
+    /// The document that a webhook and a command receive.
     pub document: Value,
 }
 
@@ -65,7 +65,8 @@ impl Happened {
 }
 
 impl Notification {
-    /// What the receiver knows of the incident once it has this: a later notification of the same stage says nothing new.
+    /// The stage of the incident that the receiver knows once it has this: a later notification of the same stage says
+    /// nothing new.
     pub fn stage(&self) -> String {
         stage(&self.incident)
     }

@@ -59,7 +59,7 @@ struct Shared {
 struct State {
     waiting: VecDeque<Notification>,
     dropped: u64,
-    /// Until when what waits may still be sent.
+    /// Until when waiting notifications may still be sent.
     end: Option<Instant>,
 }
 
@@ -82,7 +82,7 @@ impl Notifier {
             changed: Box::new(changed),
         };
         let thread = std::thread::spawn(move || {
-            // It reads what receivers answer. Refused by a filter of system calls, it sends as before.
+            // It reads the answers of receivers. Refused by a filter of system calls, it sends as before.
             let _ = give_up_in_thread(&[]);
             sender.run();
         });
@@ -100,7 +100,7 @@ impl Notifier {
         self.shared.added.notify_all();
     }
 
-    /// Sends what waits, within that time.
+    /// Sends the waiting notifications, within that time.
     pub fn finish(self, within: Duration) {
         let end = Instant::now() + within;
         lock(&self.shared.state).end = Some(end);
@@ -118,8 +118,8 @@ struct Sender {
     name: String,
     receiver: Receiver,
     shared: Arc<Shared>,
-    /// What an Alertmanager was sent last of each open incident, with its labels. Keyed by subject and start: an incident gets its
-    /// number, which is a label, only when it is saved.
+    /// The last notification of each open incident to an Alertmanager, with its labels. Keyed by subject and start: an incident
+    /// gets its number, which is a label, only when it is saved.
     open: BTreeMap<(Subject, u64), (Value, Notification)>,
     repeat_at: Instant,
     /// The last reason of a failure, and how many there were in a row.
@@ -246,7 +246,7 @@ impl Sender {
             state = self.shared.added.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.end.is_some() {
-            // At the end each is tried once more; what fails then is sent by the next agent.
+            // At the end each is tried once more; those that fail then are sent by the next agent.
             state.waiting.clear();
         }
     }

@@ -2,7 +2,7 @@ use push::{Credential, Endpoint, WrongEndpoint};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Who is notified.
+/// A receiver of notifications.
 #[derive(Clone, Debug)]
 pub enum Receiver {
     /// An Alertmanager, by its API v2.
@@ -53,7 +53,7 @@ impl Receiver {
     }
 }
 
-/// The name in messages and in the history, without what may be a secret.
+/// The name in messages and in the history, without possible secrets.
 impl fmt::Display for Receiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-/// Whose page it is.
+/// The host and the program that the page is about.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The host's name.
@@ -7,7 +7,7 @@ pub struct About {
     pub version: String,
     /// When the agent was started, nanoseconds since 1970.
     pub started_unix_ns: u64,
-    /// What is judged: the newest moments, so long.
+    /// Length of the judged window, which ends now.
     pub window_ns: u64,
     /// Between two judgements.
     pub every_ns: u64,
@@ -15,7 +15,7 @@ pub struct About {
     pub live: bool,
 }
 
-/// The command that measures what lies at a mount point, for a shell.
+/// The command that measures the storage at a mount point, for a shell.
 pub(crate) fn measure_command(mount: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%".contains(character);
     if !mount.is_empty() && mount.chars().all(is_plain) && !mount.starts_with('-') {

@@ -9,7 +9,7 @@ pub struct Answer {
     pub body: String,
 }
 
-/// Why a request cannot be answered, and what to do about it.
+/// Why a request cannot be answered, and the remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refused {
     pub status: u16,

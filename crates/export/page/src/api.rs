@@ -40,7 +40,7 @@ struct Rendered {
 /// Whether an answer is still wanted: its client waits, and it took no longer than it may.
 pub type Wanted = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// How long a request waits for what is reduced only when someone looks.
+/// How long a request waits for details that are reduced only when a page shows them.
 pub const DETAILS_WITHIN: Duration = Duration::from_secs(3);
 /// Streams share a state for this long: twenty databases make a new one four times a second, and each stream would have its own.
 const SHARED: Duration = Duration::from_secs(1);
@@ -97,8 +97,8 @@ impl Api {
         }
     }
 
-    /// Answers a question. It may read the history: not for a thread that others wait for. What is wanted no more is given up, with an
-    /// answer of status 503.
+    /// Answers a question. It may read the history: not for a thread that others wait for. A question whose client is gone is
+    /// given up, with an answer of status 503.
     pub fn answer(&self, question: &Question, wanted: &Wanted) -> Answer {
         let result = match &question.topic {
             Topic::State => return Answer { status: 200, body: self.state() },
@@ -119,12 +119,12 @@ impl Api {
         result.into()
     }
 
-    /// All databases and volumes in one look, with the time of now.
+    /// All databases and volumes at once, with the time of now.
     pub fn state(&self) -> String {
         self.with_time(&self.render(Duration::ZERO).text)
     }
 
-    /// The same, up to a second old, and its version; streams share it.
+    /// The state, up to a second old, and its version; streams share it.
     pub fn shared_state(&self) -> (u64, String) {
         let rendered = self.render(SHARED);
         (rendered.version, self.with_time(&rendered.text))
@@ -157,8 +157,8 @@ impl Api {
         self.live.version()
     }
 
-    /// The seconds of a volume that a stream sends, where `after_unix_ns` is the newest that it has sent, 0 at its beginning. `None`
-    /// where there is no such volume. Who reads them looks at the volume.
+    /// The seconds of a volume that a stream sends, where `after_unix_ns` is the newest that it has sent, 0 at its beginning.
+    /// `None` where there is no such volume. A client that reads them keeps the volume's details current.
     pub fn moments(&self, id: &str, after_unix_ns: u64) -> Option<Moments> {
         self.live.look_at(id);
         let known = self.live.known();

@@ -1,4 +1,4 @@
-//! `/api/v1/capabilities`: what is known of each storage, where it comes from and how old it is.
+//! `/api/v1/capabilities`: the known capabilities of each storage, their origin and their age.
 
 use crate::about::measure_command;
 use crate::answer::Refused;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use verdict::{Moment, Neighbour, Observation};
 
-/// What is known beside the verdict of a database on a volume.
+/// Details beside the verdict of a database on a volume.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
     /// When the window ended, nanoseconds since 1970.

@@ -23,7 +23,7 @@ const APART_MIN: Duration = Duration::from_millis(900);
 const AGE_MAX: Duration = Duration::from_secs(30);
 const SECTOR_BYTES: u64 = 512;
 
-/// What a device did between two instants.
+/// A device's I/O between two instants.
 struct Difference {
     elapsed_s: f64,
     reads: u64,

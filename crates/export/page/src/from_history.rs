@@ -11,7 +11,7 @@ const INCIDENTS_MAX: usize = 1_000;
 const CAPABILITIES_MAX: usize = 200;
 
 impl Live {
-    /// What a history says last of all that it has judged, and when that was.
+    /// The last judgements that a history has of all databases and volumes, and the time of the newest.
     ///
     /// # Errors
     /// It cannot be read.

@@ -7,7 +7,7 @@ use workload::Shape;
 /// One moment of a database on a volume, as the page keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instant {
-    /// The time, and what is drawn over it.
+    /// The time, and the figures drawn over it.
     pub sample: Sample,
     /// The database's reads from the storage, a second.
     pub reads_per_second: Option<f64>,

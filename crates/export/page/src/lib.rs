@@ -1,4 +1,4 @@
-//! What the agent knows now, kept for the live page, and the page's JSON API (docs/reference/page.md).
+//! The agent's state, kept for the live page, and the page's JSON API (docs/reference/page.md).
 //!
 //! ```text
 //! the thread of a source ── each second ─────> Live::sampled()   a ring of 15 minutes for each database and volume
@@ -10,8 +10,8 @@
 //! Api::shared_state(), Api::moments()            what a stream of events sends
 //! ```
 //!
-//! Files, waits and users are reduced only while someone looks at them ([`Live::is_looked_at`]), and nothing else than the ring is
-//! computed for a page that no one has open. What is older than the ring comes from the history: a row a minute, read by the
+//! Files, waits and users are reduced only while someone looks at them ([`Live::is_looked_at`]), and nothing else than the ring
+//! is computed for a page that no one has open. Older data than the ring's come from the history: a row a minute, read by the
 //! thread that answers and never by one that judges.
 //!
 //! It asks no source and writes nothing. An unknown figure is `null`, never 0.
@@ -43,7 +43,7 @@ pub use live::{Database, Judged, Live};
 pub use moments::Moments;
 pub use question::Question;
 
-/// The schema of what `/api/v1/state` answers.
+/// The schema of the answer of `/api/v1/state`.
 #[cfg(feature = "schema")]
 pub fn state_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     generator.subschema_for::<state::StateNow>()

@@ -9,7 +9,7 @@ use timeline::{Ring, Span};
 use verdict::{Moment, Verdict};
 use workload::{Cap, TargetFacts};
 
-/// What the agent knows now, for the page.
+/// The agent's state, for the page.
 #[derive(Debug, Default)]
 pub struct Live {
     known: Mutex<Known>,
@@ -49,11 +49,11 @@ pub struct Database {
     pub pid: Option<u32>,
     /// Its source, as in verdicts and incidents; `None` where none works.
     pub source: Option<String>,
-    /// What it does not report, and the line that grants it.
+    /// Figures that it does not report, each with the line that grants it.
     pub lacks: Vec<String>,
 }
 
-/// What was judged last of a database on a volume.
+/// The last judgement of a database on a volume.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// When, nanoseconds since 1970.
@@ -66,7 +66,7 @@ pub struct Judged {
     pub capability: Option<Arc<Capability>>,
     /// The limits that were in force.
     pub caps: Vec<Cap>,
-    /// What was promised for reads, nanoseconds.
+    /// Promised latency of reads, nanoseconds.
     pub service_level_ns: u64,
 }
 
@@ -75,13 +75,13 @@ pub struct Judged {
 pub(crate) struct VolumeNow {
     pub id: String,
     pub facts: Option<TargetFacts>,
-    /// What was judged last, also while nothing is known now.
+    /// The last judgement, also while nothing is known now.
     pub judged: Option<Judged>,
     /// Since when the verdict is this one.
     pub since_unix_ns: Option<u64>,
     pub ring: Ring<Instant>,
     pub marks: VecDeque<Mark>,
-    /// How many of the newest marks were not taken for the history yet.
+    /// Number of the newest marks that were not taken for the history yet.
     unsaved_marks: usize,
     pub details: Option<Arc<Details>>,
 }
@@ -90,7 +90,7 @@ pub(crate) struct VolumeNow {
 const MARKS_MAX: usize = 100;
 /// Volumes kept: 200 sources of five volumes.
 const VOLUMES_MAX: usize = 1_000;
-/// Details are reduced for so long after they were asked for: a page asks every few seconds.
+/// Details are reduced for this long after they were requested: a page requests them every few seconds.
 const LOOKED_AT: Duration = Duration::from_secs(30);
 
 impl Live {
@@ -323,7 +323,7 @@ impl VolumeNow {
     }
 }
 
-/// The same for the same database and mount, also after a restart: FNV-1a of both, 64 bits.
+/// An identifier that stays equal for a database and mount, also after a restart: FNV-1a of both, 64 bits.
 fn id(subject: &Subject) -> String {
     let bytes = subject.database.bytes().chain([0]).chain(subject.mount.bytes());
     let hash = bytes

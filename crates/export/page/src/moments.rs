@@ -5,7 +5,7 @@ use crate::answer::short;
 use serde_json::{Value, json};
 use timeline::{Ring, Span};
 
-/// What a stream sends next.
+/// Moments that a stream sends next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moments {
     /// Each as JSON, the oldest first; one at least.

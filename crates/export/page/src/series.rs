@@ -1,4 +1,4 @@
-//! `/api/v1/series`: figures over time, the newest from memory and what is older from the history.
+//! `/api/v1/series`: figures over time, the newest from memory and older ones from the history.
 
 use crate::Instant;
 use crate::answer::{Refused, short};
@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use timeline::{Gap, Grid, Reading, Sample, Span, joined};
 
-/// What memory has of a volume.
+/// The part of a volume's series that is in memory.
 pub(crate) struct Remembered {
     pub instants: Vec<Instant>,
     pub gaps: Vec<Gap>,
     pub marks: Vec<Mark>,
-    /// What is older is the history's.
+    /// Older values are in the history.
     pub begin_ns: u64,
 }
 

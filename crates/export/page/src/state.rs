@@ -1,4 +1,4 @@
-//! `/api/v1/state`: each database on each volume, in one look.
+//! `/api/v1/state`: each database on each volume, at once.
 
 use crate::about::{About, measure_command};
 use crate::live::{Database, Known, SourceNow, VolumeNow};
@@ -6,7 +6,7 @@ use incidents::Subject;
 use serde::Serialize;
 use verdict::{Confidence, VerdictKind};
 
-/// What `/api/v1/state` answers, but for the time.
+/// The answer of `/api/v1/state`, but for the time.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct State<'a> {
@@ -30,7 +30,7 @@ pub(crate) struct State<'a> {
     incidents_open: usize,
 }
 
-/// The same with the time, as it is sent: for its schema, since a state is kept as text and the time is put before it.
+/// The state with the time, as it is sent: for its schema, since a state is kept as text and the time is put before it.
 #[cfg(feature = "schema")]
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -46,7 +46,7 @@ pub(crate) struct StateNow<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct VolumeState<'a> {
-    /// The same for the same database and mount, also after a restart.
+    /// Identifier that stays equal for a database and mount, also after a restart.
     id: &'a str,
     /// The source without credentials, as in incidents.
     database: &'a str,
@@ -62,7 +62,7 @@ struct VolumeState<'a> {
     verdict: VerdictKind,
     /// The verdict in one sentence.
     sentence: String,
-    /// What to do.
+    /// The recommended action.
     next_step: String,
     /// How far to trust it.
     confidence: Option<Confidence>,
@@ -76,7 +76,7 @@ struct VolumeState<'a> {
     gap: Option<String>,
     /// Share of the storage in use, 1 = all.
     utilisation: Option<f64>,
-    /// How many times today's demand can be carried.
+    /// The multiple of today's demand that can be carried.
     headroom: Option<f64>,
     /// Low end of its range.
     headroom_low: Option<f64>,
@@ -96,9 +96,10 @@ struct VolumeState<'a> {
     read_bytes_per_second: Option<f64>,
     /// Bytes a second that it wrote to the storage.
     written_bytes_per_second: Option<f64>,
-    /// Latency of what sessions wait for longest, reads or commits; without a capability the mean of the window.
+    /// Latency of the operations that sessions wait for longest, reads or commits; without a capability the mean of the
+    /// window.
     latency_ns: Option<f64>,
-    /// What the curves expect there, nanoseconds.
+    /// Latency that the curves expect there, nanoseconds.
     expected_latency_ns: Option<f64>,
     /// Promised mean latency of reads, nanoseconds.
     service_level_ns: Option<u64>,
@@ -132,7 +133,7 @@ struct DatabaseState<'a> {
     source: Option<&'a str>,
     /// Whether the agent reads it.
     watched: bool,
-    /// What it does not report, each with the line that grants it, or why it gives nothing.
+    /// Figures that it does not report, each with the line that grants it, or why it gives nothing.
     lacks: Vec<&'a str>,
 }
 
@@ -275,7 +276,7 @@ fn rates(volume: &VolumeNow, window_ns: u64) -> Rates {
     Rates { reads, writes, read_bytes, written_bytes, latency_ns: (ios > 0.0).then(|| waited / ios) }
 }
 
-/// What was found says which engine it is; else the word before the colon of the source does.
+/// The engine of a discovered database; else the word before the colon of the source.
 fn engine(known: &Known, source: &str) -> String {
     let found = known.databases.iter().find(|database| database.source.as_deref() == Some(source));
     let by_name = || source.split_once(':').map_or(source, |(engine, _)| engine).to_owned();

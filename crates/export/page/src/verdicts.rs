@@ -1,4 +1,4 @@
-//! `/api/v1/verdicts`: what held from when to when.
+//! `/api/v1/verdicts`: the verdicts, each with its begin and end.
 
 use crate::answer::Refused;
 use crate::series::{APART_MAX_NS, judged_minutes};
@@ -12,7 +12,7 @@ const MINUTE_NS: u64 = 60_000_000_000;
 /// Incidents that are linked, the newest.
 const INCIDENTS_MAX: usize = 1_000;
 
-/// The document. `watched` is what memory knows was watched beside the minutes of the history.
+/// The document. `watched` are the watched spans in memory, beside the minutes of the history.
 pub(crate) fn verdicts(
     subject: &Subject,
     watched: &[Span],

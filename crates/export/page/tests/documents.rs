@@ -1,4 +1,4 @@
-//! The page's documents from what an agent and a history know, asked as a browser asks.
+//! The page's documents from the data of an agent and a history, requested as a browser does.
 
 use filestats::{
     Counters, Delta, Figure, FileIdentity, FileInterval, FileKind, Interval, Meaning, Ops, Reason,
@@ -36,7 +36,7 @@ fn facts() -> TargetFacts {
     }
 }
 
-/// A second of a file with so many reads of 8 KiB, each a millisecond long.
+/// A second of a file with `reads` reads of 8 KiB, each a millisecond long.
 fn file(path: &str, ended_unix_ns: u64, reads: u64) -> FileInterval {
     let counters = Counters {
         read: Ops::timed(reads, reads * 8192, reads * 1_000_000),
@@ -65,7 +65,7 @@ fn verdict(observation: &Observation) -> Verdict {
     judge(observation, None, &filestats::ServiceLevel::OLTP)
 }
 
-/// What a page of a live agent, or of a history (with its end), answers.
+/// The page of a live agent, or of a history (with its end).
 struct Page {
     live: Arc<Live>,
     api: Api,

@@ -7,7 +7,7 @@
 
 use filestats::varint;
 
-/// What the server rejected, as text; `None` where it accepted all, or the response is something else.
+/// The part that the server rejected, as text; `None` where it accepted all, or the response is something else.
 pub(crate) fn rejected(answer: &[u8]) -> Option<String> {
     let (mut points, mut why) = (0, String::new());
     for (field, value) in fields(answer)? {

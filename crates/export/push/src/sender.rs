@@ -70,8 +70,8 @@ struct Ending {
     requested: Notify,
 }
 
-/// Sends the queued requests, the current figures and the end of all series to all servers in parallel, and reports what could
-/// not be sent within the time `within`.
+/// Sends the queued requests, the current figures and the end of all series to all servers in parallel, and reports requests
+/// that could not be sent within the time `within`.
 pub fn finish(pushing: Vec<Pushing>, within: Duration) {
     for each in &pushing {
         *locked(&each.ending.deadline) = Some(Instant::now() + within);
@@ -140,7 +140,7 @@ pub fn start(
     });
     let report = Arc::new(report);
     let thread = std::thread::Builder::new().name("push".into()).spawn(move || {
-        // It reads what servers answer. Refused by a filter of system calls, it pushes as before.
+        // It reads the answers of servers. Refused by a filter of system calls, it pushes as before.
         let _ = give_up_in_thread(&[]);
         runtime.block_on(async {
             let (filling, tick_stamp) = (sender.clone(), stamp.clone());

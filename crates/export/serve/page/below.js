@@ -1,4 +1,4 @@
-// What is beside and below the files: the waits of sessions, the devices as a tree, and who else uses them.
+// Tables beside and below the files: the waits of sessions, the devices as a tree, and their other users.
 import { byVolume, get } from "./api.js";
 import { h, refill, table, trouble } from "./dom.js";
 import { rate, share, throughput, time } from "./units.js";

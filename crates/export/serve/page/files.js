@@ -133,7 +133,7 @@ export function filesPanel(root) {
       : [...all];
     rows.sort((a, b) => {
       const [x, y] = [column.value(a) ?? null, column.value(b) ?? null];
-      // What is unknown comes last in both directions.
+      // Unknown values come last in both directions.
       if (x === null || y === null) return x === y ? 0 : x === null ? 1 : -1;
       return (x < y ? -1 : x > y ? 1 : 0) * side;
     });

@@ -257,7 +257,7 @@ export function timePanel(root) {
   function zoom(factor, around = 0.5) {
     const [from, to] = range();
     const fixed = from + (to - from) * around;
-    // What follows the present keeps following it.
+    // A range that follows the present keeps following it.
     if (follows() && around > 0.9)
       return address.set(
         { span: Math.round(Math.min(LONGEST_S, Math.max(30, (to - from) * factor))) },

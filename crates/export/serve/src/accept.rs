@@ -62,7 +62,7 @@ pub(crate) struct Client(pub IpAddr);
 #[error("the client is gone")]
 struct Gone;
 
-/// What each connection needs.
+/// State that each connection needs.
 struct Server<F> {
     access: Access,
     connections: Connections,

@@ -1,4 +1,4 @@
-//! Who may ask: TLS, passwords, tokens, and names of the host. Files are read again when they change.
+//! Access control: TLS, passwords, tokens, and names of the host. Files are read again when they change.
 //!
 //! ```text
 //! connection ─> Access::rules() ─> tls         handshake, perhaps with a client's certificate
@@ -34,7 +34,7 @@ use web_config::{ClientAuth, WebConfig};
 /// Time between two samples at the files: connections may come thousands of times a second.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What a user says about who may ask.
+/// The user's settings of access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// A web configuration file of exporter-toolkit: TLS and users.
@@ -47,7 +47,7 @@ pub struct Settings {
     pub without_authentication: bool,
 }
 
-/// What follows from a change of the files.
+/// Result of a change of the files.
 #[derive(Debug)]
 pub enum Reload {
     /// The new content counts.
@@ -56,7 +56,7 @@ pub enum Reload {
     Refused(AccessError),
 }
 
-/// Who may ask, by files that are read again when they change.
+/// Access control, by files that are read again when they change.
 pub struct Access {
     settings: Settings,
     address: SocketAddr,
@@ -73,7 +73,7 @@ struct Current {
     looked: Instant,
 }
 
-/// What the files say.
+/// Contents of the files.
 #[derive(Default)]
 pub(crate) struct Rules {
     /// None: connections are not encrypted.
@@ -120,7 +120,7 @@ impl Access {
         if self.rules().tls.is_some() { "https" } else { "http" }
     }
 
-    /// What the files say now.
+    /// The current contents of the files.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.looked.elapsed() >= LOOK_EVERY {

@@ -1,4 +1,4 @@
-//! How many connections are open, of what class, and which one gives way to a new one.
+//! Open connections, by class, and the choice of the one that gives way to a new one.
 //!
 //! ```text
 //! accept ─> Waiting ─ a request that is allowed ─> Page | Metrics | Stream       each with a bound of its own
@@ -21,7 +21,7 @@ pub const SCRAPES_MAX: usize = 16;
 /// Streams of events: each open tab has one.
 pub const STREAMS_MAX: usize = 64;
 
-/// What a connection is for.
+/// The use of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Waiting,
@@ -80,7 +80,7 @@ impl Connections {
         number
     }
 
-    /// What ends a connection that gives way.
+    /// Sets the task that is aborted when the connection gives way.
     pub fn set_task(&self, number: u64, task: AbortHandle) {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = table.open.iter_mut().find(|open| open.number == number) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Results that are kept, however short: a look-up reads their keys.
+/// Results that are kept, at most, also where they are short: each search reads their keys.
 const KEPT_MAX: usize = 256;
 
 /// The size of a result.

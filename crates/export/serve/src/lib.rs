@@ -11,7 +11,7 @@
 //!
 //! [`Access`] says who may ask: TLS, passwords, tokens, names of the host. One thread serves all connections; pages,
 //! scrapes and streams have bounds of their own, so that none takes the places of another, and slow clients are dropped.
-//! The server reads what was collected and never a source, so that neither a scrape nor a page costs a database anything.
+//! The server reads collected figures and never a source, so that neither a scrape nor a page costs a database anything.
 
 mod accept;
 mod access;
@@ -61,7 +61,7 @@ pub fn serve(
     let runtime = runtime.enable_all().max_blocking_threads(THREADS_MAX).build()?;
     let site = Arc::new(Site::new(state, api));
     std::thread::Builder::new().name("serve".into()).spawn(move || {
-        // It reads what other machines send. Refused by a filter of system calls, it serves as before.
+        // It reads data of other machines. Refused by a filter of system calls, it serves as before.
         let _ = give_up_in_thread(&[Privilege::Files]);
         let answer = move |request| routes::answer(request, site.clone());
         // A listener that fails permanently ends the server, not the program.

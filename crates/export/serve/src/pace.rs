@@ -237,7 +237,7 @@ mod tests {
         pace.received(at(3));
         assert_eq!(pace.due(), Some(began + PATIENCE));
         pace.enter(Phase::Answering, at(4));
-        // What is sent before the body's end does not end the answer, nor does its end before all is sent.
+        // Data sent before the body's end does not end the answer, nor does its end before all is sent.
         pace.flushed(at(5));
         pace.ended_body();
         pace.wrote(false, at(6));

@@ -1,4 +1,4 @@
-//! What is answered at which path.
+//! Answers by path.
 
 use crate::accept::Client;
 use crate::encoding::{BYTES_MIN, accepts_gzip};
@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is served.
+/// The contents that are served.
 pub(crate) struct Site {
     /// `/metrics`.
     state: Arc<Mutex<AgentState>>,
@@ -43,7 +43,7 @@ pub(crate) const KEPT_BYTES_MAX: usize = 8 << 20;
 const SCRAPES_BYTES_MAX: usize = 1 << 20;
 /// Metrics are given again for this long: making them holds the lock of those who judge.
 const SCRAPE_KEPT: Duration = Duration::from_millis(200);
-/// Between two checks whether what is reduced only when someone looks is there.
+/// Between two checks whether details that are reduced only when a page shows them are there.
 const NAP: Duration = Duration::from_millis(50);
 /// When a client that was refused for others asks again: most of them have their answer by then.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");

@@ -1,4 +1,4 @@
-//! Server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): what changes, as it changes.
+//! Server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): changes as they happen.
 //!
 //! ```text
 //! retry: 2000
@@ -36,7 +36,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 const WAITING_MAX: usize = 2;
 /// Between two events of a kind.
 const TICK: Duration = Duration::from_secs(1);
-/// A comment is sent where nothing was for so long: a client and what lies between see that the stream lives.
+/// A comment is sent after this much silence: a client and proxies between see that the stream lives.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// A large state is sent less often, so that a stream needs no more than this.
 const STATE_BYTES_PER_SECOND: usize = 10_000;

@@ -74,7 +74,7 @@ enum Begun<V> {
 }
 
 impl<V: Clone + Weight + Send + Sync + 'static> Work<V> {
-    /// A queue with so many threads at most, which keeps results of so many bytes.
+    /// A queue with at most `threads_max` threads, which keeps results of at most `kept_bytes_max` bytes.
     pub fn new(threads_max: usize, kept_bytes_max: usize) -> Work<V> {
         let table = Table {
             threads: 0,
@@ -165,7 +165,7 @@ impl<V: Clone + Weight + Send + Sync + 'static> Shared<V> {
         None
     }
 
-    /// Hands a result over. False where it was given up, and a client has asked for it since.
+    /// Hands a result over. False where it was given up, and a client has requested it since.
     fn end(&self, job: &Arc<Job<V>>, made: Option<V>, is_abandoned: bool) -> bool {
         let mut table = self.lock();
         if is_abandoned && !job.result.is_closed() {

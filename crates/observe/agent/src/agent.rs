@@ -24,11 +24,11 @@ use verdict::VerdictKind;
 pub struct Settings {
     /// Between two judgements.
     pub every: Duration,
-    /// What is judged: the newest moments, so long.
+    /// Length of the judged window, which ends now.
     pub window: Duration,
     /// How long to work; without end where it is `None`.
     pub duration: Option<Duration>,
-    /// What was promised.
+    /// The service level that was promised.
     pub service_level: ServiceLevel,
     /// When incidents are opened and closed.
     pub incidents: incidents::Settings,
@@ -39,7 +39,7 @@ pub struct Agent {
     keeper: Keeper,
     settings: Settings,
     state: Arc<Mutex<AgentState>>,
-    /// What the page shows.
+    /// State that the page shows.
     live: Arc<Live>,
     supervisor: Supervisor,
     capabilities: Arc<Mutex<Capabilities>>,
@@ -88,18 +88,18 @@ const SOURCES_EVERY: Duration = Duration::from_secs(30);
 const SOURCES_MAX: usize = 200;
 /// Between two notes that nothing is known of a source that hangs.
 const SILENCE_EVERY: Duration = Duration::from_secs(5);
-/// How old the counters of a process may be in a sample: what one watcher had read, another one of the same tick takes.
+/// Maximum age of a process's counters in a sample: counters that one watcher read are used by the others of the same tick.
 const COUNT_AGE_MAX: Duration = Duration::from_millis(300);
 /// Time between two counts that read the names of files and processes. A tenth less than a whole number of seconds, as sources are
 /// sampled at whole ones.
 const NAMES_EVERY: Duration = Duration::from_millis(9_900);
-/// Between two times that what volumes were seen to give is saved.
+/// Interval at which the observed figures of volumes are saved.
 const SEEN_EVERY: Duration = Duration::from_secs(60);
 const MINUTE_NS: u64 = 60_000_000_000;
 
 impl Agent {
     /// An agent that keeps what it finds by `keeper`, and goes on with the incidents that are open there. `capabilities` is the
-    /// same history, opened once more to read. What it knows is in `state`, and for the page in `live`.
+    /// same history, opened once more to read. Its state is in `state`, and for the page in `live`.
     ///
     /// # Errors
     /// The history cannot be read.
@@ -130,7 +130,7 @@ impl Agent {
     }
 
     /// Judges until `stop` is set or the time is over. `sources` lists the databases that are there now; it is called every
-    /// 30 s. Returns what could not be saved, with its history, for the next one.
+    /// 30 s. Returns the judgements that could not be saved, with their history, for the next agent.
     pub fn run(
         mut self,
         sources: &mut dyn FnMut() -> Vec<WatchedSource>,
@@ -333,7 +333,7 @@ impl Agent {
         if event.is_some() {
             self.note(event, log);
         } else if is_new_minute {
-            // An agent that is killed loses a minute of what it knows of an open incident.
+            // An agent that is killed loses a minute of an open incident.
             open.into_iter().for_each(|open| self.save_open(open, log));
         }
     }
@@ -417,7 +417,7 @@ impl Agent {
         }
     }
 
-    /// Saves and logs what happened to an incident.
+    /// Saves and logs the event of an incident.
     fn note(&mut self, event: Option<incidents::Event>, log: &mut dyn FnMut(Event<'_>)) {
         let Some(event) = event.and_then(|event| self.causes.add(event)) else { return };
         let id = self.keeper.save_incident(event.incident().clone(), log);
@@ -430,7 +430,7 @@ impl Agent {
         }
     }
 
-    /// Saves what the volumes were seen to give.
+    /// Saves the observed figures of the volumes.
     fn save_seen(&mut self, log: &mut dyn FnMut(Event<'_>)) {
         let changed = self.capabilities.lock().unwrap_or_else(PoisonError::into_inner).take_changed();
         let waiting = &mut self.keeper.waiting().seen;

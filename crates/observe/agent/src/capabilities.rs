@@ -9,7 +9,7 @@ use storage::Target;
 use verdict::{Moment, Observation};
 use workload::{Caching, TargetFacts};
 
-/// What is known of each volume, for all watchers: from the history, and what is seen of it now.
+/// The known state of each volume, shared by all watchers: from the history, and from observation now.
 pub struct Capabilities {
     history: History,
     volumes: HashMap<String, Volume>,
@@ -34,14 +34,14 @@ impl Capabilities {
         Capabilities { history, volumes: HashMap::new() }
     }
 
-    /// What is known of a volume. While the history cannot be read, what was known before holds.
+    /// The known state of a volume. While the history cannot be read, the state known before holds.
     pub fn find(&mut self, target: &Target) -> Known {
         let volume = self.volume(target);
         let seen = volume.learner.seen();
         Known { seen: (!seen.is_empty()).then(|| seen.clone()), ..volume.known.clone() }.with_credits()
     }
 
-    /// What a volume can give, as it is known.
+    /// The known capability of a volume.
     pub fn capability(&mut self, target: &Target) -> Option<Arc<Capability>> {
         self.volume(target).capability.clone()
     }
@@ -94,7 +94,7 @@ impl Capabilities {
         }
     }
 
-    /// What was learned since it was taken last.
+    /// Observations that changed since the last call.
     pub fn take_changed(&mut self) -> Vec<(TargetFacts, Seen)> {
         let taken = self.volumes.values_mut().filter_map(|volume| {
             let is_changed = std::mem::take(&mut volume.is_changed);

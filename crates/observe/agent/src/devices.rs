@@ -1,4 +1,4 @@
-//! What the kernel counts of the block devices below the volumes, for `/metrics`.
+//! The kernel's counters of the block devices below the volumes, for `/metrics`.
 
 use host::{DeviceNumber, DiskCounters, DiskTransfers, device_chain, device_size_bytes, read_diskstats};
 use metrics::{AgentState, DeviceFlushes, DeviceOps, DeviceState};
@@ -13,12 +13,12 @@ use workload::DeviceFacts;
 pub struct Devices {
     by_mount: BTreeMap<String, Device>,
     sampled: Option<Instant>,
-    /// When it was last read what the devices lie on.
+    /// When the devices below were last read.
     layouts: Option<Instant>,
     presence: Presence,
 }
 
-/// A device, and what it lies on.
+/// A device, and the devices that it lies on.
 struct Device {
     number: DeviceNumber,
     kind: String,
@@ -89,7 +89,7 @@ impl Devices {
         changes.into_iter().filter_map(event).collect()
     }
 
-    /// Reads what the devices lie on; those below which one is lost are kept as they were, to see it come back.
+    /// Reads the devices that the devices lie on; those below which one is lost are kept as they were, to see it come back.
     fn read_layouts(&mut self) {
         let presence = &self.presence;
         let whole = |device: &&mut Device| !device.chain.keys().any(|name| presence.is_lost(name));

@@ -27,7 +27,7 @@ pub enum Event<'a> {
     },
     /// A block device below volumes went, or is back.
     Device {
-        /// What happened.
+        /// The device that went or is back.
         change: &'a PresenceChange,
         /// Where the volumes are mounted.
         mounts: &'a [String],
@@ -36,7 +36,7 @@ pub enum Event<'a> {
     Incident {
         /// Its number in the history; `None` where it is not kept yet.
         id: Option<IncidentId>,
-        /// What happened.
+        /// The event of an incident.
         event: &'a incidents::Event,
     },
     /// The history cannot be written, for a new reason.

@@ -1,4 +1,4 @@
-//! What is judged of a database at one time, for each of its volumes.
+//! The judgement of a database at one time, for each of its volumes.
 
 use capability::{Binding, Capability};
 use everyday::JudgedVolume;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use verdict::{Confidence, Figures, Neighbour, Observation, Verdict, VerdictKind, fine_for, judge};
 use workload::CapKind;
 
-/// What was judged of a database on one volume.
+/// The judgement of a database on one volume.
 pub struct SubjectJudgement {
     pub subject: Subject,
-    /// What it means for an incident.
+    /// Its effect on an incident.
     pub standing: Standing,
     /// For how long it had been fine, where it is and was not at the last judgement.
     pub fine_for: Duration,
@@ -24,18 +24,18 @@ pub struct SubjectJudgement {
     pub confidence: Confidence,
     /// The figures of the whole window.
     pub readings: Readings,
-    /// How many times the demand of the whole window can be carried.
+    /// The multiple of the whole window's demand that the volume can carry.
     pub headroom: Option<Headroom>,
     pub binding: Option<Binding>,
     pub read: Latency,
     pub commit: Latency,
-    /// What was known of the part of the window that decided.
+    /// Details of the part of the window that decided.
     pub detail: Detail,
-    /// What the volume can give.
+    /// The capability of the volume.
     pub capability: Option<Arc<Capability>>,
-    /// What it was seen to give over that, where it contradicts it for a day: the worst figure.
+    /// Lowest ratio of observed to measured figures, where they contradict each other for a day.
     pub contradicted: Option<f64>,
-    /// What limits the database's processes on it a second, the lowest of each kind.
+    /// Limits per second of the database's processes on it, the lowest of each kind.
     pub caps: BTreeMap<CapKind, u64>,
     /// The block device of the volume.
     pub device: Option<DeviceNumber>,
@@ -44,9 +44,9 @@ pub struct SubjectJudgement {
 /// Whether an incident begins or goes on is judged by this part of the window, the newest: a mean over all of it would change too
 /// late.
 const NEWEST_PART: u32 = 4;
-/// The newest part is at least so long: shorter ones have too few I/Os.
+/// Minimum length of the newest part: shorter ones have too few I/Os.
 const NEWEST_MIN: Duration = Duration::from_secs(10);
-/// So many files, programs and waits are kept of a moment.
+/// Files, programs and waits that are kept of a moment, at most this many of each.
 const NAMED_MAX: usize = 5;
 
 /// The newest part of a window.
@@ -54,7 +54,7 @@ pub fn newest_part(window: Duration) -> Duration {
     (window / NEWEST_PART).max(NEWEST_MIN).min(window)
 }
 
-/// What a judgement needs beside the volume.
+/// Inputs of a judgement besides the volume.
 pub struct Question<'a> {
     pub database: &'a str,
     pub window: Duration,

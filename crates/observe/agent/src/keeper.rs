@@ -1,11 +1,11 @@
-//! Saves what was judged, and keeps it in memory while the history cannot be written.
+//! Saves judgements, and keeps them in memory while the history cannot be written.
 
 use crate::Event;
 use history::{Error, History, IncidentId, Judged};
 use incidents::Incident;
 use std::time::{Duration, Instant};
 
-/// Writes the history, and keeps in memory what cannot be written now.
+/// Writes the history, and keeps in memory the judgements that cannot be written now.
 pub struct Keeper {
     history: History,
     /// Not saved yet.
@@ -22,7 +22,7 @@ const ROWS_WAITING_MAX: usize = 65_536;
 const INCIDENTS_WAITING_MAX: usize = 1_000;
 /// Between two attempts to write.
 const RETRY: Duration = Duration::from_secs(5);
-/// Between two removals of what is old.
+/// Between two removals of old entries.
 const CLEAN_EVERY: Duration = Duration::from_secs(3_600);
 
 impl Keeper {
@@ -47,7 +47,7 @@ impl Keeper {
         Ok(open)
     }
 
-    /// What is to be saved.
+    /// Judgements that wait to be saved.
     pub(crate) fn waiting(&mut self) -> &mut Judged {
         &mut self.waiting
     }
@@ -64,7 +64,7 @@ impl Keeper {
         self.save(log)?.last().copied()
     }
 
-    /// Saves what waits. Returns the numbers of the incidents; `None` where nothing was saved.
+    /// Saves the waiting judgements. Returns the numbers of the incidents; `None` where nothing was saved.
     pub(crate) fn save(&mut self, log: &mut dyn FnMut(Event<'_>)) -> Option<Vec<IncidentId>> {
         let now = Instant::now();
         if self.waiting.is_empty() || now < self.try_again {

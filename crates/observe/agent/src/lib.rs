@@ -1,4 +1,4 @@
-//! Judges each database on each of its volumes all the time, and keeps what it finds in the history.
+//! Judges each database on each of its volumes all the time, and keeps the judgements in the history.
 //!
 //! ```text
 //! sources() every 30 s ─> a thread each: watcher.rs   Observer::sample() every second, judge_volumes() every few
@@ -39,7 +39,7 @@ use std::sync::Arc;
 /// A database to watch.
 #[derive(Clone)]
 pub struct WatchedSource {
-    /// The same for the same database, whenever it is found: its name in verdicts and incidents, without credentials.
+    /// Name of the database in verdicts and incidents, without credentials. It stays equal whenever the database is found.
     pub identity: String,
     /// How to read it.
     pub argument: Arc<SourceArgument>,

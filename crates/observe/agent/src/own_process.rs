@@ -1,4 +1,4 @@
-//! What the agent itself takes of the host, for its metrics.
+//! Resources that the agent itself takes of the host, for its metrics.
 
 use host::OwnUsage;
 use metrics::{AgentState, ProcessState};

@@ -18,9 +18,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use storage::Target;
 
-/// What the thread of a source reports.
+/// A report of a source's thread.
 pub struct Message {
-    /// Which thread it is.
+    /// Identifies the thread.
     pub watcher: u64,
     /// When, on both clocks.
     pub at: Clocks,
@@ -29,18 +29,18 @@ pub struct Message {
 
 /// The result of a tick.
 pub enum Report {
-    /// Each volume was judged. `totals` is what was counted since the source has been watched, `took` the longest time that a sample
+    /// Each volume was judged. `totals` are the counts since the source has been watched, `took` the longest time that a sample
     /// of the counters took.
     Judged { volumes: Vec<SubjectJudgement>, totals: SourceTotals, took: Duration },
     /// The source gives nothing.
     Nothing { why: String },
 }
 
-/// Between two samples: what a verdict calls a moment.
+/// Between two samples: a moment of a verdict.
 const MOMENT: Duration = Duration::from_secs(1);
 /// A longer time between two samples is a gap: an average over it says nothing of its moments.
 const MOMENT_MAX: Duration = Duration::from_secs(5);
-/// After so many failures in a row the source is opened again.
+/// After this many failures in a row the source is opened again.
 const FAILURES_MAX: u32 = 3;
 /// Wait before a source that cannot be opened is tried again: twice as long each time.
 const RETRY_FIRST: Duration = Duration::from_secs(5);
@@ -58,10 +58,10 @@ pub struct Watcher {
     pub window: Duration,
     pub service_level: ServiceLevel,
     pub capabilities: Arc<Mutex<Capabilities>>,
-    /// What the page shows.
+    /// State that the page shows.
     pub live: Arc<Live>,
     pub to: SyncSender<Message>,
-    /// The first tick of all watchers: they sample together, so that what several of them need is read once.
+    /// The first tick of all watchers: they sample together, so that shared counters are read once.
     pub began: Instant,
     pub stop: Arc<Stop>,
 }
@@ -207,7 +207,7 @@ impl Watcher {
         }
     }
 
-    /// What is known of a volume.
+    /// The known capability of a volume.
     fn capability(&self, target: &Target) -> Option<Arc<Capability>> {
         self.lock_capabilities().capability(target)
     }

@@ -1,4 +1,4 @@
-//! What the connection texts of several servers have in common.
+//! Parsing that the connection texts of several servers have in common.
 
 /// Why a text with a password is refused.
 pub(crate) const PASSWORD_IS_VISIBLE: &str =
@@ -21,7 +21,7 @@ pub(crate) fn no_such_option(options: &[&str]) -> String {
     format!("there is no such option; there are {}", options.join(", "))
 }
 
-/// Decodes percent-encoding: `%2F` is a slash. The error says what is wrong with the text.
+/// Decodes percent-encoding: `%2F` is a slash. The error names the defect of the text.
 pub(crate) fn percent_decode(text: &str) -> Result<String, &'static str> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

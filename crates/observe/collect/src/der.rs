@@ -5,7 +5,7 @@ pub(crate) const BIT_STRING: u8 = 0x03;
 pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
 pub(crate) const SEQUENCE: u8 = 0x30;
 
-/// The content of the first element of DER, which must have this tag, and what follows it.
+/// The content of the first element of DER, which must have this tag, and the bytes that follow it.
 pub(crate) fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (first, rest) = der.split_first()?;
     let (length, rest) = rest.split_first()?;

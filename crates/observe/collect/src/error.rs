@@ -5,17 +5,17 @@ use std::time::Duration;
 
 /// An error of one kind of source, which its folder defines. Its `Display` is one line and holds no password.
 pub trait SourceFault: Error + Send + Sync + 'static {
-    /// What is known about the case, a line each.
+    /// Known facts about the case, a line each.
     fn facts(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What the person can do about it; `None` where that is not known.
+    /// The remedy; `None` where none is known.
     fn remedy(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether the source says no, and will until somebody changes that: not because it is busy or does not answer.
+    /// Whether the source refuses, and will until a user changes that: not because it is busy or does not answer.
     fn is_refusal(&self) -> bool {
         false
     }
@@ -28,7 +28,7 @@ pub enum SourceError {
     /// An error of one kind of source.
     #[error("{0}")]
     Source(Box<dyn SourceFault>),
-    /// The same where the error does not name its server.
+    /// An error of one kind of source that does not name its server itself.
     #[error("cannot watch {name}: {fault}")]
     Server {
         /// "mysql HOST:PORT".
@@ -77,17 +77,17 @@ impl SourceError {
         fault.downcast_ref()
     }
 
-    /// Whether the source says no, and will until somebody changes that.
+    /// Whether the source refuses, and will until a user changes that.
     pub fn is_refusal(&self) -> bool {
         self.fault().is_some_and(SourceFault::is_refusal)
     }
 
-    /// What is known about the case, a line each.
+    /// Known facts about the case, a line each.
     pub fn facts(&self) -> Vec<String> {
         self.fault().map(SourceFault::facts).unwrap_or_default()
     }
 
-    /// What the person can do about it; `None` where that is not known.
+    /// The remedy; `None` where none is known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             SourceError::Fault => Some("report it, with what was printed"),

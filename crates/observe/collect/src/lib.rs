@@ -16,10 +16,11 @@
 //! Main path: [`parse_source`] an argument, [`SourceArgument::open`] it once, call [`Source::snapshot`] now and then, and
 //! give two snapshots to `filestats::intervals`.
 //!
-//! Where to add a source: a folder, its `mod` line here and one line of [`SOURCES`]. In the folder stand its
-//! [`SourceKind`] (schemes, help, discovery), how its databases are found on this host (`discover.rs`, see [`discovery`]), its [`SourceArgument`] (parsing, redaction, opening), its [`Source`], and its
-//! [`SourceFault`] and notes, which are what `doctor` prints: what is missing and what grants it. Which waits of an engine
-//! are waits for I/O is pure and stands in `filestats::waits`.
+//! Where to add a source: a folder, its `mod` line here and one line of [`SOURCES`]. In the folder stand its [`SourceKind`]
+//! (schemes, help, discovery), how its databases are found on this host (`discover.rs`, see [`discovery`]), its
+//! [`SourceArgument`] (parsing, redaction, opening), its [`Source`], and its [`SourceFault`] and notes, which are what `doctor`
+//! prints: what is missing and what grants it. The list of an engine's waits that are waits for I/O is pure and stands in
+//! `filestats::waits`.
 //!
 //! Never: subtracts, averages or fills gaps. Counters are reported as they are, with their epoch; what is unknown has a
 //! reason. It changes nothing, except that it removes counters files of processes that have ended.

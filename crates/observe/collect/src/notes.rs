@@ -1,9 +1,9 @@
-/// What a person must know to read a snapshot.
+/// Notes that a person must know to read a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// All notes, in the order in which they were added.
     pub texts: Vec<String>,
-    /// Those that only say what the figures mean.
+    /// Those that only explain the figures.
     pub remarks: Vec<String>,
 }
 
@@ -13,7 +13,7 @@ impl Notes {
         self.texts.push(text.into());
     }
 
-    /// Adds a note that only says what the figures mean.
+    /// Adds a note that only explains the figures.
     pub fn add_remark(&mut self, text: impl Into<String>) {
         let text = text.into();
         self.texts.push(text.clone());

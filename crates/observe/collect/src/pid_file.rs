@@ -55,7 +55,7 @@ fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     }
-    // The same file, whatever has its name by now.
+    // Opens the checked file itself, whatever has its name by now.
     let same = format!("/proc/self/fd/{}", place.as_raw_fd());
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(same)?;
     Ok((file, metadata))

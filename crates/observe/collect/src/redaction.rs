@@ -1,6 +1,6 @@
-//! Passwords stay out of what is printed: arguments of sources are shown only where they surely hold none.
+//! Passwords stay out of printed text: arguments of sources are shown only where they surely hold none.
 
-/// What is printed in place of a connection text that may hold a password.
+/// Text printed in place of a connection text that may hold a password.
 pub(crate) const NOT_SHOWN: &str = "(a connection that cannot be read)";
 
 /// A piece of a mistyped argument, quoted for an error message. A piece of a URL may hold a password and is left out.

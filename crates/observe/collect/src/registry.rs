@@ -1,4 +1,4 @@
-//! The list of sources, and what is done with all of them: parsing an argument, discovery, texts for `--help`.
+//! The list of sources, and the operations on all of them: parsing an argument, discovery, texts for `--help`.
 
 use crate::discovery::{Instance, Programs};
 use crate::source::{ArgumentError, Discovery, SourceArgument, SourceKind};
@@ -32,7 +32,7 @@ pub fn parse_source(text: &str) -> Result<Arc<SourceArgument>, String> {
     })
 }
 
-/// The same for an argument of a command, which every user of this machine can read: it may hold no password.
+/// Parses a source from an argument of a command, which every user of this machine can read: it may hold no password.
 ///
 /// # Errors
 /// As for [`parse_source`]; of a password, where it belongs.
@@ -59,13 +59,13 @@ pub fn find_instances(programs: &Programs) -> Vec<Instance> {
     found
 }
 
-/// What `--source` takes, for `--help`.
+/// Forms that `--source` takes, for `--help`.
 pub fn source_help() -> String {
     let forms: Vec<&str> = SOURCES.iter().map(|kind| kind.help).collect();
     format!("Whose counters: {}, as in postgres:host=/run/postgresql or mysql://user@host/", forms.join(", "))
 }
 
-/// What is tried where no source is named, for `--help`.
+/// Sources that are tried where none is named, for `--help`.
 pub fn discovery_help() -> String {
     let always = SOURCES.iter().filter(|kind| kind.discovery == Discovery::Always);
     let always: Vec<String> = always.map(|kind| format!("{}:", kind.schemes[0])).collect();

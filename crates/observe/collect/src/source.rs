@@ -1,4 +1,4 @@
-//! What a source is: a kind of it in the list of sources, an argument that names one, and the open source itself.
+//! Sources: a kind in the list of sources, an argument that names one, and the open source itself.
 
 use crate::discovery::{Instance, Programs};
 use crate::error::SourceError;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// A kind of source, as its folder describes it: one line of [`SOURCES`](crate::SOURCES).
 pub struct SourceKind {
-    /// What stands before the colon of its arguments. The first is the one that is printed.
+    /// Words before the colon of its arguments. The first is the one that is printed.
     pub schemes: &'static [&'static str],
     /// The forms of its arguments, for `--help`.
     pub help: &'static str,
@@ -18,7 +18,7 @@ pub struct SourceKind {
     pub forms: &'static str,
     /// Whether `doctor` tries it where no source is named.
     pub discovery: Discovery,
-    /// Parses what stands after the colon.
+    /// Parses the text after the colon.
     pub parse: fn(&str) -> Result<SourceArgument, ArgumentError>,
     /// Finds databases on this host that it can observe.
     pub find: fn(&Programs) -> Vec<Instance>,
@@ -35,12 +35,12 @@ pub enum Discovery {
     Never,
 }
 
-/// Why the text after the colon is no argument. No text of it repeats what may be a password.
+/// Why the text after the colon is no argument. No text of it repeats a possible password.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ArgumentError {
     /// This kind of source needs an argument, and there is none.
     Missing,
-    /// What is wrong with it.
+    /// The argument's defect.
     Invalid(String),
 }
 
@@ -56,7 +56,7 @@ pub struct SourceArgument {
     pub counts_only_while_open: bool,
     /// Whether it counts block devices and no files.
     pub counts_only_devices: bool,
-    /// Where queries can be run on what it observes.
+    /// Where to run queries on the database that it observes.
     pub sql_target: Option<SqlTarget>,
 }
 
@@ -82,7 +82,7 @@ impl SourceArgument {
     /// their files hold, and sources that see only files use it.
     ///
     /// # Errors
-    /// [`SourceError`]: what is missing and what a person can do about it.
+    /// [`SourceError`]: the cause and the remedy.
     pub fn open(&self, files: &[PathBuf], names: &FileNames) -> Result<Box<dyn Source + Send>, SourceError> {
         (self.open)(files, names)
     }
@@ -114,7 +114,7 @@ pub struct IoFailures {
     pub path: String,
     /// Where its file system is mounted, if that is known.
     pub drive: Option<String>,
-    /// How many.
+    /// Number of failed I/Os.
     pub count: u64,
 }
 
@@ -126,7 +126,7 @@ impl fmt::Display for IoFailures {
 
 /// Something that keeps cumulative counters of files.
 pub trait Source {
-    /// What it is and of what, for people ("sqlite /data/shop.db").
+    /// Its kind and its subject, for people ("sqlite /data/shop.db").
     fn name(&self) -> &str;
 
     /// The processes whose I/O was in the last snapshot that had a file: the limits on them are those that matter. Empty
@@ -162,8 +162,8 @@ pub trait Source {
         None
     }
 
-    /// Bytes of the log's records since it started, without what fills up blocks; `None` where the bytes of its writes tell as much, or
-    /// that is not counted.
+    /// Bytes of the log's records since it started, without the padding of blocks; `None` where the bytes of its writes tell as
+    /// much, or that is not counted.
     fn log_record_bytes(&self) -> Option<u64> {
         None
     }
@@ -173,8 +173,7 @@ pub trait Source {
         None
     }
 
-    /// The notes of the last snapshot that only say what the figures mean: nothing could be switched on, granted or
-    /// repaired.
+    /// The notes of the last snapshot that only explain the figures: nothing could be switched on, granted or repaired.
     fn remarks(&self) -> &[String] {
         &[]
     }
@@ -189,8 +188,8 @@ pub trait Source {
         &[]
     }
 
-    /// From now on, a snapshot may name only so many of the busiest files, and sum the others by what they are for: for programs
-    /// that watch all the time. Sources for which that saves little name all.
+    /// From now on, a snapshot may name only the `files` busiest files, and sum the others by their use: for programs that watch
+    /// all the time. Sources for which that saves little name all.
     fn name_busiest(&mut self, _files: usize) {}
 
     /// The counters of all files at this instant.

@@ -18,7 +18,7 @@ use rustls::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// Which certificates are accepted.
+/// Certificates that are accepted.
 pub(crate) enum Trust {
     /// All: the connection is encrypted, but the server is not authenticated.
     Any,
@@ -33,7 +33,7 @@ pub(crate) enum Names {
     Ignored,
 }
 
-/// Who may sign certificates.
+/// Authorities that may sign certificates.
 pub(crate) struct Authorities {
     roots: RootCertStore,
     /// The certificates of a file: a server may present one of them as its own.

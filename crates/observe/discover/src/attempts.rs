@@ -5,21 +5,21 @@ use collect::discovery::{Attempt, Instance, Role, RoleFile};
 use collect::{FileNames, SourceError};
 use std::path::{Path, PathBuf};
 
-/// What trying the sources of a database gave.
+/// Result of trying the sources of a database.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     /// The first that worked, as it is printed.
     pub source: Option<String>,
     /// Those before it.
     pub refused: Vec<Refusal>,
-    /// What the source does not report, and the line that grants it.
+    /// Figures that the source does not report, each with the line that grants it.
     pub lacks: Vec<String>,
     pub version: Option<String>,
     /// Where the source says that files lie.
     pub files: Vec<RoleFile>,
 }
 
-/// What a source that works says.
+/// Properties that a working source reports.
 pub(crate) struct Worked {
     lacks: Vec<String>,
     version: Option<String>,
@@ -44,7 +44,7 @@ impl Candidate {
         Candidate { pid: instance.pid, user: instance.user, attempts: instance.attempts.clone() }
     }
 
-    /// `process:PID`, once what is better does not work.
+    /// `process:PID`, once better sources do not work.
     pub fn for_process(pid: u32) -> Candidate {
         let attempt = Attempt { source: format!("process:{pid}"), socket: None };
         Candidate { pid, user: 0, attempts: vec![attempt] }
@@ -81,7 +81,7 @@ impl Candidate {
     }
 }
 
-/// What happens while the sources of a database are tried.
+/// Progress of trying the sources of a database.
 pub(crate) enum Event {
     /// A source is opened, shown as it is printed.
     Begins(String),
@@ -94,7 +94,7 @@ pub(crate) enum Event {
 }
 
 impl Outcome {
-    /// Adds what a source that works says.
+    /// Adds the properties that a working source reports.
     pub fn complete(&mut self, source: String, worked: Worked) {
         self.source = Some(source);
         self.files = files(&worked.directory, &worked.mounts);

@@ -1,7 +1,7 @@
 use crate::scan::{Database, Identity, Scan};
 use std::collections::BTreeSet;
 
-/// What is different from an earlier scan.
+/// Differences from an earlier scan.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// New databases: open their sources.

@@ -1,10 +1,10 @@
 //! Programs by their part of each device's I/O between two samples.
 //!
-//! A process has bytes (`/proc/PID/io`) and open files; a device has bytes (diskstats). Which bytes went where is not known,
-//! so a program's part of a device that it has files on is at most: its bytes read of the device's, and its bytes written
-//! likewise. Where a program has files on several devices, the one with the largest part is reported. What is written to the
-//! page cache counts when the program writes it, so that the device's own writes may come later: the denominator is never
-//! less than what all programs with files there have moved.
+//! A process has bytes (`/proc/PID/io`) and open files; a device has bytes (diskstats). The destination of each byte is not
+//! known, so a program's part of a device that it has files on is at most: its bytes read of the device's, and its bytes
+//! written likewise. Where a program has files on several devices, the one with the largest part is reported. Data written
+//! to the page cache count when the program writes it, so that the device's own writes may come later: the denominator is
+//! never less than what all programs with files there have moved.
 
 use collect::discovery::Programs;
 use host::{DeviceNumber, ProcessIo};
@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Fewer bytes between two samples are no load, whatever part of an idle device they are.
 const BYTES_MIN: u64 = 1 << 20;
 const SECTOR_BYTES: u64 = 512;
-/// A process has at most so many ancestors of the same program that are followed: more is a cycle of reused pids.
+/// Ancestors of the same program that are followed for a process, at most: more is a cycle of reused pids.
 const ANCESTORS_MAX: usize = 64;
 
 /// The counters at one instant.
@@ -36,7 +36,7 @@ pub(crate) struct HeavyProgram {
     pub bytes_per_s: f64,
 }
 
-/// What one program moved, and the devices that it has files on.
+/// I/O of one program, and the devices that it has files on.
 #[derive(Clone, Debug, Default)]
 struct Moved {
     io: ProcessIo,
@@ -107,7 +107,7 @@ fn parts(
     for program in moved.values() {
         for device in &program.devices {
             let sum = by_programs.entry(*device).or_default();
-            // Of a program with files on many devices at most what the device did was on it.
+            // Of a program with files on many devices at most the device's own I/O was on it.
             *sum = sum.plus(at_most(program.io, devices.get(device).copied().unwrap_or_default(), program));
         }
     }
@@ -131,7 +131,8 @@ fn parts(
     found
 }
 
-/// What of a program's bytes can have been on a device: all where it has files on no other, else no more than that did.
+/// The part of a program's bytes that can have been on a device: all where the program has files on no other, else at most
+/// the device's own bytes.
 fn at_most(io: ProcessIo, device: ProcessIo, program: &Moved) -> ProcessIo {
     if program.devices.len() == 1 {
         return io;

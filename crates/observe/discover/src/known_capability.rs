@@ -4,7 +4,7 @@ use workload::{Caching, TargetFacts, TargetKind};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Fills in what the history knows of each volume, as `check` looks it up: the newest measurement past the page cache.
+/// Fills in the history's capability of each volume, as `check` looks it up: the newest measurement past the page cache.
 ///
 /// # Errors
 /// If the history cannot be read.
@@ -26,7 +26,7 @@ pub fn add_capabilities(scan: &mut Scan, history: &History) -> Result<(), Error>
 }
 
 /// Mount and device, which identify a volume in the history. The facts that need an open file are left out: nothing is
-/// written to a volume that somebody else uses.
+/// written to a volume that another user uses.
 fn identifying_facts(volume: &Volume) -> TargetFacts {
     TargetFacts {
         path: volume.mount.clone(),

@@ -1,5 +1,5 @@
-//! What asks storage on this host, found without configuration: database servers, programs with counters, and any other program
-//! that does more than a share of a device's I/O.
+//! Discovery of the users of storage on this host, without configuration: database servers, programs with counters, and any
+//! other program that does more than a share of a device's I/O.
 //!
 //! ```text
 //! Scanner::new ─> Scanner::scan ─> Scan { databases }       a command once, an agent every 30 s

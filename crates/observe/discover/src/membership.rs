@@ -1,4 +1,4 @@
-//! Which unit or container a process belongs to, by the path of its control group.
+//! The unit or container that a process belongs to, by the path of its control group.
 //!
 //! ```text
 //! /system.slice/postgresql@15-main.service                                        unit

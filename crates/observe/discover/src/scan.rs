@@ -6,7 +6,7 @@ use host::DeviceNumber;
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
-/// What was found at one instant.
+/// The users of storage found at one instant.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scan {
@@ -14,7 +14,7 @@ pub struct Scan {
     pub taken_unix_ns: u64,
     /// The databases and programs, by engine and pid.
     pub databases: Vec<Database>,
-    /// What could not be seen or was left out, and why.
+    /// Things that could not be seen or were left out, and why.
     pub notes: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub struct Identity {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DiscoveredDatabase"))]
 pub struct Database {
-    /// Which engine; [`Engine::Program`] is here because of its I/O.
+    /// The engine; [`Engine::Program`] is here because of its I/O.
     #[serde(serialize_with = "engine_name")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub engine: Engine,
@@ -57,13 +57,13 @@ pub struct Database {
     pub source: Option<String>,
     /// The better sources that did not work.
     pub refused: Vec<Refusal>,
-    /// What the source does not report, and the line that grants it.
+    /// Figures that the source does not report, each with the line that grants it.
     pub lacks: Vec<String>,
     /// Where its files lie.
     pub volumes: Vec<Volume>,
     /// Its part of a device's I/O since the last scan, where it did any.
     pub share: Option<DeviceShare>,
-    /// What cannot be said of it, and why.
+    /// Facts that cannot be determined, and why.
     pub notes: Vec<String>,
     #[serde(skip)]
     pub(crate) part: Option<String>,
@@ -79,9 +79,9 @@ pub struct Refusal {
     pub error: String,
     /// Details.
     pub facts: Vec<String>,
-    /// What to do about it.
+    /// The remedy, if there is one.
     pub remedy: Option<String>,
-    /// Whether it stays so until somebody changes it.
+    /// Whether it stays until a user changes the cause.
     #[serde(skip)]
     pub(crate) is_final: bool,
 }
@@ -103,7 +103,7 @@ pub struct Volume {
     pub device: Option<String>,
     /// "ext4".
     pub filesystem: String,
-    /// What the files on it are for.
+    /// Uses of the files on it.
     #[serde(serialize_with = "role_names")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub roles: Vec<Role>,
@@ -111,7 +111,7 @@ pub struct Volume {
     pub path: Option<String>,
     /// Whether a mount of this host shows it.
     pub is_visible: bool,
-    /// What the history knows of it.
+    /// Its capability, as the history knows it.
     pub capability: Option<KnownCapability>,
     #[serde(skip)]
     pub(crate) number: Option<DeviceNumber>,
@@ -129,7 +129,7 @@ pub struct KnownCapability {
     pub age_s: u64,
 }
 
-/// A program's part of what a device did.
+/// A program's part of a device's I/O.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceShare {
@@ -142,7 +142,7 @@ pub struct DeviceShare {
 }
 
 impl Database {
-    /// What distinguishes it from every other one.
+    /// Identity that distinguishes it from every other database.
     pub fn identity(&self) -> Identity {
         Identity { pid: self.pid, start_ticks: self.start_ticks, part: self.part.clone() }
     }

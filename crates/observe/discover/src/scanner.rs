@@ -1,4 +1,4 @@
-//! Combines what is found.
+//! Combines the results of discovery.
 
 use crate::attempts::{Candidate, Outcome};
 use crate::container_names;
@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a scan does.
+/// Options of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// A program with at least this part of a device's I/O is found, 0 to 1.
@@ -30,7 +30,7 @@ impl Default for Options {
     }
 }
 
-/// Finds what asks storage, once or again and again.
+/// Finds the users of storage, once or repeatedly.
 pub struct Scanner {
     options: Options,
     io: IoSample,
@@ -39,7 +39,7 @@ pub struct Scanner {
     process: Option<Result<(), Refusal>>,
 }
 
-/// What trying the sources of a database gave, and when.
+/// Result of trying the sources of a database, and its time.
 struct Known {
     /// `None` where the scan had no time left for it: the next one tries it again.
     at: Option<Instant>,
@@ -52,7 +52,7 @@ const ATTEMPTS_LIMIT: Duration = Duration::from_secs(3);
 const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(300);
 /// More are not reported: a user may start any number of programs that look like databases.
 const DATABASES_MAX: usize = 256;
-/// So many programs without an engine are reported, those with the largest parts.
+/// Programs without an engine that are reported, at most: those with the largest parts.
 const PROGRAMS_MAX: usize = 16;
 
 impl Scanner {
@@ -65,7 +65,7 @@ impl Scanner {
         Ok(Scanner { options, io, tried: HashMap::new(), process: None })
     }
 
-    /// Finds what runs now. The I/O of programs is that since the last call, or since the scanner was made.
+    /// Finds the users that run now. The I/O of programs is that since the last call, or since the scanner was made.
     ///
     /// # Errors
     /// If /proc is not readable.
@@ -77,7 +77,7 @@ impl Scanner {
         let mut notes = Vec::new();
         let mut instances = collect::find_instances(&programs);
         add_heavy(&mut instances, &heavy, self.options.share_min, &programs);
-        // What is left out, and tried last, is of those who have most.
+        // The instances left out, and tried last, are those of the users with the most.
         let mut instances = users_in_turn(instances, |instance| instance.user);
         if instances.len() > DATABASES_MAX {
             notes
@@ -93,7 +93,7 @@ impl Scanner {
         Ok(Scan { taken_unix_ns: host::unix_ns(), databases, notes })
     }
 
-    /// Tries the sources of those that were not tried of late.
+    /// Tries the sources of those that were not tried recently.
     fn try_sources(&mut self, instances: &[Instance]) {
         let is_due = |instance: &&Instance| {
             let known = self.tried.get(&identity(instance));
@@ -139,7 +139,7 @@ impl Scanner {
         let mut files = instance.files;
         let mut notes = instance.notes;
         if container.is_some() && ProcessFiles::of_process(instance.pid).view() == MountView::Unknown {
-            // What its arguments name is in the container, and another file or none here.
+            // The paths in its arguments are paths in the container: here they name another file or none.
             files.clear();
             notes.push("its volumes are not known: its mounts are seen by root only".into());
         } else if files.is_empty() {
@@ -199,9 +199,9 @@ impl Scanner {
     }
 }
 
-/// What is known after another try. A server that does not answer now, because its disk hangs or its connections are used up, keeps
-/// the source that worked: the agent names a database by its source, and would end its incidents if that changed. A refused login
-/// and a stranger on the server's socket count at once.
+/// The outcome to keep after another try. A server that does not answer now, because its disk hangs or its connections are used
+/// up, keeps the source that worked: the agent names a database by its source, and would end its incidents if that changed. A
+/// refused login and a foreign process on the server's socket count at once.
 fn kept(before: Option<Outcome>, now: Tried) -> Outcome {
     let Tried { outcome: now, end } = now;
     let Some(before) = before.filter(|before| before.source.is_some()) else { return now };

@@ -141,7 +141,7 @@ impl Running {
         Running { at, began, ends: own_end.min(all_end), source: String::new(), tried }
     }
 
-    /// Adds what happened, and whether nothing more will.
+    /// Adds an event, and whether nothing more will happen.
     fn is_ended_by(&mut self, event: Event) -> bool {
         let outcome = &mut self.tried.outcome;
         match event {

@@ -23,7 +23,7 @@ fn a_server_appears_restarts_and_is_gone() {
     let former = one.identity();
     let is_former = |one: &&Database| one.identity() == former;
 
-    // What works is not tried again at once: a hanging server would delay each scan.
+    // A working source is not tried again at once: a hanging server would delay each scan.
     server.pause();
     let hanging = scanner.scan().unwrap();
     server.resume();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct MovedAside {
     /// Its new name.
     pub to: PathBuf,
-    /// What is wrong with it.
+    /// The defect of the file.
     pub why: String,
 }
 
@@ -50,7 +50,8 @@ fn is_damaged(error: &Error) -> bool {
     matches!(source.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Renames the file and what SQLite has put beside it. The shared memory of the WAL holds nothing that is not in the WAL.
+/// Renames the file and the files that SQLite has put beside it. The shared memory of the WAL holds nothing that is not in
+/// the WAL.
 fn move_aside(path: &Path) -> Result<PathBuf, Error> {
     let rename = |from: &Path, to: &Path| renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE);
     for number in 1..=NAMES_MAX {

@@ -59,7 +59,7 @@ impl History {
         self.newest(query)
     }
 
-    /// What is dated in the future counts only where there is nothing else.
+    /// The newest result. A result dated in the future counts only where there is no other.
     fn newest(&self, query: &str) -> Result<Option<ResultId>, Error> {
         let latest = [Exact(latest_unix_ns())];
         self.first_row("look for the newest result", query, latest, |row| row.get(0).map(ResultId))

@@ -193,7 +193,7 @@ impl Block {
     }
 }
 
-/// How many of the changes, from the first on, fit into one block.
+/// Number of changes, from the first on, that fit into one block.
 fn fitting(changes: &[Change]) -> usize {
     let Some(first) = changes.first() else { return 0 };
     let kept = figures(first);

@@ -1,5 +1,5 @@
-//! Bounds of a history that another user or a stranger may have made: what its schema may do, how large a value may be, and how
-//! much processor time one read or write may take.
+//! Bounds of a history that another user may have made: what its schema may do, how large a value may be, and how much
+//! processor time one read or write may take.
 
 use crate::paths::{beside, real_path};
 use rusqlite::config::DbConfig;
@@ -21,7 +21,7 @@ const STATEMENT_BYTES_MAX: i32 = 256 << 10;
 const COLUMNS_MAX: i32 = 200;
 /// Instructions of a prepared statement. The longest of ours has about 500.
 const INSTRUCTIONS_MAX: i32 = 50_000;
-/// Instructions between two looks at the clock: less than a millisecond.
+/// Instructions between two checks of the clock: less than a millisecond.
 const INSTRUCTIONS_PER_LOOK: i32 = 10_000;
 
 /// Processor time that each read or write may take, however small the file is. It is not wall-clock time: a slow disk costs none.
@@ -36,7 +36,7 @@ const ROWS_MIN: u64 = 100_000;
 /// Bytes on the disk that a returned row takes at least. Its number and its time have 8, and a file system may compress them.
 const BYTES_PER_ROW_MIN: u64 = 1;
 
-/// The processor time that is left for what a connection does.
+/// The processor time that is left for a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct CpuBudget {
     files: Files,

@@ -32,7 +32,7 @@ pub struct CaptureRow {
     pub database_name: Option<String>,
     /// The engine's number for it.
     pub database_id: Option<u64>,
-    /// What distinguishes this file from another of the same name.
+    /// Distinguishes this file from another of the same name.
     pub file_id: String,
     /// The source's monotonic clock, milliseconds.
     pub sample_ms: f64,

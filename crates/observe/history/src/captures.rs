@@ -1,4 +1,4 @@
-//! Snapshots: saved as what changed since the last one of the source, read back whole.
+//! Snapshots: saved as changes since the last one of the source, read back whole.
 
 use crate::blocks::Change;
 use crate::changes::Read;
@@ -37,7 +37,7 @@ pub struct CaptureInfo {
     pub files_changed: u64,
 }
 
-/// Which captures: all of them by default.
+/// Captures to list: all of them by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaptureFilter {
     /// Only of this source, or of all sources of this kind ("sqlite").
@@ -50,7 +50,7 @@ pub struct CaptureFilter {
     pub limit: Option<usize>,
 }
 
-/// What a snapshot changes in the stored state of its source.
+/// Changes of a snapshot to the stored state of its source.
 struct Changes<'a> {
     new: Vec<&'a Sample>,
     changed: Vec<(i64, &'a Sample)>,

@@ -122,7 +122,7 @@ pub(crate) fn pack(connection: &Connection, file: i64, least: usize) -> rusqlite
         .execute((file, last))
 }
 
-/// Removes the changes of a file in some captures. What remains of a block is merged with the block before it where it
+/// Removes the changes of a file in some captures. The rest of a block is merged with the block before it where it
 /// fits.
 pub(crate) fn remove(connection: &Connection, file: i64, captures: &[i64]) -> rusqlite::Result<()> {
     let (Some(first), Some(last)) = (captures.first(), captures.last()) else { return Ok(()) };

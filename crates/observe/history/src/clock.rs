@@ -1,9 +1,10 @@
-//! Dates of a clock that was wrong. What was kept while a clock was ahead is dated in the future once it is right again; it must not
-//! hide what is recorded later.
+//! Dates of a clock that was wrong. An entry kept while a clock was ahead is dated in the future once it is right again; it
+//! must not hide later entries.
 
 use host::unix_ns;
 
-/// What is dated this much later than now is of a wrong clock. A minute is dated by its end, and the clocks of processors differ.
+/// A date this much later than now comes from a wrong clock. A minute is dated by its end, and the clocks of processors
+/// differ.
 const AHEAD_MAX_NS: u64 = 5 * 60 * 1_000_000_000;
 
 /// The latest date that a row may have whose clock was right.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -29,7 +29,7 @@ pub enum EntryKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Entry {
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// Its number among its kind.
     pub id: i64,

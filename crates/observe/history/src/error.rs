@@ -4,7 +4,7 @@ use rusqlite::{ErrorCode, ffi};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What can go wrong with the history: its `Display`, and [`remedy`](Self::remedy) for the line below it.
+/// Errors of the history: its `Display`, and [`remedy`](Self::remedy) for the line below it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is something else.
@@ -16,15 +16,15 @@ pub enum Error {
     /// There is no history: the name is mistyped, or nothing was saved yet.
     #[error("there is no history at {}", path.display())]
     NotThere {
-        /// What was named.
+        /// The named path.
         path: PathBuf,
     },
     /// The path is something other than a regular file.
     #[error("cannot open the history {}: it is a {found}, not a file", path.display())]
     NotAFile {
-        /// What was named.
+        /// The named path.
         path: PathBuf,
-        /// What it is instead.
+        /// The kind of file found there.
         found: &'static str,
     },
     /// The file can be read but not written.
@@ -32,7 +32,7 @@ pub enum Error {
     NotWritable {
         /// The history.
         path: PathBuf,
-        /// What the system or SQLite said.
+        /// The reason that the system or SQLite gives.
         why: String,
     },
     /// Another user owns the file.
@@ -65,7 +65,7 @@ pub enum Error {
     NotOurs {
         /// The file.
         path: PathBuf,
-        /// What its header says.
+        /// The application id in its header.
         application_id: u32,
     },
     /// A newer Headroom wrote the file.
@@ -88,7 +88,7 @@ pub enum Error {
     /// The system refused.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The failed action.
         doing: &'static str,
         /// On what.
         path: PathBuf,
@@ -98,7 +98,7 @@ pub enum Error {
     /// SQLite refused.
     #[error("cannot {doing} in the history {}: {source}", path.display())]
     Sqlite {
-        /// What was tried.
+        /// The failed action.
         doing: &'static str,
         /// The history.
         path: PathBuf,
@@ -120,7 +120,7 @@ pub enum Error {
         cpu_max.as_secs()
     )]
     TooCostly {
-        /// What was tried.
+        /// The stopped action.
         doing: &'static str,
         /// The history.
         path: PathBuf,
@@ -130,7 +130,7 @@ pub enum Error {
     /// A value whose JSON would not read back as itself.
     #[error("cannot keep this {kind}: its JSON does not read back ({source})")]
     NotStorable {
-        /// What it is.
+        /// The kind of the entry.
         kind: EntryKind,
         /// Where the JSON breaks.
         source: serde_json::Error,
@@ -196,7 +196,7 @@ const RECOVER: &str = "copy the file and its -wal, then save what can be read: s
      or name another file with --history";
 
 impl Error {
-    /// What the user can do; `None` where that is not known.
+    /// The remedy; `None` where none is known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Error::NotADatabase { .. } | Error::NotOurs { .. } | Error::ForeignSchema { .. } => {
@@ -266,12 +266,12 @@ impl Error {
         Error::Sqlite { doing, path: path.into(), source }
     }
 
-    /// Whether SQLite could not open the file, or what it puts beside it.
+    /// Whether SQLite could not open the file, or one that it puts beside it.
     pub(crate) fn is_cannot_open(&self) -> bool {
         matches!(self, Error::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::CannotOpen))
     }
 
-    /// Whether the disk has no room for what was tried.
+    /// Whether the disk has no room for the action.
     pub(crate) fn is_full_disk(&self) -> bool {
         matches!(self, Error::Sqlite { source, .. } if source.sqlite_error_code() == Some(ErrorCode::DiskFull))
     }

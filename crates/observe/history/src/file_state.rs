@@ -14,7 +14,7 @@ use std::time::Duration;
 /// "HdRm" in the application id of the header says that the database is a history of Headroom.
 pub const APPLICATION_ID: u32 = 0x4864_526d;
 
-/// What is at the path of a history.
+/// State of the file at the path of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileState {
     Missing,
@@ -24,8 +24,8 @@ pub(crate) enum FileState {
     CutOff,
 }
 
-/// Refuses what is not ours without touching it. `immutable` keeps SQLite from locking the file and from
-/// putting a -wal and a -shm beside it. Reading the header ourselves would do for that, but closing our
+/// Refuses a file that is not ours without touching it. `immutable` keeps SQLite from locking the file and
+/// from putting a -wal and a -shm beside it. Reading the header ourselves would do for that, but closing our
 /// descriptor would drop the locks of every other connection this process has to the file (POSIX).
 pub(crate) fn check_owner(path: &Path) -> Result<FileState, Error> {
     let not_a_file = |found| Err(Error::NotAFile { path: path.into(), found });

@@ -1,4 +1,4 @@
-//! What a gentle measurement of each storage knows so far: one row for each, until it is complete. The value is the caller's.
+//! Progress of a gentle measurement of each storage: one row for each, until it is complete. The value is the caller's.
 
 use crate::clock::latest_unix_ns;
 use crate::exact::{Exact, Json};
@@ -13,7 +13,7 @@ use workload::TargetFacts;
 const STORAGES_MAX: i64 = 100;
 
 impl History {
-    /// Keeps the progress of a storage, in the place of what was kept of it before.
+    /// Keeps the progress of a storage, in place of its former progress.
     ///
     /// # Errors
     /// Where the file cannot be written.

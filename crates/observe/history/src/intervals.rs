@@ -1,4 +1,4 @@
-//! What lies between two captures: the interval query of the SQL Server study. The arithmetic is that of
+//! Intervals between two captures: the interval query of the SQL Server study. The arithmetic is that of
 //! [`filestats::intervals`].
 
 use crate::exact::Why;
@@ -9,7 +9,7 @@ use rusqlite::{Connection, named_params};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Which files: all by default. Both fields match a part of the name, ignoring case.
+/// Files to include: all by default. Both fields match a part of the name, ignoring case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntervalFilter {
     /// Part of the database's name; a file of no database never matches.

@@ -1,4 +1,4 @@
-//! What the agent judges: changes of verdicts, a row a minute, incidents.
+//! The agent's judgements: changes of verdicts, a row a minute, incidents.
 //!
 //! All that a tick adds is one transaction. Each table has a bound by the number of its rows, so that a clock that is set
 //! ahead removes nothing.
@@ -20,7 +20,7 @@ use workload::TargetFacts;
 #[serde(transparent)]
 pub struct IncidentId(pub i64);
 
-/// What was judged since the last save.
+/// Judgements since the last save.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
     /// Verdicts that differ from those before; `None` where nothing is known from then on.
@@ -29,7 +29,7 @@ pub struct Judged {
     pub minutes: Vec<(Subject, u64, Readings)>,
     /// Incidents that began or changed. One that is kept, by subject and beginning, is replaced.
     pub incidents: Vec<Incident>,
-    /// What storages were seen to give. What is kept of the same storage is replaced.
+    /// Observed figures of storages. The stored ones of the same storage are replaced.
     pub seen: Vec<(TargetFacts, Seen)>,
     /// Changed limits and restarts.
     pub marks: Vec<(Subject, Mark)>,
@@ -57,7 +57,7 @@ const MARKS_MAX: u32 = 744;
 const INCIDENTS_MAX: u32 = 5_000;
 
 impl History {
-    /// Saves what was judged. Returns the numbers of the incidents, in their order.
+    /// Saves the judgements. Returns the numbers of the incidents, in their order.
     ///
     /// # Errors
     /// Where the file cannot be written; then nothing of it was saved.
@@ -173,7 +173,7 @@ impl History {
         self.rows("read judged minutes", query, values, |row| Ok((exact(row, "minute")?, readings(row)?)))
     }
 
-    /// What was judged, ever.
+    /// All databases and volumes that were ever judged.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -230,7 +230,7 @@ impl History {
         })
     }
 
-    /// Removes what is beyond the bounds: what is dated in the future first, then the oldest; open incidents stay.
+    /// Removes rows beyond the bounds: those dated in the future first, then the oldest; open incidents stay.
     ///
     /// # Errors
     /// Where the file cannot be written.

@@ -24,7 +24,8 @@
 //! to every process as a whole or not at all, also after a kill. Several processes may write at once. On a full disk it can
 //! still be read.
 //!
-//! The file may be another user's or a stranger's: `bounds.rs` and `schema.rs` keep it from hanging or misleading its reader.
+//! The file may come from another user or another machine: `bounds.rs` and `schema.rs` keep it from hanging or misleading
+//! its reader.
 //!
 //! It never writes into a file that Headroom did not make, never deletes a capture unless [`History::apply_retention`] is
 //! called, and computes nothing: latencies and differences are those of `filestats`.

@@ -103,7 +103,7 @@ impl History {
         })?;
         let no_matrix = || Error::NoMatrix { id: id.0, path: self.path.clone() };
         let (Json(matrix), spent_ns): (Json<Matrix>, u64) = found.ok_or_else(no_matrix)?;
-        // Before the points are listed: somebody may have changed the definition to one of any number of runs.
+        // Before the points are listed: another process may have changed the definition to one of any number of runs.
         if matrix.point_count().saturating_mul(matrix.runs.repeats.into()) != rows.len() as u64 {
             return Err(Error::ForeignMatrix { id: id.0, path: self.path.clone() });
         }

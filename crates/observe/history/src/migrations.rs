@@ -1,4 +1,4 @@
-//! The versions of the schema: what makes each, and whether a file has it.
+//! The versions of the schema: the script of each, and whether a file has it.
 
 use crate::file_state::APPLICATION_ID;
 use crate::schema::Schema;
@@ -24,7 +24,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("schema_13.sql"),
 ];
 
-/// What all migrations make.
+/// The schema that all migrations together make.
 static NEWEST: OnceLock<Schema> = OnceLock::new();
 
 /// Brings the schema up to date and returns the version the file then has; a newer file is left as it is.

@@ -35,8 +35,8 @@ impl History {
         })
     }
 
-    /// Opens a history that is there, to read what was kept: makes neither file nor directory. On a full disk nothing can be
-    /// added to it.
+    /// Opens a history that is there, for reading: makes neither file nor directory. On a full disk nothing can be added to
+    /// it.
     ///
     /// # Errors
     /// [`Error::NotThere`]; those of [`open`](Self::open).
@@ -216,7 +216,7 @@ mod tests {
         assert!(History::open_kept(&path).is_ok());
     }
 
-    /// The permissions of a history and of what SQLite puts beside it.
+    /// The permissions of a history and of the files that SQLite puts beside it.
     fn modes(path: &Path) -> Vec<u32> {
         let files = ["", "-wal", "-shm"].map(|suffix| beside(path, suffix));
         files.iter().map(|file| fs::metadata(file).unwrap().permissions().mode() & 0o7777).collect()

@@ -1,4 +1,4 @@
-//! Who besides this user can change a history, and what root does with such a one.
+//! Users besides this one who can change a history, and how root treats such a history.
 //!
 //! ```text
 //! reading      everybody who may; of another user as the file is, without its WAL and its journal
@@ -44,7 +44,7 @@ impl History {
         Ok(history)
     }
 
-    /// Opens a history that is there to change what it holds.
+    /// Opens a history that is there for changes.
     ///
     /// # Errors
     /// [`Error::OfAnotherUser`], with nothing touched; [`Error::NotWritable`]; those of [`open_kept`](Self::open_kept).
@@ -68,7 +68,7 @@ impl History {
         refuse_owner(path, &[own, service.unwrap_or(own)])
     }
 
-    /// Whether only this user, and root, can have written what is in it.
+    /// Whether only this user, and root, can have written its contents.
     pub fn is_of_this_user_alone(&self) -> bool {
         let user = geteuid().as_raw();
         let is_own = |found: &Metadata| found.uid() == user && found.mode() & OTHERS_WRITE == 0;

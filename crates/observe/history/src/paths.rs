@@ -1,4 +1,4 @@
-//! Paths of what SQLite puts beside a history, and of the history in a URI.
+//! Paths of the files that SQLite puts beside a history, and of the history in a URI.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -43,8 +43,8 @@ pub(crate) fn open_without_wal_index(path: &Path) -> Result<History, Error> {
     open_to_read(path, parameters, is_alone)
 }
 
-/// Opens a history of another user for reading, as the file is: without its WAL, its journal and any lock. What its owner is just
-/// writing may be missing or make the file look damaged.
+/// Opens a history of another user for reading, as the file is: without its WAL, its journal and any lock. Data that its owner
+/// is just writing may be missing or make the file look damaged.
 pub(crate) fn open_unchanged(path: &Path) -> Result<History, Error> {
     open_to_read(path, UNCHANGED, false)
 }

@@ -55,10 +55,10 @@ impl History {
         self.value(EntryKind::Capability, "SELECT json FROM capabilities WHERE id = ?", id)
     }
 
-    /// What is known best of the storage that the target is on: the newest that was measured there, else the newest that was
-    /// borrowed, else the newest that is declared. A preliminary measurement counts only where there is no whole one. Same mount, and same top device by number, name, size and backing file,
-    /// because after a restart another device may have the number. Without any device and mount to compare, the target must have
-    /// the same path.
+    /// The best known result for the storage that the target is on: the newest measured there, else the newest borrowed, else
+    /// the newest declared. A preliminary measurement counts only where there is no whole one. Same mount, and same top device
+    /// by number, name, size and backing file, because after a restart another device may have the number. Without any device
+    /// and mount to compare, the target must have the same path.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -66,7 +66,7 @@ impl History {
         Ok(self.known_capabilities(target)?.into_iter().next())
     }
 
-    /// The newest capability of each origin, what is known best first.
+    /// The newest capability of each origin, the best known first.
     ///
     /// # Errors
     /// Where the file cannot be read.

@@ -109,7 +109,7 @@ struct Capture {
     labelled: bool,
 }
 
-/// What one call may still do.
+/// Work that one call may still do.
 struct Budget {
     captures: usize,
     until: Instant,
@@ -248,7 +248,7 @@ fn next_unix_ns(connection: &Connection, task: &Task<'_>, id: i64) -> rusqlite::
     first_row(connection, query, (task.source, id, Exact(task.now_unix_ns)), |row| exact(row, 0))
 }
 
-/// Which of a source's captures are removed.
+/// Captures of a source that are to be removed.
 struct Judged {
     groups: Vec<Group>,
     /// The last capture that is known to be kept.

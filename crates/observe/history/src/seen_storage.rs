@@ -1,4 +1,4 @@
-//! What each storage was seen to give: one row for each, replaced as more is seen.
+//! Observed figures of each storage: one row for each, replaced as more is observed.
 
 use crate::clock::latest_unix_ns;
 use crate::exact::{Exact, Json};
@@ -9,7 +9,7 @@ use seen::Seen;
 use workload::TargetFacts;
 
 impl History {
-    /// Keeps what a storage was seen to give, in the place of what was kept of it before.
+    /// Keeps the observed figures of a storage, in place of its former ones.
     ///
     /// # Errors
     /// Where the file cannot be written.
@@ -17,7 +17,7 @@ impl History {
         self.execute("save what a storage was seen to give", |connection| save_seen(connection, target, seen))
     }
 
-    /// What the storage that the target is on was seen to give.
+    /// Observed figures of the storage that the target is on.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -28,7 +28,7 @@ impl History {
         })
     }
 
-    /// What was seen of each storage, with the mount point or path that it is known by; those that were seen last come first.
+    /// Observed figures of each storage, with the mount point or path that it is known by, most recently observed first.
     ///
     /// # Errors
     /// Where the file cannot be read.
@@ -55,12 +55,12 @@ pub(crate) fn save_seen(connection: &Connection, target: &TargetFacts, seen: &Se
     Ok(())
 }
 
-/// Whether two targets are on the same storage, as far as what was seen of it is kept.
+/// Whether two targets are on one storage, as far as kept observations are concerned.
 pub fn is_same_storage(one: &TargetFacts, other: &TargetFacts) -> bool {
     identity(one) == identity(other)
 }
 
-/// What tells a storage apart, as for a capability.
+/// Identity of a storage, as for a capability.
 pub(crate) fn identity(target: &TargetFacts) -> String {
     let device = target.devices.first();
     let device = device.map(|it| (&it.number, &it.name, it.size_bytes, &it.backing_file, &it.model));

@@ -37,7 +37,7 @@ pub struct Series {
     sparse: bool,
 }
 
-/// What the history has of one source.
+/// Contents of the history for one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceInfo {
     /// Its name.

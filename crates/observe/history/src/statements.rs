@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl History {
-    /// Executes statements. `doing` names in an error what was tried.
+    /// Executes statements. `doing` names the action in an error.
     pub(crate) fn execute<T>(
         &self,
         doing: &'static str,
@@ -50,7 +50,7 @@ impl History {
     }
 
     /// Executes statements in one transaction: all of them or none. It locks out other writers from its begin, so that
-    /// what the statements read is still true when they write.
+    /// the values that the statements read are still true when they write.
     pub(crate) fn transact<T>(
         &mut self,
         doing: &'static str,

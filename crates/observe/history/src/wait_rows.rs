@@ -1,4 +1,4 @@
-//! Waits of a capture: saved as what changed since the last one, read back whole.
+//! Waits of a capture: saved as changes since the last one, read back whole.
 
 use crate::exact::Word;
 use crate::file_rows::{columns, figure, word};

@@ -1,4 +1,4 @@
-//! What a server answers: <https://prometheus.io/docs/prometheus/latest/querying/api/>.
+//! Answers of a server: <https://prometheus.io/docs/prometheus/latest/querying/api/>.
 
 use crate::Error;
 use http_client::{HeaderMap, StatusCode};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Response {
     /// The series.
     pub series: Vec<Series>,
-    /// What the server says is missing, as Prometheus' remote read does of a server that gives nothing.
+    /// Parts that the server reports as missing, as Prometheus' remote read does of a server that gives nothing.
     pub warnings: Vec<String>,
     /// A part of the servers of a cluster gave nothing.
     pub is_partial: bool,
@@ -55,7 +55,7 @@ struct WrittenSeries<'a> {
 
 /// Words of an error that are shown at most.
 const WHY_CHARS_MAX: usize = 200;
-/// What Prometheus since 2.52 says about the query itself, which is no part that is missing.
+/// Prefix of warnings about the query itself in Prometheus since 2.52: they report no missing part.
 const ABOUT_THE_QUERY: &str = "PromQL ";
 
 /// Reads an answer.

@@ -5,14 +5,14 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// A server, and how it is asked.
+/// A server, and how it is queried.
 #[derive(Clone, Debug)]
 pub struct Client {
     /// Its URL, with the prefix before `/api/v1`.
     pub endpoint: Endpoint,
     /// Further headers of each request, such as that of a tenant.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Who is trusted; `None`: what this host trusts.
+    /// Trusted certificates; `None`: those that this host trusts.
     pub tls: Option<Tls>,
     /// The limit of each query.
     pub patience: Duration,
@@ -23,7 +23,7 @@ pub struct Client {
 pub struct Query {
     /// The expression.
     pub expression: String,
-    /// Several times instead of the one: so long before it, and from one to the next, seconds.
+    /// Length of the range before the time, and step within it, seconds; `None` for the one time.
     pub range: Option<(u64, u64)>,
 }
 

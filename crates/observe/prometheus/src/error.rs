@@ -1,6 +1,6 @@
 use http_client::{Failed, StatusCode};
 
-/// Which query got no answer, and why.
+/// A query without an answer, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct QueryError {
@@ -22,7 +22,7 @@ pub enum Error {
     /// 429.
     #[error("it has too much to do (429){}", after(*.after_s))]
     Busy {
-        /// When it may be asked again, seconds.
+        /// Time after which it may be queried again, seconds.
         after_s: Option<u64>,
     },
     /// 404: the path is wrong.
@@ -45,7 +45,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do about it.
+    /// The remedy.
     pub fn remedy(&self) -> &'static str {
         match self {
             Error::NotAnswered(Failed::Connection(_)) => "is it running, and is the URL right?",

@@ -8,8 +8,8 @@
 //!   └─> Response: series, warnings, is_partial            answer.rs reads it, without I/O
 //! ```
 //!
-//! The URL's path is a prefix that stays. An answer is bounded ([`ANSWER_BYTES_MAX`]) and must come in time. What a
-//! server says about an answer that is not whole is kept: Prometheus' `warnings`, `isPartial` of a VictoriaMetrics
+//! The URL's path is a prefix that stays. An answer is bounded ([`ANSWER_BYTES_MAX`]) and must come in time. The
+//! server's warnings about an incomplete answer are kept: Prometheus' `warnings`, `isPartial` of a VictoriaMetrics
 //! cluster. Whatever it says instead of an answer is one of [`Error`]'s cases.
 
 mod answer;

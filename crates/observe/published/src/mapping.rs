@@ -22,7 +22,7 @@ pub struct Mapping {
     file: Option<Created>,
 }
 
-/// The file, and what identifies it: the name may belong to another file later, and the child of a fork did not create it.
+/// The file, and its identity: the name may belong to another file later, and the child of a fork did not create it.
 #[derive(Debug)]
 struct Created {
     path: PathBuf,

@@ -1,7 +1,7 @@
-//! What recording costs: `budget SOURCES FILES CHANGED TICKS DIR` records so many synthetic sources, each with so many
-//! files of which so many change in a tick, a tick a second, and prints one line of JSON. `budget kept FILES CHANGED TICKS
-//! DIR` keeps so many snapshots of one such source, as fast as they can be, with histograms and without, and prints what
-//! the history grows by for each change.
+//! Costs of recording. `budget SOURCES FILES CHANGED TICKS DIR` records `SOURCES` synthetic sources, each with `FILES`
+//! files of which `CHANGED` change in a tick, a tick a second, and prints one line of JSON. `budget kept FILES CHANGED
+//! TICKS DIR` keeps `TICKS` snapshots of one such source, as fast as possible, with histograms and without, and prints the
+//! growth of the history for each change.
 //!
 //! The sources cost little themselves (their part is measured alone and taken off), so that what is left is the
 //! recorder's and the history's; of the memory theirs is a part, as it is of real ones.
@@ -104,14 +104,14 @@ fn disk_bytes(dir: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
 }
 
-/// What the history takes on disk, all of it in the one file.
+/// Bytes of the history on disk, all in the one file.
 fn size(path: &Path) -> u64 {
     let history = rusqlite::Connection::open(path).expect("a history");
     history.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("a checkpoint");
     std::fs::metadata(path).expect("a history").len()
 }
 
-/// Bytes a change once the files are known, over so many ticks.
+/// Bytes a change once the files are known, over `ticks` ticks.
 fn kept(files: usize, changed: usize, ticks: usize, dir: &Path) {
     for histograms in [true, false] {
         let path = dir.join(format!("kept-{histograms}.db"));

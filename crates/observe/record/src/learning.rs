@@ -1,4 +1,4 @@
-//! What the storages below the recorded files were seen to give: learned from the devices' counters, as the agent does.
+//! Observed figures of the storages below the recorded files: learned from the devices' counters, as the agent does.
 
 use collect::Source;
 use collect::diskstats::Disk;
@@ -12,9 +12,9 @@ use workload::TargetFacts;
 
 /// Storages that are followed at most.
 const STORAGES_MAX: usize = 64;
-/// How often it is looked up what lies below a mount point.
+/// Interval at which the devices below a mount point are looked up.
 const OPEN_EVERY: Duration = Duration::from_secs(60);
-/// How often what was learned is saved.
+/// Interval at which observations are saved.
 const SAVE_EVERY: Duration = Duration::from_secs(60);
 /// Devices count times in milliseconds: a shorter interval says little.
 const INTERVAL_MIN: Duration = Duration::from_millis(900);
@@ -40,7 +40,7 @@ impl Learning {
     /// Learns from the time since the last snapshot of any source; this one names the storages that are used.
     ///
     /// # Errors
-    /// Where the history cannot be read or written. What was learned stays, to be saved later.
+    /// Where the history cannot be read or written. The observations stay, to be saved later.
     pub fn observe(&mut self, history: &mut History, snapshot: &Snapshot) -> Result<(), history::Error> {
         for drive in snapshot.samples.iter().filter_map(|sample| sample.file.drive.as_deref()) {
             let opened = self.storages.get(drive).map(|(opened, _)| *opened);
@@ -59,7 +59,7 @@ impl Learning {
         Ok(())
     }
 
-    /// Saves what was learned since the last time.
+    /// Saves the observations since the last time.
     ///
     /// # Errors
     /// Where the history cannot be written.
@@ -114,7 +114,7 @@ impl Storage {
     }
 }
 
-/// What a device counted in that time. How long databases waited above it is not known here.
+/// A device's counts in that time. How long databases waited above it is not known here.
 fn second(counters: &Counters, elapsed_ns: u64, ended_unix_ns: u64) -> Second {
     let seconds = |ns: &Figure<u64>| ns.known().map(|ns| ns as f64 / 1e9);
     let side = |ops: &Ops| Side {

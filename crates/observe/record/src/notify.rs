@@ -22,7 +22,7 @@ impl Supervisor {
         }
     }
 
-    /// The longest time between two calls of [`Supervisor::alive`]: half of what systemd waits.
+    /// The longest time between two calls of [`Supervisor::alive`]: half of systemd's limit.
     pub fn watchdog(&self) -> Option<Duration> {
         self.watchdog.map(|most| most / 2)
     }

@@ -1,4 +1,4 @@
-//! Which devices are there, and which were lost: a log must name a disk that goes, and say when it is back.
+//! Presence of devices: a log must name a disk that goes, and say when it is back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ pub enum PresenceChange {
 const LOST_MAX: usize = 1024;
 
 impl Presence {
-    /// Takes the devices that are there `now`, and returns what changed since the last time.
+    /// Takes the devices that are there `now`, and returns the changes since the last time.
     pub fn update(&mut self, there: BTreeSet<String>, now: Instant) -> Vec<PresenceChange> {
         let mut changes = Vec::new();
         for device in self.there.difference(&there) {

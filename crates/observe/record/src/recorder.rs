@@ -22,7 +22,7 @@ pub struct Settings {
     pub every: Duration,
     /// How long to record; without end where it is `None`.
     pub duration: Option<Duration>,
-    /// Which old captures are kept.
+    /// Retention of old captures.
     pub retention: Retention,
     /// Free space of the history's file system that is not used, bytes.
     pub reserve_bytes: u64,
@@ -62,14 +62,14 @@ pub enum Event<'a> {
     Device {
         /// The source's name.
         source: &'a str,
-        /// What happened.
+        /// The device that went or is back.
         change: &'a PresenceChange,
     },
     /// Snapshots came faster than they could be saved.
     Late {
         /// The source's name.
         source: &'a str,
-        /// How many were dropped.
+        /// Dropped snapshots.
         snapshots: usize,
         /// For how long: from the first of them to the last.
         lasted: Duration,
@@ -86,7 +86,7 @@ pub enum Event<'a> {
     },
     /// Old captures were removed.
     Thinned {
-        /// How many.
+        /// Number of removed captures.
         captures: usize,
     },
 }
@@ -175,7 +175,7 @@ struct Writer {
     memory: Arc<QueueMemory>,
     /// Since when and why the history cannot be written.
     not_kept: Option<(Instant, String)>,
-    /// What the storages were seen to give.
+    /// Observed figures of the storages.
     learning: Learning,
 }
 

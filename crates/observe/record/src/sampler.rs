@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-/// What a source's thread reports.
+/// A report of a source's thread.
 pub enum Message {
     /// The counters of a tick.
     Snapshot { source: usize, snapshot: Box<Snapshot>, bytes: usize },
@@ -24,7 +24,7 @@ pub enum Message {
 /// Snapshots that were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// How many.
+    /// Number of dropped snapshots.
     pub snapshots: usize,
     /// When the first of them was taken, nanoseconds since 1970.
     pub first_unix_ns: u64,

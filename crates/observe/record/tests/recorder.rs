@@ -19,7 +19,8 @@ struct Engine {
     began: Instant,
 }
 
-/// What captures are called by, before the name that the recorder has: as with `process:`, whose captures are `process`.
+/// Prefix of the captures' source names, before the name that the recorder has: as with `process:`, whose captures are
+/// `process`.
 const SOURCE: &str = "engine:";
 const ANSWERS: u64 = 0;
 const FAILS: u64 = 1;
@@ -251,7 +252,7 @@ fn a_fault_in_one_source_is_a_failure_of_it_and_passes() {
     assert!(captures(&path, "other") >= before);
 }
 
-/// Two servers of one kind are two sources: what one of them does is known although the other was asked in between.
+/// Two servers of one kind are two sources: the I/O of one of them is known although the other was sampled in between.
 #[test]
 fn sources_do_not_end_each_others_intervals() {
     let dir = tempfile::tempdir().unwrap();

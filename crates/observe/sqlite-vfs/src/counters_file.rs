@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-/// Who may read the counters.
+/// Readers of the counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Publish {
     /// This process only, through its [`crate::Registry`].

@@ -14,10 +14,10 @@
 //! [`VFS_NAME`]; or load `libheadroom_sqlite.so` as an SQLite extension, which makes the shim the
 //! default VFS for every connection opened afterwards.
 //!
-//! What is counted: reads that returned at least one byte, with the bytes returned; writes; syncs.
-//! These equal the system calls of SQLite's unix VFS one to one (tested against strace). Reads at the
-//! end of the file that return nothing, short reads, errors, truncates and fetches through a memory
-//! map have counters of their own in [`Details`].
+//! The VFS counts reads that returned at least one byte, with the bytes returned; writes; syncs. These equal
+//! the system calls of SQLite's unix VFS one to one (tested against strace). Reads at the end of the file
+//! that return nothing, short reads, errors, truncates and fetches through a memory map have counters of
+//! their own in [`Details`].
 //!
 //! The shim links against no SQLite and changes nothing that passes through it. It never fails an
 //! operation that the VFS below did not fail.

@@ -29,7 +29,7 @@ pub struct FileReading {
     pub slot: usize,
     /// Nth file of this path that the process opened, from 1: a file that replaced another starts at zero.
     pub generation: u32,
-    /// What SQLite uses the file for.
+    /// SQLite's use of the file.
     pub kind: FileKind,
     /// Full name; [`crate::TEMP_FILES`] for the sum of all temporary files.
     pub path: PathBuf,
@@ -88,7 +88,7 @@ pub enum ReadError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect of the file.
         why: &'static str,
     },
     /// One user's processes publish more files than are read.

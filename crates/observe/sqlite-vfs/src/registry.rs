@@ -190,7 +190,7 @@ impl Registry {
     }
 }
 
-/// What SQLite opens the file for, and the name under which it is counted.
+/// SQLite's use of the file, and the name under which it is counted.
 fn file_use(name: Option<&OsStr>, flags: c_int) -> (FileKind, &OsStr) {
     const TEMP: c_int = SQLITE_OPEN_DELETEONCLOSE
         | SQLITE_OPEN_TEMP_DB

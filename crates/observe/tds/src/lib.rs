@@ -62,9 +62,9 @@ pub enum LoginOutcome {
     },
 }
 
-/// What a connection encrypts, and with which TLS client.
+/// Encryption of a connection, and its TLS client.
 pub struct Security<'a> {
-    /// How much of the connection is encrypted.
+    /// The encrypted part of the connection.
     pub encryption: Encryption,
     /// Makes the TLS client, which accepts or refuses the server's certificate. Called only if both sides agree to
     /// encrypt. The error is a text for people.

@@ -23,8 +23,8 @@ const OPTIONS_2: u8 = 0x03;
 const LOCALE: u32 = 0x0409;
 const LIBRARY: &str = "headroom";
 
-/// Who logs in. It has no `Debug`, so that the password cannot be printed by mistake. No text may be longer than
-/// [`TEXT_CHARS_MAX`].
+/// The user who logs in. It has no `Debug`, so that the password cannot be printed by mistake. No text may be longer
+/// than [`TEXT_CHARS_MAX`].
 pub struct Login {
     /// The client's host name, which the server shows beside the session.
     pub host: String,

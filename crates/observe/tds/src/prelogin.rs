@@ -23,7 +23,7 @@ const ON: u8 = 1;
 const NOT_SUPPORTED: u8 = 2;
 const REQUIRED: u8 = 3;
 
-/// How much of the connection the client wants encrypted.
+/// Part of the connection that the client wants encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encryption {
     /// All of it.
@@ -35,7 +35,7 @@ pub enum Encryption {
     Off,
 }
 
-/// What both sides agreed to encrypt.
+/// Encryption that both sides agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreed {
     Everything,

@@ -11,7 +11,7 @@ pub(crate) struct Axis {
     values: Values,
 }
 
-/// What the values of an axis are, for whom reads one of them.
+/// Unit of an axis's values, for a reader of one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     Numbers,
@@ -19,7 +19,7 @@ enum Values {
     Times,
     /// 1 is 100 %.
     Shares,
-    /// The same with a sign.
+    /// Signed shares: 1 is 100 %.
     Differences,
     /// Seconds since then.
     Clock {
@@ -215,7 +215,7 @@ impl Axis {
         Axis { from, to, logarithmic: false, ticks, values: Values::Differences }
     }
 
-    /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for what lies nowhere.
+    /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for a value that lies nowhere.
     pub(crate) fn share(&self, value: f64) -> Option<f64> {
         let share = if self.logarithmic {
             // No logarithm: drawn at the end of the axis it would read as the smallest figure.

@@ -8,7 +8,7 @@ use crate::palette::Ink;
 pub(crate) struct Cells {
     pub(crate) x_title: String,
     pub(crate) y_title: String,
-    /// What the figure is, with its unit.
+    /// Name of the figure, with its unit.
     pub(crate) value_title: String,
     /// From left to right.
     pub(crate) columns: Vec<String>,

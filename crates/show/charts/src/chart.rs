@@ -1,4 +1,4 @@
-//! A chart: titled panels with their legends, and what a file records of the runs.
+//! A chart: titled panels with their legends, and the settings of the runs that a file records.
 
 use crate::drawing::{Drawing, Size};
 use crate::palette::{Ink, SERIES_INKS};
@@ -33,23 +33,23 @@ pub type Draw = Box<dyn Fn(Size) -> Drawing>;
 
 /// A chart, ready to be drawn at any size and in any theme.
 pub struct Chart {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// Sentences: what is shown, and what was left out.
+    /// Sentences: the contents, and the parts left out.
     pub notes: Vec<String>,
     /// In their order; of an empty chart the notes say why it is empty.
     pub panels: Vec<Panel>,
-    /// What was run, for readers who find the file years later: (name, value).
+    /// Settings of the runs, for readers who find the file years later: (name, value).
     pub settings: Vec<(String, String)>,
 }
 
 /// One drawing of a chart.
 pub struct Panel {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// Beside the title; may be empty.
     pub note: String,
-    /// What the marks mean.
+    /// Meanings of the marks.
     pub legend: Vec<Key>,
     /// In the drawing of `size` the lines have these names at their ends: only the narrow one needs the legend.
     pub lines_are_named: bool,
@@ -100,7 +100,7 @@ impl Panel {
         }
     }
 
-    /// The same with a legend, of which a drawing within `margins` names the lines as far as it has room.
+    /// Adds a legend, of which a drawing within `margins` names the lines as far as it has room.
     pub(crate) fn with_legend(self, legend: Vec<Key>, margins: &Margins) -> Panel {
         let lines_are_named = replace_legend(&legend, margins, self.size);
         Panel { legend, lines_are_named, ..self }
@@ -112,7 +112,7 @@ impl Panel {
     }
 }
 
-/// Keeps the first so many; returns how many were left out.
+/// Keeps the first `most`; returns the number left out.
 pub(crate) fn truncate<T>(all: &mut Vec<T>, most: usize) -> usize {
     let left_out = all.len().saturating_sub(most);
     all.truncate(most);

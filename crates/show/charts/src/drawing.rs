@@ -27,18 +27,18 @@ pub(crate) type Pixel = (f64, f64);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawing {
     pub(crate) size: Size,
-    /// What it shows, for readers who do not see it.
+    /// Description for readers who do not see it.
     pub(crate) description: String,
     /// Pairs of axes under each other.
     pub(crate) panels: u32,
     pub(crate) shapes: Vec<Shape>,
     /// The values behind its lines, for a page that shows them under the pointer.
     pub(crate) readings: Vec<Readings>,
-    /// The same of its cells and single points.
+    /// The values behind its cells and single points.
     pub(crate) cells: Vec<CellReading>,
 }
 
-/// What a cell stands for, in words, and where it is.
+/// A cell's meaning, in words, and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CellReading {
     pub(crate) from: Pixel,
@@ -109,7 +109,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// Which height of the letters is at the point.
+/// Height of the letters at the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Baseline {
     Letters,

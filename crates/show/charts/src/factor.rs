@@ -1,4 +1,4 @@
-//! What differs between runs, and the figures that a heat map shows of them.
+//! Factors that differ between runs, and the figures that a heat map shows of them.
 
 use crate::number;
 use crate::words::capitalised;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use workload::{Arrival, LatencyFigures, Pattern, RunResult, format_bytes};
 
-/// What differs between the runs of a matrix.
+/// A factor that differs between the runs of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Factor {
     /// Bytes of an I/O.
@@ -19,7 +19,7 @@ pub enum Factor {
     WriteShare,
     /// Random or sequential.
     Pattern,
-    /// Which storage.
+    /// The storage.
     Target,
 }
 

@@ -100,7 +100,7 @@ impl HistorySeries {
         self.points.iter().flat_map(each)
     }
 
-    /// Which of reads, writes and syncs there are.
+    /// Whether there are reads, whether writes, whether syncs.
     pub fn has(&self) -> [bool; 3] {
         [0, 1, 2].map(|at| self.points.iter().any(|point| point.means_ns[at].is_some()))
     }

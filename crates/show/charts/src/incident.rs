@@ -12,9 +12,9 @@ pub struct IncidentMinute {
     pub ended_unix_ns: u64,
     /// Share of the storage in use.
     pub utilisation: Option<f64>,
-    /// Mean latency of what sessions wait for longest, nanoseconds.
+    /// Mean latency of the operations that sessions wait for longest, nanoseconds.
     pub latency_ns: Option<f64>,
-    /// What the curves expect there, nanoseconds.
+    /// Latency that the curves expect there, nanoseconds.
     pub expected_ns: Option<f64>,
 }
 
@@ -62,7 +62,7 @@ impl IncidentSeries {
         })
     }
 
-    /// Latency over time beside what the storage gave at that load when it was measured.
+    /// Latency over time beside the measured latency at that load.
     pub fn latency(&self, size: Size) -> Drawing {
         Drawing::new(size, "latency before, during and after the incident", |canvas| {
             let (is, expected) =

@@ -81,7 +81,7 @@ pub fn tick_share(value: f64) -> String {
     format!("{} %", tick((value * 1e8).round() / 1e6))
 }
 
-/// How many times: "1.03 x".
+/// A factor: "1.03 x".
 pub fn times(value: f64) -> String {
     if value.is_finite() { format!("{} x", rate(value)) } else { NONE.into() }
 }

@@ -4,7 +4,7 @@
 
 use std::str::FromStr;
 
-/// Which colours a file has.
+/// The colours of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Theme {
     /// Dark on white: for documents and print.
@@ -14,7 +14,7 @@ pub enum Theme {
     Dark,
 }
 
-/// What a stroke or a surface stands for. Each ink is a CSS variable of the page.
+/// The meaning of a stroke or a surface. Each ink is a CSS variable of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Ink {
@@ -95,7 +95,7 @@ const BANDS: [Colour; 7] = [
     ("--band-6", 0xf6d3d3, 0x391a1d),
 ];
 
-/// Lines of one chart that can be told apart by their colour.
+/// Lines of one chart that differ in their colour.
 pub(crate) const SERIES_INKS: usize = 8;
 
 const SERIES: [Colour; SERIES_INKS] = [
@@ -132,7 +132,7 @@ impl Theme {
 }
 
 impl Ink {
-    /// The ink of the band of that rank on a scale of so many bands.
+    /// The ink of the band with rank `rank` on a scale of `bands` bands.
     pub fn band(rank: usize, bands: usize) -> Ink {
         let (last, darkest) = (bands.saturating_sub(1).max(1), BANDS.len() - 1);
         Ink::Band((rank * darkest / last).min(darkest) as u8)

@@ -47,7 +47,7 @@ pub(crate) struct Plot<'a> {
     right: f64,
     bottom: f64,
     title_y: f64,
-    /// Titles of the axes, without what is said of their scale.
+    /// Titles of the axes, without remarks on their scale.
     names: [String; 2],
     /// The unit of y, where it stands in the title: " MiB".
     unit: String,

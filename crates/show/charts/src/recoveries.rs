@@ -26,7 +26,7 @@ struct Group {
 
 const BAR: f64 = 15.0;
 const GROUP: f64 = 3.0 * BAR + 16.0;
-/// The same as of the legend.
+/// Opacity of a bar, which the legend shares.
 const BAR_OPACITY: f64 = 0.55;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 42.0;

@@ -7,14 +7,14 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use workload::{PhaseResult, RunResult};
 
-/// A result with what distinguishes it from others.
+/// A result with names that distinguish it from others.
 #[derive(Clone, Debug)]
 pub struct NamedRun<'a> {
     /// The result.
     pub result: Cow<'a, RunResult>,
     /// Distinguishes results of the same workload: "run 12"; may be empty.
     pub name: String,
-    /// Which side of a comparison it is: "before", "after". Results of two groups never share a line; may be empty.
+    /// Its side of a comparison: "before", "after". Results of two groups never share a line; may be empty.
     pub group: String,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn levels(factor: Factor, runs: &[NamedRun]) -> Vec<Level> {
     levels.into_iter().collect()
 }
 
-/// Short names of runs: what differs between them, and no more.
+/// Short names of runs: their differences, and no more.
 pub fn labels(runs: &[NamedRun]) -> Vec<String> {
     let differ = |of: &dyn Fn(&NamedRun) -> String| {
         let first = runs.first().map(of);
@@ -126,8 +126,8 @@ pub fn workload_words(result: &RunResult) -> String {
     format!("{}, {outstanding}", result.shape_words())
 }
 
-/// The configuration of runs as a heading: what they have in common, and the factors in which they differ.
-/// "Random read 8 KiB, 8 x 2 outstanding", "Random read 8 KiB by outstanding I/Os and threads".
+/// The configuration of runs as a heading: their common factors, and those in which they differ. "Random read
+/// 8 KiB, 8 x 2 outstanding", "Random read 8 KiB by outstanding I/Os and threads".
 pub fn title(runs: &[NamedRun]) -> String {
     let Some(first) = runs.first() else { return "No runs".into() };
     let same = |words: &dyn Fn(&RunResult) -> String| {
@@ -163,7 +163,7 @@ pub fn title(runs: &[NamedRun]) -> String {
 /// A file records the settings of at most this many runs.
 const SETTINGS_MAX: usize = 200;
 
-/// What a file records of the runs it shows.
+/// The settings of the shown runs that a file records.
 pub(crate) fn settings(runs: &[NamedRun]) -> Vec<(String, String)> {
     let mut settings: Vec<(String, String)> = runs
         .iter()

@@ -1,4 +1,4 @@
-//! The charts of runs: what can be named on the command line, and which fit.
+//! The charts of runs: those that can be named on the command line, and those that fit.
 
 use crate::chart::Chart;
 use crate::factor::{Factor, Measure};
@@ -14,7 +14,7 @@ use std::str::FromStr;
 pub enum RunChart {
     /// I/Os a second and latency against outstanding I/Os.
     LoadCurve,
-    /// The same with knees and crossings, and latency, IOPS and outstanding I/Os over time.
+    /// The load curve with knees and crossings, and latency, IOPS and outstanding I/Os over time.
     Sweep,
     /// A figure of every run over two of a matrix's axes.
     HeatMap {
@@ -22,7 +22,7 @@ pub enum RunChart {
         x: Factor,
         /// Upwards.
         y: Factor,
-        /// What the cells show.
+        /// The figure in the cells.
         value: Measure,
     },
     /// Latency against percentiles, on an axis of nines.
@@ -31,7 +31,7 @@ pub enum RunChart {
     OverTime,
     /// How the latencies were distributed in each slice of the run.
     LatencyOverTime,
-    /// How many I/Os took how long.
+    /// I/Os by their latency.
     Histogram,
 }
 

@@ -39,8 +39,8 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", escape(&text.replace(['"', '\\'], " ")))
 }
 
-/// What cells stand for as an attribute that `page.js` reads: `{across: [[left, right, column], ...], down: [[top, bottom, row], ...],
-/// values: [value, ...], cells: [[index in across, in down, in values], ...]}`.
+/// The readings of cells as an attribute that `page.js` reads: `{across: [[left, right, column], ...], down: [[top, bottom,
+/// row], ...], values: [value, ...], cells: [[index in across, in down, in values], ...]}`.
 fn cells(readings: &[CellReading]) -> String {
     if readings.is_empty() {
         return String::new();

@@ -18,10 +18,10 @@ const SIZE: Size = Size { width: 1040, height: 340 };
 /// The palest cell, which one I/O has.
 const OPACITY_MIN: f64 = 0.25;
 
-/// What a chart says of its trace.
+/// A chart's facts of its trace.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceLabels<'a> {
-    /// Whose I/Os: "pid 812, *.db".
+    /// The processes and files whose I/Os these are: "pid 812, *.db".
     pub subject: &'a str,
     /// Files with I/Os.
     pub files: usize,
@@ -29,7 +29,7 @@ pub struct TraceLabels<'a> {
     pub lost: u64,
 }
 
-/// What is drawn: each I/O, or how many there were in each cell.
+/// The drawn contents: each I/O, or the number of I/Os in each cell.
 enum Drawn {
     Points(Vec<(f64, f64, TracedOp)>),
     Cells(Vec<Cell>),
@@ -39,7 +39,7 @@ struct Cell {
     x: (f64, f64),
     y: (f64, f64),
     op: TracedOp,
-    /// How many of each kind.
+    /// Number of I/Os of each kind.
     counts: [u32; 4],
     /// 0 to 1.
     strength: f64,

@@ -42,7 +42,7 @@ With --record-only, captures of the last 7 days stay, one in 5 minutes of the la
 Exit codes: 0 its time is over, 2 wrong usage, 3 the history cannot be opened for writing, 130 \
 ended by Ctrl-C.")]
 pub struct AgentArgs {
-    /// Whose verdicts; several may be given [default: all databases that headroom sources discover finds]
+    /// Sources to judge; several may be given [default: all databases that headroom sources discover finds]
     #[arg(long, value_name = "SOURCE", value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
     /// Only record the counters of the sources in the history, for weeks; judge and serve nothing
@@ -196,7 +196,7 @@ fn begin_history(named: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// What is served while the configuration changes.
+/// State that is served while the configuration changes.
 struct Shared {
     state: Arc<Mutex<AgentState>>,
     live: Arc<Live>,
@@ -261,7 +261,7 @@ fn work(
     Ok(keeper)
 }
 
-/// What is no longer watched must not stay; counters of what happened to this process go on.
+/// Clears the state of subjects that are no longer watched; counters of events of this process go on.
 fn begin_again(state: &Mutex<AgentState>, identity: &Identity) {
     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
     *state = AgentState {

@@ -220,7 +220,7 @@ fn advice_for(observation: &Observation, capability: &Capability) -> Option<Advi
     Some(Advice { remedies: simulate::remedies(&fit, &demand), error: fit.error })
 }
 
-/// What a verdict needs.
+/// Inputs of a verdict.
 struct Seen {
     observer: Observer<'static>,
     volumes: Vec<JudgedVolume>,
@@ -228,7 +228,7 @@ struct Seen {
     first_answer: Option<FirstAnswer>,
 }
 
-/// Observes a live database; no load unless it was asked for.
+/// Observes a live database; no load unless it was requested.
 fn watch_live(
     args: &CheckArgs,
     live: Box<dyn Source>,
@@ -275,7 +275,7 @@ fn watch_live(
     Ok(Seen { observer, volumes, phases: vec![phase], first_answer: None })
 }
 
-/// What the history knows of the storage.
+/// The history's knowledge of the storage.
 fn known(args: &CheckArgs, target: &Target, history: &History) -> Result<Known, Failure> {
     Ok(Known::read(history, target.facts(), args.how.caching())?.with_credits())
 }

@@ -54,7 +54,7 @@ fn margin(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What was compared, and the runs of A and of B.
+/// The comparisons, and the runs of A and of B.
 struct Compared {
     comparisons: Vec<Comparison>,
     runs: [Vec<RunResult>; 2],
@@ -153,7 +153,7 @@ fn both(a: &Chosen, b: &Chosen, rules: &Rules) -> Result<Vec<Comparison>, Failur
     }
 }
 
-/// What `headroom compare --json` prints.
+/// Output of `headroom compare --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Comparisons<'a> {

@@ -34,7 +34,7 @@ const XML_BYTES_MAX: u64 = 64 << 20;
 /// A longer command line is cut where it names a run in the history.
 const NAME_CHARS_MAX: usize = 120;
 
-/// What remedies are called here: (ours, theirs).
+/// Names of remedies in this command: (ours, theirs).
 const WORDS: [(&str, &str); 8] = [
     ("a directory, or another path", "another path"),
     ("--create SIZE", "-cSIZE"),
@@ -228,7 +228,7 @@ fn read_xml(source: &Source) -> Result<Option<String>, Failure> {
     String::from_utf8(bytes).map(Some).map_err(wrong)
 }
 
-/// What a bare `-z` stands for: milliseconds, as there.
+/// Value of a bare `-z`: milliseconds, as in diskspd.
 fn clock_seed() -> u32 {
     (host::unix_ns() / 1_000_000) as u32
 }

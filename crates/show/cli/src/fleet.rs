@@ -48,7 +48,7 @@ pub struct FleetArgs {
     count: Option<u64>,
 }
 
-/// What is requested.
+/// The scope of the question.
 #[derive(clap::Args)]
 struct QuestionArgs {
     /// Only hosts with this label: NAME=VALUE, NAME!=VALUE, NAME=~REGEX, NAME!~REGEX; several may be given
@@ -133,12 +133,12 @@ pub fn run(args: &FleetArgs, json: bool, out: &mut Output) -> Done {
     }
 }
 
-/// Of a fleet with so many volumes at most, all is asked for.
+/// A fleet of at most this many volumes is queried for all details.
 const SMALL_FLEET_VOLUMES: usize = 200;
-/// A filter names so many hosts at most: servers refuse longer queries (VictoriaMetrics: 16 KiB).
+/// A filter names at most this many hosts: servers refuse longer queries (VictoriaMetrics: 16 KiB).
 const FILTER_HOSTS_MAX: usize = 200;
 
-/// What is asked for beside what ranks the volumes.
+/// Series to query beside those that rank the volumes.
 #[derive(Clone, Copy)]
 struct Wanted {
     /// Incidents that are open, and details.
@@ -287,7 +287,7 @@ fn incidents(within: Duration, args: &FleetArgs, client: &Client, out: &mut Outp
     })
 }
 
-/// Asks again and again. A question that fails is reported, and asked again.
+/// Repeats the question. A question that fails is reported, and repeated.
 fn watch(args: &FleetArgs, client: &Client, json: bool, out: &mut Output) -> Done {
     let every = args.watch.unwrap_or(WATCH_MIN);
     if every < WATCH_MIN {

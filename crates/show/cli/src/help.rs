@@ -1,4 +1,4 @@
-//! What `headroom --help` prints: the commands by task. What `headroom COMMAND --help` prints: all options, a line each.
+//! Help texts. `headroom --help` prints the commands by task, `headroom COMMAND --help` all options, a line each.
 
 use clap::Command;
 use clap::builder::styling::Styles;
@@ -13,7 +13,7 @@ const TASKS: [(&str, &[&str]); 5] = [
     ("Compare", &["compare", "simulate", "history"]),
     ("Laboratory", &["lab", "log"]),
 ];
-/// Columns before what a command does.
+/// Columns before a command's description.
 const INDENT: usize = 20;
 /// As `max_term_width` of all other help.
 const COLUMNS_MAX: usize = 100;
@@ -63,7 +63,7 @@ fn tasks(command: &Command) -> Vec<(&'static str, Vec<String>)> {
     listed.chain(others).collect()
 }
 
-/// The words in lines of so many columns, all but the first indented.
+/// The words in lines of `columns` columns, all but the first indented.
 fn wrapped(text: &str, columns: usize) -> String {
     let (mut lines, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {

@@ -117,7 +117,7 @@ pub fn together(region: &Region, members: Vec<TargetFacts>) -> TargetFacts {
     all
 }
 
-/// What a layout is called in lists: "/dev/a, /dev/b as stripe:64K".
+/// Name of a layout in lists: "/dev/a, /dev/b as stripe:64K".
 pub fn name(layout: Layout, members: &[String]) -> String {
     format!("{} as {layout}", members.join(", "))
 }

@@ -62,7 +62,7 @@ Exit codes: 0 fine, 1 a problem was found, 2 wrong usage, \
 3 it could not be done or nothing can be said, 130 ended by Ctrl-C \
 (what was known by then is printed).";
 
-/// What to do where a part of Headroom is missing.
+/// The remedy where a part of Headroom is missing.
 const INSTALL: &str = "install the headroom package; from source: cargo build --release --workspace";
 
 #[derive(Subcommand)]

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use terminal::Failure;
 
-/// Who may read what is served.
+/// Access to the served pages and metrics.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AccessArgs {
     /// Serve TLS and require passwords as this file says, a web configuration file of Prometheus' exporters

@@ -34,14 +34,14 @@ enum Action {
     List,
     /// Remove devices with their content, also those of a killed run
     Remove(RemoveArgs),
-    /// What `create` starts: serves a file with a latency until it is unmounted
+    /// Process that `create` starts: serves a file with a latency until it is unmounted
     #[command(hide = true)]
     Serve(ServeArgs),
 }
 
 #[derive(clap::Args)]
 struct CreateArgs {
-    /// How many
+    /// Number of devices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     count: u32,
     /// Size of each
@@ -191,7 +191,7 @@ fn list(registry: &Registry, out: &mut Output) -> Done {
 
 fn remove(args: &RemoveArgs, registry: &Registry, out: &mut Output) -> Done {
     let luns = match args.all {
-        // What another process is just making is its own.
+        // A device that another process is just making belongs to that process.
         true => registry.list()?.into_iter().filter(|(_, state)| *state != LunState::Making).collect(),
         false => {
             let all = registry.list()?;
@@ -252,7 +252,7 @@ fn in_words(state: &LunState) -> String {
     }
 }
 
-/// What `headroom luns create` and `headroom luns list` print.
+/// Output of `headroom luns create` and `headroom luns list`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Luns"))]
 pub(crate) struct Listed {
@@ -260,7 +260,7 @@ pub(crate) struct Listed {
     luns: Vec<LunOutput>,
 }
 
-/// What `headroom luns remove` prints.
+/// Output of `headroom luns remove`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LunsRemoved"))]
 pub(crate) struct Removed<'a> {
@@ -268,7 +268,7 @@ pub(crate) struct Removed<'a> {
     removed: &'a [PathBuf],
 }
 
-/// A disk to experiment on. What an I/O takes is null where Headroom does not serve the disk.
+/// A disk to experiment on. Its latency is null where Headroom does not serve the disk.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Lun"))]
 struct LunOutput {
@@ -286,7 +286,7 @@ struct LunOutput {
     made_unix_ns: u64,
     /// The kernel's limits, those that were set: `read_iops`, `write_iops`, `read_bytes_per_s`, `write_bytes_per_s`.
     caps: BTreeMap<&'static str, u64>,
-    /// What an I/O takes, nanoseconds.
+    /// Latency of an I/O, nanoseconds.
     latency_ns: Option<u64>,
     /// I/Os at once; null: any number.
     width: Option<u32>,

@@ -1,4 +1,4 @@
-//! `headroom matrix`: which runs (definition), on what (places), by whom (owner), one after the other.
+//! `headroom matrix`: the runs (definition), their targets (places) and their process (owner), run sequentially.
 
 mod definition;
 mod owner;
@@ -100,7 +100,7 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
         worked?;
         return Err(Failure::new("ended before the first run was done: nothing is kept"));
     }
-    // What is kept is shown, also where the rest could not be done.
+    // Kept results are shown, also where the rest could not be done.
     let (summary, changes) = summary(id, &history)?;
     out.answer(|style| report::text::matrix(&summary, style), || report::json::matrix(&summary));
     sheet::write(args.csv.as_deref(), || report::csv::matrix(&summary), out)?;
@@ -196,7 +196,7 @@ fn start_or_resume(args: &MatrixArgs, history: &mut History) -> Result<MatrixId,
     }
 }
 
-/// Does what is left.
+/// Does the remaining runs.
 fn work(id: MatrixId, destroy_data: bool, history: &mut History, out: &mut Output) -> Result<(), Failure> {
     let (matrix, mut progress) = history.matrix(id)?;
     if progress.counts().0 == 0 {
@@ -301,7 +301,7 @@ impl Work<'_> {
 /// The most skipped runs that are reported immediately; the table has all.
 const SKIPPED_SHOWN_MAX: usize = 8;
 
-/// What is kept of a matrix, and what other programs did to its targets while it ran.
+/// The kept results of a matrix, and changes that other programs made to its targets while it ran.
 fn summary(id: MatrixId, history: &History) -> Result<(Summary, Vec<TargetChange>), Failure> {
     let (matrix, progress) = history.matrix(id)?;
     let planner = Planner::new(&matrix);

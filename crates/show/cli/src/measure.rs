@@ -159,7 +159,8 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
     Ok(if has_problem(&capability) { problem_found() } else { FINE })
 }
 
-/// `headroom measure --refresh`: measures again what was seen to contradict the measurement of a directory.
+/// `headroom measure --refresh`: measures again the resources whose observed figures contradict the measurement of a
+/// directory.
 fn refresh(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let target = Target::open(args.target.as_deref().unwrap_or(Path::new(".")))?;
     if target.facts().kind != TargetKind::Directory {
@@ -330,7 +331,7 @@ fn sweep(
     Ok(::measure::measure(target, plan, &mut watch)?)
 }
 
-/// What others do on the device, with a warning where it matters.
+/// Load of other programs on the device, with a warning where it matters.
 fn foreign_iops(facts: &TargetFacts, out: &mut Output) -> Option<f64> {
     let foreign_iops =
         facts.device_number().and_then(|number| storage::foreign_load(number, Duration::from_millis(500)));

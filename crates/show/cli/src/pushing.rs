@@ -23,7 +23,7 @@ pub struct PushArgs {
     pub push_auth: Option<PathBuf>,
 }
 
-/// What the arguments, the file of credentials and the environment say together.
+/// Destinations by the arguments, the file of credentials and the environment together.
 pub fn destinations(args: &PushArgs) -> Result<Vec<Destination>, Failure> {
     let of_file = args.push_auth.as_deref().map(read_credentials).transpose()?.unwrap_or_default();
     let mut found = Vec::new();
@@ -43,7 +43,7 @@ pub fn destinations(args: &PushArgs) -> Result<Vec<Destination>, Failure> {
     Ok(found)
 }
 
-/// What is left of it at the end is sent within so long, while systemd and people wait.
+/// The rest is sent within this time at the end, while systemd and people wait.
 pub const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// Pushes to all of them, until they are finished.

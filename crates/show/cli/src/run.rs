@@ -37,7 +37,7 @@ pub struct RunArgs {
     /// Directory (a test file is made in it and removed), file or block device [default: .]
     #[arg(value_name = "TARGET")]
     target: Option<PathBuf>,
-    /// What to run: phases, several workloads at once, in the form of --print-file
+    /// Workload file: phases, several workloads at once, in the form of --print-file
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     file: Option<PathBuf>,
     /// oltp, log, checkpoint, scan, backup or tempdb; flags replace its values
@@ -96,11 +96,11 @@ pub struct Run<'a> {
     pub traces: &'a Traces,
     /// How the workloads of a phase, by its number, run together; the targets are open by then.
     pub how: &'a dyn Fn(usize, &Phase, &Opened) -> Result<RunOptions, Failure>,
-    /// Prints what was measured.
+    /// Prints the results.
     pub answer: &'a dyn Fn(&Measured<'_>, &mut Output) -> Result<(), Failure>,
 }
 
-/// What a run gave, and what is known beside it.
+/// Results of a run, and the facts beside them.
 pub struct Measured<'a> {
     pub phases: &'a [PhaseResult],
     /// Its number in the history.
@@ -110,7 +110,7 @@ pub struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// What a result means.
+    /// Findings on a result.
     pub fn findings(&self, result: &RunResult) -> Vec<findings::Finding> {
         findings::findings(result, &run_conditions(result, self.facts.get(&result.target), self.history))
     }
@@ -259,7 +259,7 @@ pub fn plain(_: usize, phase: &Phase, _: &Opened) -> Result<RunOptions, Failure>
     Ok(RunOptions { slice: phase.slice, pool: phase.pool, ..RunOptions::from(phase.length) })
 }
 
-/// What to run, by flags or file.
+/// The runs to make, by flags or file.
 pub fn plan(args: &RunArgs) -> Result<Plan, Failure> {
     let mut plan = match &args.file {
         Some(file) => {
@@ -319,7 +319,7 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
     Ok(phase)
 }
 
-/// What a warning says of a run for which [`RunResult::was_stopped`] holds.
+/// Text of a warning about a run for which [`RunResult::was_stopped`] holds.
 pub const STOPPED: &str = "this program was stopped, or the machine suspended, while the load ran";
 /// Runs of one kind that are repeated because the program was stopped meanwhile.
 pub const RUNS_AGAIN_MAX: u32 = 3;

@@ -23,13 +23,13 @@ Examples:
   headroom simulate --fit capability.json --what-if latency=0.5x,clients=2x
   headroom simulate my.toml --fit /data --what-if disks=4,layout=stripe:256K")]
 pub struct SimulateArgs {
-    /// What to run, and on what
+    /// Workload and storage to simulate
     #[arg(value_name = "FILE", required_unless_present = "fit")]
     file: Option<PathBuf>,
     /// Model this measured storage: JSON of headroom measure, or a target that was measured
     #[arg(long, value_name = "CAPABILITY")]
     fit: Option<PathBuf>,
-    /// What to change: disks=3, layout=stripe:64K, latency=0.5x, clients=2x, limits=2x or none, batch=10
+    /// Changes: disks=3, layout=stripe:64K, latency=0.5x, clients=2x, limits=2x or none, batch=10
     #[arg(long, value_name = "CHANGES")]
     what_if: Option<WhatIf>,
     /// Without FILE: I/Os that today's clients keep outstanding [default: as many as the knee]

@@ -1,4 +1,4 @@
-//! `headroom storage`: what is known of a storage, the ways to know it without a load, and the removal of what a killed run left on it.
+//! `headroom storage`: the known figures of a storage, the ways to know them without a load, and the removal of what a killed run left.
 
 pub mod clean;
 mod instance;
@@ -168,7 +168,7 @@ impl DeclareArgs {
     }
 }
 
-/// What is stated, and what the instance's own files say where nothing is.
+/// The stated figures, and those of the instance's own files where nothing is stated.
 fn declared(
     args: &DeclareArgs,
     facts: &TargetFacts,

@@ -41,7 +41,7 @@ pub struct SweepArgs {
     /// The targets as one: span (in sequence) or stripe:UNIT (interleaved)
     #[arg(long, value_name = "LAYOUT", conflicts_with = "compare")]
     layout: Option<Layout>,
-    /// The same under each of these layouts, side by side
+    /// Sweep under each of these layouts, side by side
     #[arg(long, value_name = "LAYOUTS", value_delimiter = ',')]
     compare: Vec<Layout>,
     /// Outstanding I/Os over all threads: FROM:TO:STEP, FROM:TO:geometric, a list, or adaptive[:TO]
@@ -196,7 +196,8 @@ fn workload(args: &SweepArgs, outstanding: u32, threads: u32) -> Workload {
 /// From this share of its core on, a load thread may be what limits.
 const BUSY_MAX: f64 = 0.75;
 
-/// What the cost model of the target gives at most, where its storage was measured; `None` for I/O through the page cache.
+/// The highest rate that the cost model of the target gives, where its storage was measured; `None` for I/O through the page
+/// cache.
 fn operating_limit(args: &SweepArgs, opened: &Opened, history: &History) -> Option<f64> {
     let shape = shape(args);
     let facts = opened.facts().remove(&opened.region(0, shape.caching).name())?;
@@ -223,7 +224,7 @@ fn sweep(
     loop {
         let points: Vec<Point> = taken.iter().map(|step| step.point.clone()).collect();
         let Some(outstanding) = args.outstanding.next(&points, &shape, &around) else { break };
-        // Every thread keeps the same number outstanding, so that N is what was asked for.
+        // Every thread keeps the same number outstanding, so that N is as requested.
         let even =
             (1..=threads.min(outstanding)).rev().find(|it| outstanding.is_multiple_of(*it)).unwrap_or(1);
         let workload = workload(args, outstanding, even);

@@ -70,7 +70,7 @@ const TEST_FILE_BYTES: u64 = 1 << 30;
 /// A smaller test file measures little but caches.
 const TEST_FILE_BYTES_MIN: u64 = 64 << 20;
 
-/// A quarter of what is free, within reason.
+/// A quarter of the free space, within reason.
 pub fn test_file_bytes(target: &Target) -> u64 {
     TEST_FILE_BYTES.min(target.facts().free_bytes / 4).max(TEST_FILE_BYTES_MIN)
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use terminal::{Done, FINE, Output};
 
-/// What `headroom --version --json` prints.
+/// Output of `headroom --version --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Version {
@@ -16,7 +16,7 @@ pub(crate) struct Version {
     target: &'static str,
     /// How it was built, `release`.
     profile: &'static str,
-    /// What is installed with it: `headroom-lab`, `sqlite-extension`.
+    /// Parts that are installed with it: `headroom-lab`, `sqlite-extension`.
     features: Vec<&'static str>,
     /// Release of the running kernel.
     kernel: String,

@@ -25,7 +25,7 @@ Examples:
 Into a pipe, text is printed once per interval; --json and --csv print lines for programs.
 Exit codes: 0 fine, 2 wrong usage, 3 the source cannot be watched, 130 ended by Ctrl-C.")]
 pub struct WatchArgs {
-    /// Whose counters; several may be given
+    /// Sources to watch; several may be given
     #[arg(long, value_name = "SOURCE", required = true, help = collect::source_help(), value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
     /// Only this file, or files with this in their path; several may be given

@@ -36,7 +36,7 @@ impl Place {
         path
     }
 
-    /// How many are kept; where nothing ever was, there is no history either.
+    /// Number of kept runs; where nothing was ever kept, there is no history either.
     fn runs(&self) -> usize {
         if !self.0.path().join("history.db").exists() {
             return 0;

@@ -3,13 +3,13 @@
 pub struct AfterHelp {
     /// Paragraphs without their line breaks.
     pub paragraphs: Vec<String>,
-    /// What its exit codes mean.
+    /// The meaning of its exit codes.
     pub exit_codes: Option<String>,
     /// Command lines with their explanations, without the indentation.
     pub examples: Vec<String>,
 }
 
-/// Which part a line belongs to.
+/// Part that a line belongs to.
 enum Part {
     Paragraph,
     ExitCodes,

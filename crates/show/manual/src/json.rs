@@ -1,4 +1,4 @@
-//! The reference of what each command prints with `--json`, and JSON Schema files of it, from the types that are
+//! The reference of each command's output with `--json`, and JSON Schema files of it, from the types that are
 //! serialised.
 //!
 //! ```text

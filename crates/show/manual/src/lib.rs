@@ -1,5 +1,5 @@
 //! The manual pages and shell completions of `headroom`, written for packages. A program of its own, so that `headroom` is
-//! built without what writes them.
+//! built without the code that writes them.
 //!
 //! ```text
 //! command_tree()           headroom's subcommands, with those of headroom-lab in the place of `lab` and `log`

@@ -1,4 +1,5 @@
-//! What packages install, as it is written: every subcommand has a page that reads like its help, and completions.
+//! Manual pages and completions as packages install them: every subcommand has a page that reads like its help, and
+//! completions.
 
 use clap::Command;
 use std::collections::BTreeSet;

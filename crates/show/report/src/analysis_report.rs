@@ -32,7 +32,7 @@ pub struct HistoryChart {
     pub(crate) series: HistorySeries,
 }
 
-/// What a chart of the page is of.
+/// The subject of a chart of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChartSubject {
     /// All files of a kind of the source.

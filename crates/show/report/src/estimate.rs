@@ -14,12 +14,12 @@ pub struct Simulation {
     pub fit: Option<Fit>,
 }
 
-/// What a measured storage would give if it were changed.
+/// Estimated capability of a measured storage after changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// Which storage.
+    /// The measured storage.
     pub of: String,
-    /// What was changed; `None`: nothing.
+    /// The changes; `None`: none.
     pub changes: Option<String>,
     /// Its model.
     pub fit: Fit,
@@ -73,7 +73,7 @@ pub(crate) fn error_note(fit: &Fit) -> String {
 /// A remedy in words.
 pub(crate) struct RemedyRow {
     pub(crate) what: String,
-    /// How many times today's demand it carries.
+    /// The multiple of today's demand that it carries.
     pub(crate) carries: String,
     /// Mean latency at today's demand.
     pub(crate) latency: String,

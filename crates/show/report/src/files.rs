@@ -17,7 +17,7 @@ pub(crate) struct FileRow {
 pub(crate) struct Grade {
     pub(crate) band: Band,
     pub(crate) of: &'static str,
-    /// How many bands the scale has.
+    /// Number of bands of the scale.
     pub(crate) bands: usize,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 use verdict::{Confidence, Verdict, VerdictKind};
 
-/// What a preliminary measurement answered, before the rest was measured.
+/// The verdict of a preliminary measurement, before the rest was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FirstAnswer {
@@ -17,7 +17,7 @@ pub struct FirstAnswer {
     pub confidence: Confidence,
     /// Share of the storage in use, 1 = all; `None` where not known.
     pub utilisation: Option<f64>,
-    /// How many times today's demand can be carried; `None` where not known.
+    /// The multiple of today's demand that can be carried; `None` where not known.
     pub headroom: Option<f64>,
     /// The low end of its range.
     pub headroom_low: Option<f64>,
@@ -26,7 +26,7 @@ pub struct FirstAnswer {
 }
 
 impl FirstAnswer {
-    /// That verdict, printed so long after the command began.
+    /// The answer of that verdict, printed this long after the command began.
     pub fn new(verdict: &Verdict, after: Duration) -> FirstAnswer {
         FirstAnswer {
             after_s: after.as_secs_f64(),

@@ -71,7 +71,7 @@ fn headroom_note(verdict: &Verdict) -> String {
     };
     let range = verdict.headroom_low.zip(verdict.headroom_high);
     match range.filter(|(low, high)| high.is_finite() && *high > low * 1.1) {
-        // What the figure means comes first where it is no room.
+        // The meaning of the figure comes first where it is not headroom.
         Some(_) if verdict.verdict == VerdictKind::DemandExceedsCapability => reason.clone(),
         Some((low, high)) => {
             let (low, high) = (number::times(low), number::times(high));

@@ -1,7 +1,7 @@
 //! JSON for programs. Keys are stable; a figure that is not known is `{"unknown": "<reason>"}` or null, never 0.
 //!
-//! Each output is a type that borrows from what is shown. The comments on its fields are the descriptions in
-//! docs/reference/json.md, which the `manual` crate writes from their schemas.
+//! Each output is a type that borrows from the shown results. The comments on its fields are the descriptions
+//! in docs/reference/json.md, which the `manual` crate writes from their schemas.
 
 mod analysis;
 mod capability;

@@ -2,18 +2,19 @@ use capability::{Binding, Bound, Burst, Capability, Credit, Origin, Resource};
 use seen::{CONTRADICTS, Seen};
 use workload::Cap;
 
-/// What is known of a storage, wherever it comes from.
+/// The known figures of a storage, of any origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownStorage {
     /// The directory that was named.
     pub target: String,
     /// The time of the question, nanoseconds since 1970.
     pub now_unix_ns: u64,
-    /// The newest capability of each origin, what is known best first.
+    /// The newest capability of each origin, the best known first.
     pub capabilities: Vec<Capability>,
-    /// What it was seen to give.
+    /// Its observed figures.
     pub seen: Option<Seen>,
-    /// What control groups of this host limit on its devices, each for its own processes; `None` where that was not read.
+    /// Limits that control groups of this host set on its devices, each for its own processes; `None` where that was not
+    /// read.
     pub caps: Option<Vec<Cap>>,
 }
 
@@ -41,7 +42,7 @@ impl KnownStorage {
         limits.filter_map(credit).collect()
     }
 
-    /// All figures: those of one resource together, what is known best first.
+    /// All figures: those of one resource together, the best known first.
     pub fn resources(&self) -> Vec<Resource> {
         let of_capabilities = self.capabilities.iter().flat_map(Capability::resources);
         let mut all: Vec<Resource> = of_capabilities.collect();
@@ -50,7 +51,7 @@ impl KnownStorage {
         all
     }
 
-    /// Where what was seen contradicts what is known otherwise.
+    /// Observed figures that contradict other known figures.
     pub(crate) fn contradictions(&self) -> Vec<String> {
         let all = self.resources();
         let seen = all.iter().filter(|one| one.from == Origin::Seen && one.unit != workload::Unit::Ns);

@@ -53,7 +53,7 @@ use verdict::{Figures, Observation, Verdict};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Phase {
-    /// What ran ("everyday", "index rebuild").
+    /// Its name: "everyday", "index rebuild".
     pub name: String,
     /// When it began, nanoseconds since 1970.
     pub from_unix_ns: u64,
@@ -68,7 +68,7 @@ pub struct Check {
     pub verdict: Verdict,
     /// The observation of the database and the device.
     pub observation: Observation,
-    /// What the storage can give; `None` where it was never measured.
+    /// The capability of the storage; `None` where it was never measured.
     pub capability: Option<Capability>,
     /// The scale of latency bands.
     pub profile: Profile,
@@ -84,7 +84,7 @@ pub struct Check {
     pub advice: Option<simulate::Advice>,
     /// Version of Headroom that judged.
     pub version: String,
-    /// What was answered first, where the storage was measured in the meantime; `None` elsewhere.
+    /// The first answer, where the storage was measured in the meantime; `None` elsewhere.
     pub first_answer: Option<FirstAnswer>,
     /// The database's other volumes, each judged alone, without others of its own.
     pub others: Vec<Check>,
@@ -113,13 +113,13 @@ impl Check {
         }
     }
 
-    /// What the files on it are for: "data, temp".
+    /// Uses of the files on it: "data, temp".
     pub(crate) fn roles(&self) -> String {
         let roles: Vec<String> = self.observation.roles().iter().map(ToString::to_string).collect();
         roles.join(", ")
     }
 
-    /// How many sessions wait for it on average.
+    /// Mean number of sessions that wait for it.
     pub fn outstanding(&self) -> f64 {
         Figures::from_moments(&self.observation.moments, self.capability.as_ref()).outstanding
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 /// A trace so far.
 #[derive(Clone, Debug, Default)]
 pub struct TraceSummary {
-    /// Which I/Os, in words: "pid 812, *.db, reads, slower than 1 ms".
+    /// The traced I/Os, in words: "pid 812, *.db, reads, slower than 1 ms".
     pub of: String,
     /// Until its end.
     pub elapsed_ns: u64,
@@ -20,7 +20,7 @@ pub struct TraceSummary {
     pub other_files_ios: u64,
     /// I/Os that were lost because the buffer was full.
     pub lost: u64,
-    /// What this kernel does not report, and other notes.
+    /// Events that this kernel does not report, and other notes.
     pub notes: Vec<String>,
     places: HashMap<Rc<str>, usize>,
     picture: TracePicture,
@@ -29,7 +29,7 @@ pub struct TraceSummary {
 /// The I/Os of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct OpTotals {
-    /// How many.
+    /// Number of I/Os.
     pub ios: u64,
     /// Bytes transferred.
     pub bytes: u64,
@@ -46,7 +46,7 @@ pub struct OpTotals {
 pub struct TraceFile {
     /// Its full name.
     pub path: Rc<str>,
-    /// How many.
+    /// Number of I/Os.
     pub ios: u64,
     /// Bytes transferred.
     pub bytes: u64,

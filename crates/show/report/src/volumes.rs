@@ -28,7 +28,7 @@ pub(crate) fn volumes(check: &Check) -> Vec<VolumeRow<'_>> {
 }
 
 impl VolumeRow<'_> {
-    /// What the files on it are for: "data, temp".
+    /// Uses of the files on it: "data, temp".
     pub(crate) fn roles(&self) -> String {
         self.check.roles()
     }

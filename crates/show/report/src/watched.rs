@@ -7,7 +7,7 @@ use filestats::{
 };
 use std::collections::HashMap;
 
-/// What happened between two snapshots of a source.
+/// Changes between two snapshots of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchedInterval {
     /// The source.
@@ -34,7 +34,7 @@ pub struct WatchedInterval {
 /// One file's interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchedFile {
-    /// What happened, or why that cannot be known.
+    /// Its changes, or why they cannot be known.
     pub row: FileInterval,
     /// Bytes on disk at its end.
     pub size_bytes: Figure<u64>,
@@ -43,9 +43,9 @@ pub struct WatchedFile {
 /// One device's interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchedDevice {
-    /// What happened, or why that cannot be known.
+    /// Its changes, or why they cannot be known.
     pub row: FileInterval,
-    /// How that compares with what it can give; `None` where that is not known.
+    /// Comparison with its capability; `None` where that is not known.
     pub load: Option<DeviceLoad>,
 }
 
@@ -54,11 +54,11 @@ pub struct WatchedDevice {
 pub struct DeviceLoad {
     /// Share of the storage in use, 1 = all.
     pub utilisation: Option<f64>,
-    /// How many times this load can be carried; `None` where there is too little I/O.
+    /// The multiple of this load that can be carried; `None` where there is too little I/O.
     pub headroom: Option<f64>,
-    /// Latency of reads that the capability lets one expect at this load, nanoseconds.
+    /// Latency of reads that the capability predicts at this load, nanoseconds.
     pub read_expected_ns: Option<f64>,
-    /// The same of writes.
+    /// Latency of writes that the capability predicts at this load, nanoseconds.
     pub write_expected_ns: Option<f64>,
 }
 
@@ -67,7 +67,7 @@ pub struct DeviceLoad {
 pub struct FoldedFiles<'a> {
     /// The first of them.
     pub file: &'a WatchedFile,
-    /// How many others show the same figures.
+    /// Number of others that show equal figures.
     pub others: usize,
     /// The process that used it, where the files are of several: "mysqld 812".
     pub process: Option<String>,
@@ -116,7 +116,7 @@ impl WatchedInterval {
         self.devices.iter().filter(|device| !self.files.is_empty() || device.is_active())
     }
 
-    /// What all files did together, with the syncs of those that count them; `None` where nothing is known of any.
+    /// The sum over all files, with the syncs of those that count them; `None` where nothing is known of any.
     pub fn total<'a>(files: impl Iterator<Item = &'a WatchedFile>) -> Option<Delta> {
         let known: Vec<&Delta> = files.filter_map(WatchedFile::delta).collect();
         let elapsed_ns = known.iter().map(|delta| delta.elapsed_ns).max()?;
@@ -194,7 +194,7 @@ impl WatchedFile {
         name.ends_with(".so") || name.contains(".so.")
     }
 
-    /// What happened, where it is known.
+    /// Its changes, where they are known.
     pub fn delta(&self) -> Option<&Delta> {
         self.row.interval.known()
     }

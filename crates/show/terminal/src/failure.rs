@@ -1,4 +1,4 @@
-//! What a program prints once when it cannot do what was requested.
+//! The message that a program prints once when it cannot do what was requested.
 
 use crate::escape::escape_part;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! Ctrl-C ends the work and keeps what was measured; a second one ends the program at once.
+//! Ctrl-C ends the work and keeps the measured results; a second one ends the program at once.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -63,7 +63,7 @@ pub fn requested() -> bool {
     REQUESTED.load(Relaxed)
 }
 
-/// The same as a break.
+/// A break if the work is to end.
 pub fn break_if_requested() -> ControlFlow<()> {
     if requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

@@ -28,7 +28,7 @@ pub fn open_to_write(named: Option<&Path>) -> Result<History, Failure> {
     Ok(History::open_to_add(&path(named)?)?)
 }
 
-/// Opens the history for changing what it holds.
+/// Opens the history for changes.
 ///
 /// # Errors
 /// It does not exist, cannot be written to, or is another user's.

@@ -1,4 +1,4 @@
-//! What the programs `headroom` and `headroom-lab` share at a terminal.
+//! Code that the programs `headroom` and `headroom-lab` share at a terminal.
 //!
 //! ```text
 //! stdout  <- Output::answer      text or JSON, once

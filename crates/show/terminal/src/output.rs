@@ -14,7 +14,7 @@ pub struct Output {
     written: Result<bool, Failure>,
 }
 
-/// What is on the screen and may be drawn over.
+/// Text on the screen that may be drawn over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Drawn {
     lines: usize,
@@ -70,7 +70,7 @@ impl Output {
         self.drawn.iter_mut().for_each(|drawn| drawn.lines = usize::MAX);
     }
 
-    /// What removes the preliminary answer from the screen, or separates the next one from it.
+    /// The text that removes the preliminary answer from the screen, or separates the next one from it.
     fn take_drawn(&mut self) -> String {
         let size = terminal_size::terminal_size().map(|(width, height)| (width.0, height.0));
         self.drawn.take().map_or(String::new(), |drawn| drawn.removal(size))

@@ -1,4 +1,4 @@
-//! `--source` as clap parses it. What sources there are and how each is parsed: `collect::SOURCES`.
+//! `--source` as clap parses it. The sources and the parser of each: `collect::SOURCES`.
 
 use crate::escape::escape_answer;
 use clap::error::{ContextKind, ContextValue};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use storage::{FillProgress, StorageError, TestFile, Workspace};
 use workload::format_bytes;
 
-/// Opens the workspace in `dir`, and removes what a killed Headroom left there.
+/// Opens the workspace in `dir`, and removes files that a killed Headroom left there.
 ///
 /// # Errors
 /// The directory cannot be used, or another Headroom uses it.
@@ -53,8 +53,8 @@ pub fn make_test_file(
     begin_test_file(workspace, name, (bytes, Duration::MAX), history, out)
 }
 
-/// Begins a test file as [`make_test_file`] does, of at most so many bytes and for so long; [`TestFile::complete`] writes the
-/// rest.
+/// Begins a test file as [`make_test_file`] does, of at most this many bytes and within this time; [`TestFile::complete`]
+/// writes the rest.
 ///
 /// # Errors
 /// It cannot be made or recorded, or the user ended it.

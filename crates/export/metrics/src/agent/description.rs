@@ -1,4 +1,4 @@
-//! What describes a family, and how its points are made of a state.
+//! Descriptions of families, and the points that each makes of a state.
 
 use super::state::AgentState;
 use super::values::{Counters, Gauges, Histograms};
@@ -10,7 +10,7 @@ pub struct FamilyDescription {
     pub name: &'static str,
     /// Its labels, in order.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// Its help text.
     pub help: &'static str,
     pub(super) unit: Unit,
     values: Values,
@@ -32,7 +32,7 @@ impl FamilyDescription {
         }
     }
 
-    /// What is known; what is no number is unknown.
+    /// The known points; a value that is no number is unknown.
     pub(super) fn points(&self, state: &AgentState) -> Vec<Point> {
         let point = |values: Vec<String>, value: Value, since_unix_ns: Option<u64>| {
             debug_assert_eq!(values.len(), self.labels.len(), "{}", self.name);

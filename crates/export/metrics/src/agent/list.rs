@@ -1,5 +1,5 @@
-//! [`FAMILIES`], the one list of names, units and labels: `/metrics`, what is pushed, and the table of docs/reference/metrics.md are made
-//! from it.
+//! [`FAMILIES`], the one list of names, units and labels: `/metrics`, pushed figures, and the table of
+//! docs/reference/metrics.md are made from it.
 
 use super::description::{FamilyDescription, counter, gauge, histogram};
 use super::labels::{

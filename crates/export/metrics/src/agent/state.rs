@@ -1,4 +1,4 @@
-//! What the agent knows: plain values, unknown where they are `None`.
+//! State of the agent: plain values, unknown where they are `None`.
 
 use crate::identity::ExtraLabels;
 use crate::pushed::Dropped;
@@ -10,28 +10,28 @@ use std::sync::Arc;
 use verdict::{Confidence, VerdictKind};
 use workload::CapKind;
 
-/// What the agent knows now.
+/// The agent's current state.
 #[derive(Clone, Debug, Default)]
 pub struct AgentState {
     /// Version of Headroom.
     pub version: String,
-    /// What was judged last of each database and volume.
+    /// The last judgement of each database and volume.
     pub subjects: BTreeMap<Subject, SubjectState>,
-    /// What each volume can give, by its mount point.
+    /// The capability of each volume, by its mount point.
     pub capabilities: BTreeMap<String, Arc<Capability>>,
     /// Each source that is watched.
     pub sources: BTreeMap<String, SourceState>,
     /// The block device below each volume, by its mount point.
     pub devices: BTreeMap<String, DeviceState>,
-    /// What the agent itself takes; `None` where that is not known.
+    /// Resources that the agent itself uses; `None` where not known.
     pub process: Option<ProcessState>,
     /// Lost pushes, by server and reason.
     pub pushes_dropped: BTreeMap<(String, Dropped), u64>,
-    /// What is added to the labels of all series.
+    /// Labels added to those of all series.
     pub labels: ExtraLabels,
 }
 
-/// What the process of the agent takes.
+/// Resources that the agent's process uses.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessState {
     /// Processor time since it started, seconds.
@@ -44,12 +44,12 @@ pub struct ProcessState {
     pub started_unix_s: f64,
 }
 
-/// What the kernel counted of a block device since it appeared: the I/O of all processes.
+/// The kernel's counters of a block device since it appeared: the I/O of all processes.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceState {
     /// Its name below /dev.
     pub device: String,
-    /// What it is: "partition", "dm".
+    /// Its kind: "partition", "dm".
     pub kind: String,
     /// Names of the devices that it lies on: its I/O is theirs too. Empty for a disk.
     pub parents: Vec<String>,
@@ -66,7 +66,7 @@ pub struct DeviceState {
 /// Flushes of a device's cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceFlushes {
-    /// How many.
+    /// Number of flushes.
     pub count: u64,
     /// Their time, nanoseconds.
     pub time_ns: u64,
@@ -75,7 +75,7 @@ pub struct DeviceFlushes {
 /// Completed I/Os in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceOps {
-    /// How many.
+    /// Number of I/Os.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -83,7 +83,7 @@ pub struct DeviceOps {
     pub time_ns: u64,
 }
 
-/// What was judged of a database on a volume.
+/// The judgement of a database on a volume.
 #[derive(Clone, Debug)]
 pub struct SubjectState {
     /// The verdict.
@@ -94,7 +94,7 @@ pub struct SubjectState {
     pub judged_unix_ns: u64,
     /// Since when it is the same, nanoseconds since 1970.
     pub since_unix_ns: u64,
-    /// How many times today's demand can be carried.
+    /// The multiple of today's demand that can be carried.
     pub headroom: Option<Headroom>,
     /// The resource that runs out first.
     pub binding: Option<Binding>,
@@ -108,13 +108,13 @@ pub struct SubjectState {
     pub commit: Latency,
     /// Whether an incident is open.
     pub incident_open: bool,
-    /// What the storage was seen to give over what it gave when it was measured, where that contradicts the measurement for a day.
+    /// Ratio of the storage's observed to its measured figures, where they contradict each other for a day.
     pub contradicted: Option<f64>,
-    /// What limits the database's processes on the volume: operations or bytes a second.
+    /// Limits of the database's processes on the volume: operations or bytes a second.
     pub caps: BTreeMap<CapKind, u64>,
 }
 
-/// How many times today's demand can be carried, as `headroom check` says it.
+/// The multiple of today's demand that can be carried, as `headroom check` reports it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Headroom {
     /// The figure to plan with.
@@ -125,7 +125,7 @@ pub struct Headroom {
     pub high: f64,
 }
 
-/// A latency, and what the curves expect.
+/// A latency, and the one that the curves expect.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Latency {
     /// Nanoseconds.
@@ -147,6 +147,6 @@ pub struct SourceState {
     pub last_success_unix_ns: Option<u64>,
     /// How long the last sample took, seconds.
     pub collection_s: Option<f64>,
-    /// What it did, by class of file and of wait.
+    /// Its totals, by class of file and of wait.
     pub totals: Arc<SourceTotals>,
 }

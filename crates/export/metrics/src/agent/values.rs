@@ -1,4 +1,4 @@
-//! The points of each kind of family: what is unknown has none.
+//! The points of each kind of family: an unknown value has none.
 
 use super::labels::{curve_name, layer};
 use super::state::{AgentState, DeviceState, Latency, ProcessState, SourceState, SubjectState};
@@ -12,9 +12,9 @@ use workload::CapKind;
 
 /// The labels' values and the value of each series.
 pub(super) type Gauges = Vec<(Vec<String>, f64)>;
-/// The same, and when it was zero, nanoseconds since 1970, where that is known.
+/// The labels' values, the value of each series, and the time when it was zero, nanoseconds since 1970, where known.
 pub(super) type Counters = Vec<(Vec<String>, f64, Option<u64>)>;
-/// Likewise.
+/// As of [`Counters`], with histograms.
 pub(super) type Histograms = Vec<(Vec<String>, Histogram, Option<u64>)>;
 
 /// Operations on files, by the word for them.
@@ -67,7 +67,7 @@ impl AgentState {
         known.collect()
     }
 
-    /// Of what has curves: what was only seen has none.
+    /// Of storages with curves: one that was only observed has none.
     pub(super) fn of_known(&self, value: fn(&Capability) -> f64) -> Gauges {
         let known = self.capabilities.iter().filter(|(_, known)| !known.curves.is_empty());
         known.map(|(mount, known)| (vec![mount.clone(), known.origin.to_string()], value(known))).collect()

@@ -103,7 +103,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// What comes until the end of a head.
+/// Reads until the end of a head.
 fn read_head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     let mut byte = [0];

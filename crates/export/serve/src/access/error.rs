@@ -19,7 +19,7 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    /// What to do about it.
+    /// The remedy.
     pub fn remedy(&self) -> String {
         match self {
             AccessError::Unreadable(..) => "name a file that the user who runs this may read".into(),

@@ -1,4 +1,4 @@
-//! The files that say who may ask: read within bounds, and compared with what they were.
+//! The files of access control: read within bounds, and compared with their former contents.
 
 use super::AccessError;
 use std::fs::{File, Metadata};
@@ -56,7 +56,7 @@ impl Files {
         }
     }
 
-    /// Whether one of them is not what it was.
+    /// Whether one of them has changed.
     pub fn have_changed(&self) -> bool {
         self.0.iter().any(|(path, before)| state(path) != *before)
     }

@@ -17,7 +17,7 @@ impl Tokens {
     /// Reads the text of a file. Empty lines and those that begin with # are left out.
     ///
     /// # Errors
-    /// What is wrong, and no token.
+    /// The defect, without the token.
     pub fn parse(text: &str, random: &SystemRandom) -> Result<Tokens, String> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, random).map_err(|_| "no random numbers")?;
         let mut tags = Vec::new();

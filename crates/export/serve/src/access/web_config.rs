@@ -78,7 +78,7 @@ impl WebConfig {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// What is wrong, and no password's hash.
+    /// The defect, without a password's hash.
     pub fn parse(text: &str) -> Result<WebConfig, String> {
         let documents = YamlLoader::load_from_str(text).map_err(|error| error.to_string())?;
         let document = match <[Yaml; 1]>::try_from(documents) {

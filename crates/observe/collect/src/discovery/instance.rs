@@ -2,7 +2,7 @@ use host::FilePlace;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What kind of program asks storage.
+/// The kind of program that uses storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Engine {
     /// PostgreSQL.
@@ -45,7 +45,7 @@ impl fmt::Display for Engine {
     }
 }
 
-/// What the files of a database on a volume are for.
+/// Use of a database's files on a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// The data.
@@ -76,7 +76,7 @@ impl Role {
 /// A file or directory of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleFile {
-    /// What it is for.
+    /// Its use.
     pub role: Role,
     /// Where it lies.
     pub place: FilePlace,
@@ -94,7 +94,7 @@ pub struct Attempt {
 /// A database that runs on this host.
 #[derive(Clone, Debug)]
 pub struct Instance {
-    /// Which engine.
+    /// The engine.
     pub engine: Engine,
     /// Its first process.
     pub pid: u32,
@@ -104,7 +104,7 @@ pub struct Instance {
     pub user: u32,
     /// The name of the cluster or the database's file, where it is known.
     pub name: Option<String>,
-    /// What distinguishes it from others of the same process: the file of a SQLite database.
+    /// Part that distinguishes it from others of the same process: the file of a SQLite database.
     pub part: Option<String>,
     /// The version, where that is cheaply known.
     pub version: Option<String>,
@@ -112,6 +112,6 @@ pub struct Instance {
     pub files: Vec<RoleFile>,
     /// The sources to try, the best first; `process:PID` is not among them.
     pub attempts: Vec<Attempt>,
-    /// What cannot be said of it, or not be tried, and why.
+    /// Facts that cannot be determined or tried, and why.
     pub notes: Vec<String>,
 }

@@ -5,8 +5,8 @@
 //!   -> SourceKind::find(&programs)   postgres, mysql, sqlserver, sqlite, pagestore; process: engines without a source of their own
 //!   -> Instance   engine, process, name, files by role, and the sources to try, the best first
 //! ```
-//! Nothing here connects to a server or opens a source. What a process says of itself (its name, its arguments, its files) may be
-//! written by any user: reads are bounded, and what is read decides nothing but what is tried.
+//! Nothing here connects to a server or opens a source. A process's own data (its name, its arguments, its files) may be
+//! written by any user: reads are bounded, and these data decide only which sources are tried.
 
 mod instance;
 mod places;

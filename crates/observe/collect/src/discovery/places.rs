@@ -50,7 +50,7 @@ impl Finder {
         self.found
     }
 
-    /// What cannot be said because of the process's mount namespace.
+    /// A note where the mount namespace hides the open files of the process.
     pub fn note(&self) -> Option<String> {
         let note = match self.files.view() {
             MountView::Shared | MountView::Other => return None,

@@ -25,12 +25,12 @@ pub struct Programs(HashMap<u32, Program>);
 const FIRST_MAX: usize = 512;
 /// Users below this are the system's (login.defs(5)).
 const FIRST_ORDINARY_USER: u32 = 1000;
-/// Bounds what users can make a scan read; the default of the kernel is half of it.
+/// Bounds the bytes that users can make a scan read; the default of the kernel is half of it.
 const PROCESSES_MAX: usize = 1 << 16;
 const DELETED: &str = " (deleted)";
 
 impl Programs {
-    /// Reads what runs now. A process that ends meanwhile is left out.
+    /// Reads the running programs. A process that ends meanwhile is left out.
     ///
     /// # Errors
     /// If /proc is not readable.
@@ -95,7 +95,7 @@ impl Program {
         Some(Program { pid, start_ticks: stat.start_ticks, parent: stat.parent, user, name })
     }
 
-    /// Its arguments, without the program. What is no UTF-8 is replaced.
+    /// Its arguments, without the program. Bytes that are not UTF-8 are replaced.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let all = host::arguments_of(self.pid);
         all.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()

@@ -128,7 +128,7 @@ pub(crate) fn lines() -> Result<Vec<DiskLine>, SourceError> {
     Ok(host::read_diskstats().map_err(failed)?.into_iter().map(DiskLine::from).collect())
 }
 
-/// Which boot of the machine this is.
+/// Identifies this boot of the machine.
 pub(crate) fn boot_id() -> Result<String, SourceError> {
     host::boot_id().map_err(|error| SourceError::System { path: host::BOOT_ID.into(), error })
 }

@@ -30,7 +30,7 @@ struct State {
     rests_until: Option<Instant>,
 }
 
-/// What is known of a relation's files.
+/// Known facts of a relation's files.
 #[derive(Clone, Debug)]
 struct Relation {
     name: Option<String>,
@@ -39,7 +39,7 @@ struct Relation {
     misses: u32,
 }
 
-/// What a file holds.
+/// The object that a file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
     pub name: String,
@@ -71,7 +71,7 @@ impl Cluster {
         Cluster { data, connection, state: Mutex::new(state) }
     }
 
-    /// The same database of the same cluster.
+    /// Whether both are one database of one cluster.
     pub fn is_same(&self, other: &Cluster) -> bool {
         (&self.data, &self.connection) == (&other.data, &other.connection)
     }
@@ -115,7 +115,7 @@ impl Cluster {
         }
     }
 
-    /// What a file holds; `None` if it is not of this cluster.
+    /// The object that a file holds; `None` if it is not of this cluster.
     pub fn object(&self, path: &Path) -> Option<Object> {
         let state = self.state();
         let Some(file) = self.relation(&state, path) else {

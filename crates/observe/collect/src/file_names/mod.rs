@@ -1,4 +1,4 @@
-//! What the files of PostgreSQL servers hold, for sources that see only files.
+//! Objects in the files of PostgreSQL servers, for sources that see only files.
 //!
 //! ```text
 //! Postgres::publishing_names(names) ──> FileNames ──> Process::using_names(names): FileIdentity::object
@@ -23,12 +23,12 @@ use std::time::Instant;
 pub struct FileNames(Arc<Mutex<Vec<Arc<Cluster>>>>);
 
 impl FileNames {
-    /// What a file holds, if one of the servers knows it now.
+    /// The object that a file holds, if one of the servers knows it now.
     pub fn object(&self, path: &Path) -> Option<String> {
         self.objects(&[path]).pop().flatten()
     }
 
-    /// Adds a server. The same server and database again replaces the connection and keeps the names.
+    /// Adds a server. A server and database that are known already replace the connection and keep the names.
     pub(crate) fn add(&self, cluster: Cluster) {
         let mut clusters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match clusters.iter().find(|known| known.is_same(&cluster)) {
@@ -37,7 +37,7 @@ impl FileNames {
         }
     }
 
-    /// Writes into each sample what its file holds.
+    /// Writes into each sample the object that its file holds.
     pub(crate) fn fill_in(&self, samples: &mut [Sample]) {
         let paths: Vec<&Path> = samples.iter().map(|sample| Path::new(&sample.file.path)).collect();
         let objects = self.objects(&paths);

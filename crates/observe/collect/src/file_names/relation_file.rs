@@ -1,4 +1,4 @@
-//! Which relation a file of a PostgreSQL cluster belongs to.
+//! The relation that a file of a PostgreSQL cluster belongs to.
 //!
 //! ```text
 //! base/DATABASE/NODE[_fork][.segment]                         the default tablespace
@@ -26,7 +26,7 @@ pub(super) struct RelationFile {
     pub fork: &'static str,
 }
 
-/// Which files to look up: the numbers of relations' files, and of their tablespaces.
+/// Files to look up: the numbers of relations' files, and of their tablespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileLookup {
     pub nodes: Vec<u32>,
@@ -81,7 +81,7 @@ impl RelationFile {
     }
 }
 
-/// What a file holds that is no relation's: "write-ahead log", "temporary file of process 4711".
+/// Contents of a file that is no relation's: "write-ahead log", "temporary file of process 4711".
 pub(super) fn describe_other(path: &Path) -> Option<String> {
     let first = path.iter().next()?;
     if first == "pg_wal" {

@@ -40,7 +40,7 @@ impl Client {
         self.run(|wire| statements.iter().try_for_each(|statement| wire.execute(statement)))
     }
 
-    /// The rows of a small answer with so many columns; NULL is an empty text.
+    /// The rows of a small answer with that many columns; NULL is an empty text.
     ///
     /// # Errors
     /// The server's error, or another number of columns.

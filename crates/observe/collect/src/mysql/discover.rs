@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 const MARIADB: &str = "mariadbd";
 const PROGRAMS: [&str; 2] = [MARIADB, "mysqld"];
-/// Who a package of either makes.
+/// The user that a package of either makes.
 const USER: &str = "mysql";
 /// Sockets that are tried: a server listens on one.
 const SOCKETS_MAX: usize = 8;

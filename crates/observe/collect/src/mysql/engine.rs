@@ -39,8 +39,8 @@ fn data(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sampl
     Some(sample(owner, aggregate(owner, FileKind::Data, path), Counters::without_syncs(read, write)))
 }
 
-/// The redo log. Its bytes are those of its records; what is written is more, since a write is rounded up to blocks and
-/// the next one writes the last block again.
+/// The redo log. Its bytes are those of its records; the written bytes are more, since a write is rounded up to blocks
+/// and the next one writes the last block again.
 fn redo(statistics: &Statistics, owner: &Owner, untimed: Reason) -> Option<Sample> {
     let write = ops(statistics, "innodb_log_writes", "innodb_os_log_written", untimed)?;
     // A log is read only by recovery, before the server accepts connections.

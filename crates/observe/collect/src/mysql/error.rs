@@ -6,8 +6,8 @@ use std::time::Duration;
 /// The longest that an answer takes, and that opening or a snapshot takes in all.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a MySQL or MariaDB server gives no snapshot. No text of it holds a password. Which server it is, if the settings are
-/// right, stands in [`SourceError::Server`](crate::SourceError::Server).
+/// Why a MySQL or MariaDB server gives no snapshot. No text of it holds a password. The server's name, if the settings are
+/// right, is in [`SourceError::Server`](crate::SourceError::Server).
 #[derive(Debug, thiserror::Error)]
 pub enum MysqlError {
     /// The connection text is not of the form.
@@ -36,7 +36,7 @@ pub enum MysqlError {
     /// It refuses the login: its message.
     #[error("the server refuses the login: {0}")]
     Refused(String),
-    /// Any other failure: what went wrong.
+    /// Any other failure, with its cause.
     #[error("{0}")]
     Failed(String),
 }

@@ -1,4 +1,4 @@
-//! Rows of `file_summary_by_instance` as samples: the kind of each file, its database, and what its counters mean.
+//! Rows of `file_summary_by_instance` as samples: the kind of each file, its database, and the meaning of its counters.
 //!
 //! ```text
 //! instrument                                kind    file_id begins with

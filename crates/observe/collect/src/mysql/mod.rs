@@ -1,5 +1,5 @@
-//! MySQL and MariaDB servers, by the Performance Schema: file by file what they read and wrote and how long that took,
-//! and what their threads waited for.
+//! MySQL and MariaDB servers, by the Performance Schema: the reads and writes of each file with their times, and the
+//! waits of threads.
 //!
 //! ```text
 //! file_summary_by_instance    ─ files   ─> a Sample of each file          (counts, bytes, time; syncs not apart)
@@ -13,7 +13,7 @@
 //! few queries over that connection. After a failure the next snapshot connects again. Opening and each snapshot, a new
 //! connection included, take [`ANSWER_SECONDS`] at most.
 //!
-//! What the figures mean, and what the server does not report: docs/how-to/source-mysql.md.
+//! The meaning of the figures, and those that the server does not report: docs/how-to/source-mysql.md.
 //!
 //! Never: writes anything to the server, puts a password into a name, an error or a `Debug` text.
 

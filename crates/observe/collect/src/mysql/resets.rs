@@ -16,7 +16,7 @@ pub(super) struct Resets {
     files: HashMap<String, (String, u64)>,
     /// Instances of files that were deleted.
     deleted: HashSet<String>,
-    /// How many files were renamed or appeared again: they did not begin at zero.
+    /// Files that were renamed or appeared again: they did not begin at zero.
     renamed: u64,
     /// When a file's count fell, milliseconds since 1970.
     truncated: Option<u64>,

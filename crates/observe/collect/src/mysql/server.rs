@@ -23,7 +23,7 @@ pub(super) enum Place {
     Tcp { host: String, port: u16 },
 }
 
-/// What is known of the server behind a connection.
+/// Known facts of the server behind a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Server {
     pub is_mariadb: bool,

@@ -40,7 +40,7 @@ pub(super) struct Login {
     required_peer: Option<u32>,
 }
 
-/// A live connection and what is known of the server behind it.
+/// A live connection and the known facts of its server.
 pub(super) struct Session {
     wire: Wire,
     pub server: Server,
@@ -151,7 +151,7 @@ fn place(address: &Address, options: &ClientOptions) -> Place {
 }
 
 impl Session {
-    /// Connects and finds out what server it is.
+    /// Connects and identifies the server.
     pub fn open(login: &Login, deadline: Instant) -> Result<Session, MysqlError> {
         let (wire, server) = login.connect(Limits::RECORDING, deadline)?;
         Session::begin(wire, server)

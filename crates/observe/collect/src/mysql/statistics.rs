@@ -66,7 +66,7 @@ pub(super) struct Counted {
     pub unseen_threads: u64,
 }
 
-/// Which instruments count, and which measure time.
+/// Switches of the instruments: those that count, and those that measure time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Switches {
     pub global: bool,
@@ -111,7 +111,7 @@ impl Statistics {
             && LOST.iter().all(|(counter, ..)| self.lost(counter).is_none())
     }
 
-    /// How much a counter says is lost, if anything is.
+    /// The loss that a counter reports, if any.
     pub fn lost(&self, counter: &str) -> Option<u64> {
         self.status.get(counter).copied().filter(|lost| *lost > 0)
     }

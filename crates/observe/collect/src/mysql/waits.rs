@@ -1,4 +1,4 @@
-//! What threads waited for: the file instruments by event, and two status counters of waits.
+//! Waits of threads: the file instruments by event, and two status counters of waits.
 //!
 //! `events_waits_summary_global_by_event_name` has the same measurements as one sum of reads, writes and syncs;
 //! `file_summary_by_event_name` keeps them apart, and they mean different things.

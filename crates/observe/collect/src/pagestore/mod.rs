@@ -1,6 +1,6 @@
 //! A page store that a program has open, through the counters that it publishes (`pagestore_counters`).
 //!
-//! A sample is one of its three files. What its commits waited for the log stands beside them as a wait.
+//! A sample is one of its three files. Its commits' waits for the log are beside them as a wait.
 
 mod discover;
 

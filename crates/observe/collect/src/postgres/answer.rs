@@ -1,4 +1,4 @@
-//! The server's answers, parsed from text. What is malformed is `None`, like NULL.
+//! The server's answers, parsed from text. A malformed value is `None`, like NULL.
 
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 

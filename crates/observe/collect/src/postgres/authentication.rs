@@ -155,7 +155,7 @@ impl RequestCheck {
         RequestCheck { is_readable: true, ..RequestCheck::unreadable(required) }
     }
 
-    /// The same settings for the encrypted stream within this one.
+    /// These settings for the encrypted stream within this one.
     pub fn within_tls(self) -> RequestCheck {
         RequestCheck::unreadable(self.required)
     }

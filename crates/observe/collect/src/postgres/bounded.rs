@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Of all messages before the login is complete: a server sends 2 KiB.
 const LOGIN_BYTES_MAX: usize = 64 << 10;
-/// What the library keeps beside a message's bytes.
+/// Bytes that the library keeps beside a message's own.
 const MESSAGE_OVERHEAD: usize = 128;
 /// The library keeps the last value of each parameter that the server reports, as long as the connection: servers report
 /// about 15, poolers a few more.
@@ -30,7 +30,7 @@ const REQUEST_BYTES: usize = 4;
 const READY_FOR_QUERY: u8 = b'Z';
 const PARAMETER_STATUS: u8 = b'S';
 
-/// How much of one answer is accepted.
+/// Bound on one answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AnswerLimit {
     /// 16 MiB: the statistics of 10,000 databases take a third of it.
@@ -72,11 +72,11 @@ struct Meter {
     allowance: usize,
     rules: StreamRules,
     parameters: Parameters,
-    /// What has arrived of the request in the current message; `None` behind it and in other messages.
+    /// The received part of the request in the current message; `None` behind it and in other messages.
     request: Option<Vec<u8>>,
 }
 
-/// What the server may send.
+/// Messages that the server may send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StreamRules {
     pub limit: AnswerLimit,
@@ -111,7 +111,7 @@ impl From<Stop> for io::Error {
 #[derive(Default)]
 struct Parameters {
     names: BTreeSet<Vec<u8>>,
-    /// What has arrived of the name in the current message; `None` behind it and in other messages.
+    /// The received part of the name in the current message; `None` behind it and in other messages.
     name: Option<Vec<u8>>,
 }
 
@@ -142,7 +142,7 @@ impl<S> Bounded<S> {
         &self.stream
     }
 
-    /// The same stream, if what it carries from now on are records of TLS: the messages are inside of them.
+    /// This stream, if it carries records of TLS from now on: the messages are inside of them.
     pub fn into_inner(self) -> (S, StreamRules) {
         let StreamRules { limit, requests } = self.meter.rules;
         (self.stream, StreamRules { limit, requests: requests.within_tls() })

@@ -1,5 +1,5 @@
-//! Where the server is and how to log in, by libpq's conventions: what the connection string does not set comes from the
-//! service file, then from the environment, then from libpq's defaults.
+//! Where the server is and how to log in, by libpq's conventions: settings that the connection string omits come from
+//! the service file, then from the environment, then from libpq's defaults.
 //!
 //! ```text
 //! postgres://user@host:5432/shop   host=/run/postgresql dbname=shop   service=shop   (nothing)
@@ -35,7 +35,7 @@ pub(super) struct Connection {
     pub database: String,
     /// Why a password file was ignored.
     pub passfile_ignored: Option<String>,
-    /// Who must listen on a socket of the file system, and as whom this program connects to it.
+    /// The process that must listen on a socket of the file system, and the user as which this program connects to it.
     pub peer: PeerRule,
 }
 
@@ -54,11 +54,11 @@ const WITHOUT_EFFECT: [&str; 8] = [
 /// The directories of the socket in Debian's packages and in builds from source.
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 const PORT: u16 = 5432;
-/// What the server's own views call this program.
+/// This program's name in the server's own views.
 const APPLICATION: &str = "headroom";
 
 impl Connection {
-    /// Parses the connection string, and fills in what it does not set.
+    /// Parses the connection string, and fills in the settings that it omits.
     pub fn parse(text: &str, environment: Environment) -> Result<Connection, String> {
         let mut settings = Settings::parse(text)?;
         settings.complete(environment)?;

@@ -15,7 +15,7 @@ pub(super) const TEMP_FILES_AND_COMMITS: &str = "
     SELECT datid, datname, temp_bytes, xact_commit, extract(epoch FROM stats_reset) AS reset
       FROM pg_stat_database WHERE datname IS NOT NULL";
 
-/// Blocks read by a database's sessions. What they write is in the samples of the writers (up to 15).
+/// Blocks read by a database's sessions. Their writes are in the samples of the writers (up to 15).
 pub(super) fn reads(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Option<Vec<Sample>> {
     let count = row.count("blks_read")?;
     let bytes = count.saturating_mul(server.block_bytes);
@@ -24,7 +24,7 @@ pub(super) fn reads(row: &SimpleQueryRow, server: &Server, state: &ServerState) 
     Some(vec![server.sample(state, subject, Counters::without_syncs(read, Ops::ZERO))])
 }
 
-/// What was spilled, in blocks, as such files are written. The server keeps neither reads nor times of such files.
+/// Spilled bytes, in blocks, as such files are written. The server keeps neither reads nor times of such files.
 pub(super) fn temp_files(row: &SimpleQueryRow, server: &Server, state: &ServerState) -> Option<Vec<Sample>> {
     let bytes = row.count("temp_bytes")?;
     let write = untimed(bytes.div_ceil(server.block_bytes.max(1)), bytes);

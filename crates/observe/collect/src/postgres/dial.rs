@@ -14,7 +14,7 @@ use tokio_postgres::{Client, Config, SimpleQueryMessage};
 
 /// Why there is no connection.
 pub(super) enum DialError {
-    /// The system's error, or what is wrong with the settings.
+    /// The system's error, or the defect of the settings.
     Unreachable(String),
     /// The server's, or one of the protocol.
     Postgres(tokio_postgres::Error),

@@ -17,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const PROGRAMS: [&str; 3] = ["postgres", "postmaster", "edb-postgres"];
-/// Who a package of PostgreSQL makes.
+/// The user that a package of PostgreSQL makes.
 const USER: &str = "postgres";
 /// First arguments of processes that serve no clients.
 const NO_SERVER: [&str; 7] =

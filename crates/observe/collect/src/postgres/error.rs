@@ -13,7 +13,7 @@ pub(super) const OLDEST_VERSION: u32 = 14;
 /// Why a PostgreSQL server gives no snapshot. No text of it holds a password.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
-    /// What is wrong with the connection string, a service file or the environment.
+    /// The defect of the connection string, a service file or the environment.
     #[error("cannot read the PostgreSQL connection string: {0}")]
     Settings(String),
     /// No server answers there.
@@ -51,7 +51,7 @@ pub enum PostgresError {
     Tls {
         /// "HOST:PORT".
         place: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The server took too long: it hangs, or is too busy.

@@ -86,7 +86,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects. `connection` is a URL or `name=value` pairs, perhaps empty; what it leaves out is filled in as by libpq.
+    /// Connects. `connection` is a URL or `name=value` pairs, perhaps empty; settings that it omits are filled in as by
+    /// libpq.
     ///
     /// # Errors
     /// [`PostgresError`]: no server answers, the role is refused, or the string is malformed.

@@ -46,7 +46,7 @@ fn password_of(line: &str, server: &Server) -> Option<String> {
     Some(unescape(rest))
 }
 
-/// The text up to the next colon that is not escaped, and what follows the colon.
+/// The text up to the next colon that is not escaped, and the text behind it.
 fn field(text: &str) -> Option<(String, &str)> {
     let mut escaped = false;
     for (at, letter) in text.char_indices() {

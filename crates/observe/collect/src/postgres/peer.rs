@@ -1,4 +1,4 @@
-//! Who is at the two ends of a connection over a socket of the file system.
+//! The two ends of a connection over a socket of the file system: the user that runs the server, and the user that connects.
 
 use crate::{dial, environment};
 use host::SocketFile;
@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// libpq's `requirepeer`, and what root does with it.
+/// libpq's `requirepeer`, and how root treats it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PeerRule {
     /// The user that must run the server.

@@ -1,4 +1,4 @@
-//! The queries that run on one connection, and what is kept between them.
+//! The queries that run on one connection, and the state between them.
 
 use super::answer::Columns;
 use super::bounded::AnswerLimit;
@@ -24,7 +24,7 @@ pub(super) struct Reading {
     pub tablespace_mounts: Vec<String>,
 }
 
-/// One connection with what is known of its server.
+/// One connection with the known facts of its server.
 pub(super) struct Sampler {
     session: Session,
     server: Server,
@@ -34,7 +34,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Connects, and reads what does not change while the server runs.
+    /// Connects, and reads the facts that do not change while the server runs.
     pub async fn connect(connection: &Connection) -> Result<Sampler, PostgresError> {
         Sampler::begin(connection, Session::connect(connection, AnswerLimit::Recording).await?).await
     }
@@ -132,7 +132,7 @@ impl Sampler {
         self.local.data_directory()
     }
 
-    /// Samples who waits for what, and whether I/O is timed.
+    /// Samples the waits of sessions, and whether I/O is timed.
     pub async fn sample_waits(&mut self) -> Result<(), PostgresError> {
         let table = self.session.query_often(super::waits::SAMPLE_QUERY).await?;
         self.waits.add(&table);

@@ -1,4 +1,4 @@
-//! What is known of the server: once for a connection, and again with each snapshot.
+//! Known facts of the server: once for a connection, and again with each snapshot.
 
 use super::answer::Columns;
 use super::connection::Connection;
@@ -7,7 +7,7 @@ use super::timing::Timing;
 use crate::notes::Notes;
 use filestats::{Counters, Durable, Epoch, Figure, FileIdentity, Meaning, Ops, Reason, Sample};
 
-/// What does not change during a connection.
+/// Facts that do not change during a connection.
 pub(super) const SERVER_QUERY: &str = "
     SELECT current_setting('server_version_num') AS version,
            current_setting('block_size') AS block_bytes,
@@ -28,7 +28,7 @@ pub(super) const TABLESPACES_QUERY: &str = "
     SELECT pg_tablespace_location(oid) AS location
       FROM pg_tablespace WHERE pg_tablespace_location(oid) <> ''";
 
-/// What may change: read before the counters, in the same round trip.
+/// Facts that may change: read before the counters, in the same round trip.
 pub(super) const STATE_QUERY: &str = "
     SELECT extract(epoch FROM pg_postmaster_start_time()) AS started,
            (SELECT extract(epoch FROM backend_start) FROM pg_stat_activity
@@ -44,7 +44,7 @@ pub(super) const STATE_QUERY: &str = "
 const READS_AHEAD: &str =
     "io_method is not sync: the time of reads is the time that sessions waited for them";
 
-/// What is known of the server for a whole connection.
+/// Known facts of the server for a whole connection.
 pub(super) struct Server {
     /// "postgres HOST:PORT".
     pub instance: String,
@@ -62,7 +62,7 @@ pub(super) struct Server {
     pub data_directory: Option<String>,
     /// Other processes or the kernel read while the session continues (18 and later).
     pub reads_ahead: bool,
-    /// What makes writes of the log durable.
+    /// The method by which writes of the log become durable.
     pub log_durable: Durable,
     /// The schema of pg_wait_sampling, if it is installed.
     pub wait_sampling: Option<String>,
@@ -127,7 +127,7 @@ impl Server {
     }
 }
 
-/// What a sample is of, beside its counters.
+/// The subject of a sample, beside its counters.
 pub(super) struct Subject {
     /// The instance is the server.
     pub file: FileIdentity,
@@ -158,7 +158,7 @@ impl ServerState {
         })
     }
 
-    /// What a person must know to read a snapshot, with the statement that changes it.
+    /// Notes that a person must know to read a snapshot, with the statement that changes the cause.
     pub fn notes(&self, server: &Server) -> Notes {
         let mut notes = Notes::default();
         let off = [

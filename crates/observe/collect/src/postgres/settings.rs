@@ -121,7 +121,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Fills in what is not set from the service file and the environment.
+    /// Fills in the settings that are not set, from the service file and the environment.
     pub fn complete(&mut self, environment: Environment) -> Result<(), String> {
         if let Some(service) = self.take("service").or_else(|| environment("PGSERVICE")) {
             for (name, value) in service_settings(&service, environment)?.0 {
@@ -169,7 +169,7 @@ impl Settings {
         })
     }
 
-    /// As text, without passwords and what may be one.
+    /// As text, without passwords and possible passwords.
     pub fn without_secrets(&self) -> String {
         let shown = self.0.iter().filter(|(name, _)| NO_SECRETS.contains(&name.as_str()));
         Settings(shown.map(|(name, value)| (name.clone(), value.clone())).collect()).to_text()
@@ -186,7 +186,7 @@ impl Settings {
         self.get("port").is_none_or(|ports| ports.split(',').all(|port| port.parse::<u16>().is_ok()))
     }
 
-    /// What is wrong with the settings, without their values.
+    /// The defect of the settings, without their values.
     pub fn complaint(&self) -> String {
         if !self.has_good_ports() {
             return "the port is not a number from 1 to 65535".into();
@@ -196,7 +196,7 @@ impl Settings {
     }
 }
 
-/// Parses a value, quoted or up to the next blank; returns it and what follows.
+/// Parses a value, quoted or up to the next blank; returns it and the rest.
 fn parse_value(text: &str) -> Result<(String, &str), String> {
     let quoted = text.starts_with('\'');
     let mut value = String::new();

@@ -174,7 +174,7 @@ impl TlsConnect<Bounded<Socket>> for Handshake {
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
 
-    /// What is encrypted are records, not messages: these are followed behind the decryption.
+    /// The encrypted stream carries records, not messages: these are followed behind the decryption.
     fn connect(self, stream: Bounded<Socket>) -> Self::Future {
         let (socket, rules) = stream.into_inner();
         let handshake = self.connector.connect(self.host, socket);

@@ -1,6 +1,7 @@
-//! Who waits for what. PostgreSQL keeps no sums of waits, so they are sampled twice a second: each session that waits adds
-//! the time since the last sample to its event. This is an estimate, good for long or frequent waits; the number of waits
-//! is unknown. If pg_wait_sampling is installed, its profile (a sample every 10 ms, on the server) is used instead.
+//! Waits of sessions, by event. PostgreSQL keeps no sums of waits, so they are sampled twice a second: each session that
+//! waits adds the time since the last sample to its event. This is an estimate, good for long or frequent waits; the
+//! number of waits is unknown. If pg_wait_sampling is installed, its profile (a sample every 10 ms, on the server) is used
+//! instead.
 
 use super::answer::{Columns, Table};
 use super::server::{Server, ServerState};

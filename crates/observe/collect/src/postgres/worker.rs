@@ -1,4 +1,4 @@
-//! The thread that owns the connection: it answers requests, and samples in between who waits for what.
+//! The thread that owns the connection: it answers requests, and samples the waits of sessions in between.
 
 use super::connection::Connection;
 use super::error::{PostgresError, SNAPSHOT_LIMIT};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 /// Requests that wait for the thread; there are few handles.
 const REQUESTS_MAX: usize = 8;
 
-/// How much longer a handle waits than the thread's own limit: the thread may be scheduled late.
+/// Time that a handle waits beyond the thread's own limit: the thread may be scheduled late.
 const SLACK: Duration = Duration::from_secs(1);
 
 /// The longest that a snapshot of another source waits for the names of files.
@@ -76,7 +76,7 @@ impl Worker {
         self.request_within(SNAPSHOT_LIMIT + SLACK, request)
     }
 
-    /// The same with another limit on the wait. A later answer is dropped.
+    /// Sends a request with another limit on the wait. A later answer is dropped.
     fn request_within<T>(
         &self,
         limit: Duration,

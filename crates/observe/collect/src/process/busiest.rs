@@ -48,7 +48,7 @@ struct GroupSum {
     group: Group,
     /// That of its samples.
     identity: Arc<FileIdentity>,
-    /// What is added to the counts of its rows.
+    /// Counts that are added to those of its rows.
     base: Box<Sums>,
     /// Its counters in the last snapshot.
     published: Box<Sums>,
@@ -156,8 +156,8 @@ impl Busiest {
     }
 }
 
-/// What has the counts of a row in the last snapshot; `None` where it had none. A row that began again lost counters since: then
-/// its present counts, so that the interval is left out.
+/// The row that has the counts of a row in the last snapshot; `None` where it had none. A row that began again lost counters
+/// since: then its present counts, so that the interval is left out.
 fn counts_before<'a>(now: &'a Row, before: Option<&'a Row>) -> Option<&'a Row> {
     before.map(|before| if before.began == now.began { before } else { now })
 }
@@ -191,7 +191,7 @@ mod tests {
         Snapshot { clock_ns: second * 1_000_000_000, complete, samples, ..Snapshot::default() }
     }
 
-    /// What each sample did, by its path.
+    /// Reads of each sample, by its path.
     fn reads(earlier: &Snapshot, later: &Snapshot) -> BTreeMap<String, u64> {
         let all = intervals(earlier, later, Rules::default());
         let of_one = |file: filestats::FileInterval| {

@@ -51,7 +51,7 @@ const CALLS: [Call; 20] = [
 /// libc does not define it.
 const SYS_IO_PGETEVENTS: libc::c_long = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
 
-/// What the kernel puts before the name of a system call's function.
+/// Prefix that the kernel puts before the name of a system call's function.
 const PREFIX: &str = if cfg!(target_arch = "x86_64") { "__x64_sys_" } else { "__arm64_sys_" };
 
 const fn call(number: libc::c_long, meaning: u8, name: &'static str) -> Call {
@@ -63,7 +63,7 @@ pub(super) fn meanings() -> [u8; super::tables::SYSCALLS] {
     by_number(&CALLS.each_ref().map(|call| (call.number, call.meaning)))
 }
 
-/// Which of them.
+/// System calls to attach to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Calls {
     All,

@@ -4,7 +4,7 @@
 use filestats::FileKind;
 use std::path::Path;
 
-/// What a file's name says about it.
+/// Class of a file, from its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Class {
     pub kind: FileKind,

@@ -29,7 +29,7 @@ pub(super) struct Counter {
     narrowed: bool,
 }
 
-/// What was counted at one time.
+/// The counters at one time.
 pub(super) struct Count {
     pub clock_ns: u64,
     pub taken_unix_ns: u64,

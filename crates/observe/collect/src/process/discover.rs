@@ -80,7 +80,7 @@ fn instance(engine: &'static str, program: &Program, name: Option<String>) -> In
     }
 }
 
-/// What is open for writing, by words that many engines use.
+/// The role of a file open for writing, by words that many engines use.
 fn role_of(file: &OpenFile) -> Option<Role> {
     let path = file.path.to_str()?.to_ascii_lowercase();
     let name = path.rsplit('/').next()?;

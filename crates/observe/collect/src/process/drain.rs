@@ -45,8 +45,8 @@ impl Programs {
         found(table.remove(&(u64::from(tgid) << 32 | u64::from(started)))).map(drop)
     }
 
-    /// Removes what processes that ended left behind: their entries among the chosen processes, and asynchronous I/Os in
-    /// flight for whose completion no program was called.
+    /// Removes entries of ended processes: those among the chosen processes, and asynchronous I/Os in flight for whose
+    /// completion no program was called.
     pub fn sweep(&mut self) -> Result<(), SourceError> {
         let in_places = self.places.as_ref().map(Places::in_use).unwrap_or_default();
         let pending: Vec<(u64, Pending)> = self.entries("requests")?;

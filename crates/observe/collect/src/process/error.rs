@@ -44,7 +44,7 @@ pub enum OpenError {
     File {
         /// As given.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The programs cannot identify members of the chosen control group.
@@ -52,7 +52,7 @@ pub enum OpenError {
     Cgroup {
         /// As given.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// The block layer does not know which process an I/O belongs to.

@@ -13,11 +13,11 @@ struct Hook {
     /// The programs for it, of which the first that the kernel accepts is used: the verifier compares a program with what the
     /// kernel's BTF says of the event's arguments.
     candidates: &'static [Candidate],
-    /// What is missing on a kernel that accepts none of them; `None`: it is required.
+    /// Figures that are missing on a kernel that accepts none of them; `None`: the hook is required.
     without: Option<&'static str>,
 }
 
-/// A program and what it is attached to.
+/// A program and the place that it is attached to.
 struct Candidate {
     program: &'static str,
     event: Event,
@@ -98,7 +98,7 @@ const BLOCK_TRACEPOINT: &str = "block_rq_complete";
 /// Makes `process:` use the tracepoints of all system calls though the kernel permits programs at functions.
 const TRACEPOINTS_VARIABLE: &str = "HEADROOM_SYSTEM_CALLS";
 
-/// What decides which events are needed.
+/// Settings that decide which events are needed.
 pub(super) struct Hooks<'a> {
     pub selection: &'a Selection,
     pub trace: bool,
@@ -108,7 +108,7 @@ pub(super) struct Hooks<'a> {
 }
 
 impl Hooks<'_> {
-    /// Loads and attaches all that are needed. Returns notes on what is not counted.
+    /// Loads and attaches all that are needed. Returns notes on I/Os that are not counted.
     ///
     /// # Errors
     /// The kernel refuses a required program, or one because of the cheap loads.

@@ -54,7 +54,7 @@ struct KeptCounts {
 }
 
 impl Kept {
-    /// The sums of what is in the kernel and what left it.
+    /// The sums of the counts in the kernel and those that left it.
     pub fn with(&self, mut counted: Counted) -> Counted {
         for (key, kept) in &self.counts {
             counted.entry(*key).or_default().add(&kept.counts);

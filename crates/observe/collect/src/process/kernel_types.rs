@@ -1,5 +1,5 @@
-//! What the kernel's BTF says of its types (Documentation/bpf/btf.rst in the kernel's source), beyond what CO-RE finds: values of
-//! enumerators of enums without a name, and fields of the structures of modules.
+//! Types from the kernel's BTF (Documentation/bpf/btf.rst in the kernel's source), beyond what CO-RE finds: values of enumerators
+//! of enums without a name, and fields of the structures of modules.
 //!
 //! ```text
 //! header   magic u16 = 0xeb9f, version u8, flags u8, header's length u32, types at u32, their bytes u32, strings at u32, bytes u32
@@ -126,7 +126,7 @@ fn sections(btf: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((section(8)?, section(16)?))
 }
 
-/// What follows a type's record; `None` for a kind that is not known.
+/// Bytes that follow a type's record; `None` for a kind that is not known.
 fn bytes_after(kind: u32, count: usize) -> Option<usize> {
     Some(match kind {
         // Pointers, forward declarations, typedefs, qualifiers, functions, floats, type tags.

@@ -1,4 +1,4 @@
-//! The layers at which I/Os are counted, and what the counters of each stand for. The instance of a file names its layer.
+//! The layers at which I/Os are counted, and the meaning of each layer's counters. The instance of a file names its layer.
 
 use super::losses::Missing;
 use super::tables::{CompactCounts, kind};

@@ -147,7 +147,7 @@ const BTRFS_CALLBACK: LinkSource = LinkSource {
 /// The modules of [`LINKS`] that are part of the running kernel, and where they were loaded.
 pub(super) type Modules = Vec<(&'static str, String)>;
 
-/// Which of them are in the kernel now. One that was loaded again is another one.
+/// The modules of [`LINKS`] that are in the kernel now. One that was loaded again is another one.
 pub(super) fn modules() -> Modules {
     let mut modules = Modules::new();
     for LinkSource { module, .. } in LINKS.iter().filter(|source| !source.module.is_empty()) {

@@ -36,7 +36,7 @@ const LOST_COUNTERS: usize = 8;
 const LOST_PROCESSES: usize = 9;
 const LOST_TOLD: usize = 11;
 
-/// What is wrong in the figures of an interval because events were lost in it.
+/// Errors in the figures of an interval because events were lost in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
     /// In words, after the limits of this kernel.
@@ -49,7 +49,7 @@ pub(super) struct Losses {
     pub block: bool,
 }
 
-/// What a reader of rows missed since it last read them.
+/// Counts that a reader of rows missed since it last read them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Missing {
     /// Requests of processes, of unknown files.
@@ -61,7 +61,7 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Adds what was lost in one count.
+    /// Adds the losses of one count.
     pub fn add(&mut self, losses: &Losses, devices: &HashSet<FileId>) {
         self.requests |= losses.requests;
         self.block |= losses.block;

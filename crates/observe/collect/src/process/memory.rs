@@ -1,5 +1,5 @@
-//! Memory of the BPF programs: the kernel's types, which are read to load them, and their tables, which the kernel charges to the
-//! control group of this process. What would exceed its limit is made smaller or refused, before anything is made.
+//! Memory of the BPF programs: the kernel's types, which are read to load them, and their tables, which the kernel charges to
+//! the control group of this process. A table that would exceed its limit is made smaller or refused, before anything is made.
 //!
 //! ```text
 //! read and parse the kernel's types     7 x /sys/kernel/btf/vmlinux for a moment, then 4 x until the programs are loaded
@@ -39,7 +39,7 @@ const IOCB_BYTES: usize = 144;
 const KEY_BYTES: usize = 104;
 /// Tables of one size, and the programs: measured 14 MB on Linux 6.18.
 const FIXED_BYTES: u64 = 16 << 20;
-/// What this process needs beyond that to read the tables, and keep and print what is in them.
+/// Memory that this process needs beyond that to read the tables, and keep and print their contents.
 const RESERVE_BYTES: u64 = 8 << 20;
 /// Memory that reading and parsing the kernel's types takes, in sizes of their file: measured 6 on Linux 6.18 (33 MB of 5.5 MB).
 const TYPES_TIMES: u64 = 7;

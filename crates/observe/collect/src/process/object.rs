@@ -15,7 +15,7 @@ use host::Mounts;
 /// Compiled by scripts/bpf and committed, so that building Headroom does not need clang.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../../bpf/process.bpf.o");
 
-/// The same hooks; they report I/Os one by one instead of counting them.
+/// The hooks of [`OBJECT`], which report I/Os one by one instead of counting them.
 pub(super) static TRACE_OBJECT: &[u8] = aya::include_bytes_aligned!("../../../../../bpf/trace.bpf.o");
 
 /// Kernel functions by whose addresses the programs identify an I/O's kind and file: names of bpf/aio.h and block.h.

@@ -45,7 +45,7 @@ pub(super) struct Programs {
     guarded: bool,
     /// Those for which the table of links is filled.
     modules: links::Modules,
-    /// Notes on what is missing on this kernel.
+    /// Notes on figures that are missing on this kernel.
     pub(super) missing: Vec<String>,
     /// Number of losses at the last snapshot, by the words of their note.
     pub(super) lost_before: RefCell<HashMap<String, u64>>,
@@ -111,8 +111,8 @@ impl Programs {
         Ok(programs)
     }
 
-    /// Learns how block I/O leads to files through modules that were loaded since. What came through them until now is
-    /// unattributed.
+    /// Learns how block I/O leads to files through modules that were loaded since. I/O that came through them until now
+    /// is unattributed.
     pub fn follow_modules(&mut self) -> Result<(), SourceError> {
         let modules = links::modules();
         if modules == self.modules { Ok(()) } else { self.fill_links(modules) }

@@ -1,4 +1,4 @@
-//! Which source asks for which of the chosen processes. A chosen process (a *root*) brings its descendants; the kernel's table
+//! The chosen processes that each source observes. A chosen process (a *root*) brings its descendants; the kernel's table
 //! names the root of each (bpf/who.h). A root that descends from another one belongs to both.
 
 use std::collections::{BTreeMap, BTreeSet};

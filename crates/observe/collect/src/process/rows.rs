@@ -99,7 +99,7 @@ impl Rows {
     }
 }
 
-/// Rows that are summed: what they have in common.
+/// Rows that are summed: their common properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     layer: Layer,
@@ -150,7 +150,7 @@ pub(super) struct Row {
     pub size_bytes: Option<u64>,
     /// Of each column; most rows lack some of them.
     pub counts: [Option<CompactCounts>; COLUMNS],
-    /// Which columns have got counts since [`Rows::begin`].
+    /// Columns that got counts since [`Rows::begin`].
     counted: [bool; COLUMNS],
     /// [`Row::ns`] at the mark.
     marked_ns: u64,
@@ -225,7 +225,7 @@ impl Row {
         self.counts.each_ref().map(|counts| counts.clone().unwrap_or_default())
     }
 
-    /// What was counted since.
+    /// Counts since `base`.
     pub fn counts_since(&self, base: &[CompactCounts; COLUMNS]) -> [CompactCounts; COLUMNS] {
         std::array::from_fn(|column| match &self.counts[column] {
             Some(counts) => counts.since(&base[column]),
@@ -243,7 +243,7 @@ impl Row {
         self.ns().saturating_sub(self.marked_ns)
     }
 
-    /// What it is summed with.
+    /// The group that it is summed with.
     pub fn group(&self) -> Group {
         Group {
             layer: self.layer,
@@ -263,7 +263,7 @@ impl Row {
         self.sample_of(self.all_counts(), run, missing)
     }
 
-    /// The same with other counts.
+    /// The sample with other counts.
     pub fn sample_of(&self, counts: [CompactCounts; COLUMNS], run: &str, missing: &Missing) -> Sample {
         let (instance, path) = self.name();
         let new = || FileIdentity {
@@ -307,7 +307,7 @@ impl Group {
         }
     }
 
-    /// What its sample is named by.
+    /// Identity of its sample.
     pub fn identity(&self) -> FileIdentity {
         let path = self.path();
         FileIdentity {

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// Whose I/O to count. The default: all processes except this one.
+/// Processes whose I/O is counted. The default: all processes except this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// These processes and their children, existing and future.
@@ -10,18 +10,18 @@ pub struct Selection {
     pub cgroup: Option<PathBuf>,
     /// These files and block devices only, used by any process.
     pub files: Vec<PathBuf>,
-    /// How much of it.
+    /// The counted part of their I/O.
     pub coverage: Coverage,
 }
 
-/// How much of the I/O to count.
+/// The counted part of the I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coverage {
-    /// What processes request, and the block layer.
+    /// Requests of processes, and the block layer.
     #[default]
     All,
-    /// What reached storage: the block layer, and the system calls that sync, where the kernel permits programs at their
-    /// functions. What the page cache answers costs nothing then.
+    /// I/O that reached storage: the block layer, and the system calls that sync, where the kernel permits programs at
+    /// their functions. Requests that the page cache serves cost nothing then.
     Storage,
     /// Only requests to block devices, by file. No system call is traced, so that only the completion of block I/O gets
     /// slower. The process of an I/O is unknown then.

@@ -35,8 +35,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// For so many counts after a source was closed, counters that no source asks for are looked for. Two, because one reading
-/// of the table may find block I/O of a file before it finds the process that uses it.
+/// For this many counts after a source was closed, counters that no source asks for are looked for. Two, because one
+/// reading of the table may find block I/O of a file before it finds the process that uses it.
 const CLEANING_COUNTS: u8 = 2;
 
 static SHARED: Mutex<Option<Shared>> = Mutex::new(None);
@@ -65,7 +65,7 @@ struct Shared {
     /// The root of each process that has counters, by number and start: the kernel's table has only running ones.
     root_of: HashMap<(u32, u32), u32>,
     cleaning: u8,
-    /// Block I/O that no source asked for in the last count.
+    /// Block I/O of no source in the last count.
     orphans: HashSet<Key>,
     /// `None` before the first one, and after one failed.
     last_count: Option<LastCount>,
@@ -82,7 +82,7 @@ struct LastCount {
     of_files: FxHashMap<FileId, Vec<u32>>,
 }
 
-/// What is kept for one source.
+/// State kept for one source.
 struct Reader {
     roots: BTreeSet<u32>,
     /// Distinguishes boot and the opening of the source.
@@ -92,11 +92,11 @@ struct Reader {
     rows: Vec<usize>,
     /// Where only the busiest files are named.
     busiest: Option<Busiest>,
-    /// What was lost in counts whose part was not taken.
+    /// Losses in counts whose part was not taken.
     missing: Missing,
 }
 
-/// What one source gets of a count.
+/// One source's part of a count.
 pub(super) struct Part {
     pub clock_ns: u64,
     pub taken_unix_ns: u64,
@@ -150,7 +150,7 @@ impl Share {
         chosen.map(|()| share)
     }
 
-    /// Names only so many rows from now on, and sums the others.
+    /// Names only this many rows from now on, and sums the others.
     pub fn name_busiest(&self, rows: usize) {
         let mut guard = shared();
         let Some(shared) = guard.as_mut() else { return };
@@ -222,7 +222,7 @@ impl Shared {
         let over: Vec<u32> = reader.roots.into_iter().filter(|root| !still(root)).collect();
         for root in over {
             let outer = self.roots.remove(root);
-            // A table that cannot be written counts more than is asked for; that is left out of every part.
+            // A table that cannot be written counts more than is requested; the excess is left out of every part.
             let _ = self.counter.programs.move_chosen(root, outer);
             match outer {
                 Some(outer) => {
@@ -380,7 +380,7 @@ fn learn_files<'k>(
     }
 }
 
-/// Who the counters of one reading of the table are for.
+/// Assignment of the counters of one reading of the table to the sources they are for.
 struct Clean<'a> {
     roots: &'a Roots,
     root_of: &'a mut HashMap<(u32, u32), u32>,

@@ -33,7 +33,7 @@ struct BatchAttributes {
     flags: u64,
 }
 
-/// What one call read.
+/// Result of one call.
 pub(super) struct Batch {
     pub count: usize,
     /// There is more.

@@ -83,7 +83,7 @@ pub(super) struct Nested {
     pub done: u64,
 }
 
-/// What the programs saw of a device on one CPU, or on all: reads, writes, flushes.
+/// I/O of a device that the programs saw on one CPU, or on all: reads, writes, flushes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
@@ -121,7 +121,7 @@ pub(super) struct Aio {
     pub counted: u32,
 }
 
-/// A way from a bio to what it was made for: `struct link` of origin.h.
+/// A path from a bio to its origin: `struct link` of origin.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
@@ -338,7 +338,7 @@ impl FileId {
 /// More than the largest number of a system call.
 pub(super) const SYSCALLS: usize = 512;
 
-/// What each system call means to the programs; 0 for those that a table lacks.
+/// The meaning of each system call for the programs; 0 for those that a table lacks.
 pub(super) fn by_number(table: &[(libc::c_long, u8)]) -> [u8; SYSCALLS] {
     let mut meanings = [0; SYSCALLS];
     for (number, meaning) in table {
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(twice.expand(), sum);
         compact.subtract_from(&mut sum);
         assert_eq!((twice.since(&compact), sum), (compact.clone(), some));
-        // What fell wraps around, as the kernel's counters do.
+        // A decrease wraps around, as the kernel's counters do.
         assert_eq!(CompactCounts::default().since(&compact).expand().histogram[3], 2_u64.wrapping_neg());
         assert_eq!(compact.clone().into_latencies().count(), 5);
         twice.set(&Counts::ZERO);

@@ -43,7 +43,7 @@ impl Queued {
         }
     }
 
-    /// What was added since an earlier count. A user that the kernel's table forgot and counts again begins at 0.
+    /// The increase since an earlier count. A user that the kernel's table forgot and counts again begins at 0.
     #[must_use]
     pub fn minus(self, earlier: Queued) -> Queued {
         Queued {
@@ -92,7 +92,7 @@ impl DeviceUsers {
         Ok(DeviceUsers(ebpf))
     }
 
-    /// What was counted until now.
+    /// The counts until now.
     ///
     /// # Errors
     /// The table cannot be read.

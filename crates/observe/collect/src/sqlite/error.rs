@@ -26,9 +26,9 @@ pub enum SqliteError {
     CountersUnreadable {
         /// The database.
         path: PathBuf,
-        /// How many files cannot be read.
+        /// Number of files that cannot be read.
         count: usize,
-        /// What is wrong with the first one.
+        /// The reason for the first one.
         first: String,
     },
     /// The directory of counters cannot be listed.

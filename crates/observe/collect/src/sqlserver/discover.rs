@@ -8,7 +8,7 @@ use host::OpenFile;
 const PROGRAM: &str = "sqlservr";
 /// Ports that are tried: a server listens on one.
 const PORTS_MAX: usize = 8;
-/// Who the package makes.
+/// The user that the package makes.
 const USER: &str = "mssql";
 
 pub(super) fn find(programs: &Programs) -> Vec<Instance> {

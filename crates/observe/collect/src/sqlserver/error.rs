@@ -1,7 +1,7 @@
 use crate::error::SourceFault;
 
-/// Why a SQL Server gives no snapshot. No text of it holds a password. Which server it is, if the connection text is right,
-/// stands in [`SourceError::Server`](crate::SourceError::Server).
+/// Why a SQL Server gives no snapshot. No text of it holds a password. The server's name, if the connection text is right,
+/// is in [`SourceError::Server`](crate::SourceError::Server).
 #[derive(Debug, thiserror::Error)]
 pub enum SqlServerError {
     /// The connection text is not of the form.
@@ -10,7 +10,7 @@ pub enum SqlServerError {
     /// No server answers there: the system's error.
     #[error("{0}")]
     Unreachable(String),
-    /// It does not answer within so many seconds.
+    /// It does not answer within this many seconds.
     #[error("no answer within {0} s")]
     TimedOut(u64),
     /// The two sides cannot agree on encryption, or its certificate is not accepted: what is wrong.
@@ -30,7 +30,7 @@ pub enum SqlServerError {
     /// It violates the protocol, or speaks another one: what is wrong with its answer, of which nothing is used.
     #[error("{0}")]
     NotUnderstood(&'static str),
-    /// Any other failure: what went wrong.
+    /// Any other failure, with its cause.
     #[error("{0}")]
     Failed(String),
 }

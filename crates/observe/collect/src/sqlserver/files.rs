@@ -1,4 +1,4 @@
-//! Rows of `dm_io_virtual_file_stats` as samples: the kind of each file, its database, and what its counters mean.
+//! Rows of `dm_io_virtual_file_stats` as samples: the kind of each file, its database, and the meaning of its counters.
 //!
 //! ```text
 //! tempdb                      temp
@@ -117,7 +117,7 @@ impl FileRow {
         self.path.is_none() && ![RESOURCE, LOCAL_CACHE].contains(&self.database_id)
     }
 
-    /// What identifies the file after its database is detached and attached again, when its numbers change.
+    /// Identity of the file that stays after its database is detached and attached again, when its numbers change.
     fn identity(&self) -> String {
         match self.guid.is_empty() {
             true => format!("{}:{}", self.database_id, self.file_id),

@@ -1,6 +1,5 @@
-//! SQL Server, 2012 and later, and Azure SQL Database: file by file what they read and wrote and how long that took, and
-//! what their sessions waited for. Not verified against a live server: docs/how-to/source-sqlserver.md. The protocol is in the
-//! crate `tds`.
+//! SQL Server, 2012 and later, and Azure SQL Database: the reads and writes of each file with their times, and the waits of
+//! sessions. Not verified against a live server: docs/how-to/source-sqlserver.md. The protocol is in the crate `tds`.
 //!
 //! ```text
 //! sys.dm_io_virtual_file_stats ─ files   ─> a Sample of each file          (counts, bytes, milliseconds)

@@ -1,4 +1,4 @@
-//! What a person must know to read a snapshot, with the statement that changes it.
+//! Notes that a person must know to read a snapshot, with the statement that changes the cause.
 
 use super::server::Server;
 use super::statistics::Statistics;

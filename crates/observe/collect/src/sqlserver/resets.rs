@@ -17,7 +17,7 @@ pub(super) struct Resets {
     /// When a count of waits fell, milliseconds since 1970.
     cleared: Option<u64>,
     names: HashMap<FileKey, String>,
-    /// How many files were renamed: they did not begin at zero.
+    /// Files that were renamed: they did not begin at zero.
     renamed: u64,
 }
 

@@ -1,11 +1,11 @@
-//! Whose certificate is accepted from a SQL Server.
+//! Certificates that are accepted from a SQL Server.
 
 use crate::tls::{self, Authorities, Names};
 use rustls::ClientConnection;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Whose certificate is accepted.
+/// Certificates that are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Trust {
     /// One that a public authority signed for the host.

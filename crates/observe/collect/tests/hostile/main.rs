@@ -12,7 +12,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What a source may take, and what a busy machine adds.
+/// Bound on the time of a source, with a margin for a busy machine.
 const LIMIT: Duration = Duration::from_secs(5 + 3);
 /// Of the whole process, while three tests run: the service may have 256 MiB for one recording.
 const MEMORY_KIB_MAX: u64 = 384 << 10;
@@ -21,7 +21,7 @@ const ADDRESS_SPACE_BYTES_MAX: u64 = 8 << 30;
 
 static PANICS: AtomicU32 = AtomicU32::new(0);
 
-/// What a server does with a connection.
+/// A server's handling of a connection.
 type Serve = fn(&mut TcpStream) -> io::Result<()>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -134,7 +134,7 @@ fn another_protocol(tcp: &mut TcpStream) -> io::Result<()> {
     silent(tcp)
 }
 
-/// The same bytes until the client closes.
+/// Sends the bytes again and again until the client closes.
 fn endlessly(tcp: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
     let many = bytes.repeat((64 << 10) / bytes.len() + 1);
     loop {

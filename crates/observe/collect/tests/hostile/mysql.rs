@@ -70,7 +70,7 @@ fn key(tcp: &mut TcpStream, pem: &[u8]) -> io::Result<()> {
 
 const DEFINITION: &[u8] = b"\x03def\0\0\0\x01a\0\x0c\x2d\0\0\0\0\0\xfd\0\0\0\0\0";
 
-/// The head of a table with so many columns, and its end of columns.
+/// The head of a table with `columns` columns, and its end of columns.
 fn head(columns: u8) -> Vec<u8> {
     let mut bytes = packet(1, &[columns]);
     (0..columns).for_each(|at| bytes.extend(packet(at + 2, DEFINITION)));

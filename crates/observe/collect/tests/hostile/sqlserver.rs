@@ -48,7 +48,7 @@ fn answered(tcp: &mut TcpStream, payload: &[u8]) -> io::Result<()> {
     silent(tcp)
 }
 
-/// A table with so many columns of bigint, or of another type.
+/// A table with `count` columns of bigint, or of another type.
 fn columns(count: u16, kind: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x81];
     bytes.extend(count.to_le_bytes());

@@ -127,7 +127,7 @@ fn a_checkpoint_shows_as_the_checkpointers_writes_and_syncs() {
     });
 }
 
-/// What processes wrote to files and pipes, by the kernel: wchar of proc_pid_io(5), which does not count sockets.
+/// Bytes that processes wrote to files and pipes, by the kernel: wchar of proc_pid_io(5), which does not count sockets.
 fn written_by(processes: &[u32]) -> u64 {
     let of = |pid: &u32| {
         let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();

@@ -27,7 +27,7 @@ fn on_each(test: impl Fn(u32, &mut PostgresServer)) {
     on(&VERSIONS, test);
 }
 
-/// The same with some versions, for slow tests.
+/// Runs a test on servers of some versions, for slow tests.
 fn on(versions: &[u32], test: impl Fn(u32, &mut PostgresServer)) {
     for version in versions {
         if let Some(mut server) = PostgresServer::start(*version) {

@@ -1,4 +1,4 @@
-//! Who gets the password, and in which form.
+//! Servers that get the password, and in which form.
 
 use super::take_snapshot;
 use super::tls::Encrypting;

@@ -1,4 +1,4 @@
-//! Which I/O is counted, and under which name: many files and processes, children, control groups, renamed files.
+//! The I/O that is counted, and its names: many files and processes, children, control groups, renamed files.
 
 use super::{BLOCK_BYTES, Bench, FILE_BYTES, layer_samples, opened, sum};
 use collect::Source;

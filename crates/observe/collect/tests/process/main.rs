@@ -414,7 +414,7 @@ fn each_layer_counts_direct_io_once() {
     }
 }
 
-/// The same reads twice: first from storage, then from memory.
+/// Reads the file twice: first from storage, then from memory.
 #[test]
 fn reads_from_memory_are_distinguished_from_reads_of_the_device() {
     let bench = Bench::new();

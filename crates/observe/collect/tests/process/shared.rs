@@ -79,7 +79,7 @@ fn sources_of_several_processes_share_the_programs_and_get_their_own_figures() {
     assert_eq!(written(&mut of_other, &file), (0, 0, 0));
     assert!(of_one.processes().iter().all(|pid| !of_other.processes().contains(pid)));
 
-    // What both use is block I/O of both.
+    // Block I/O of a file that both use is counted for both.
     other.run(&write("one", 2));
     assert_eq!(written(&mut of_other, &file), (2, 2 * 4096, 4));
     assert_eq!(written(&mut of_one, &file), (3, 3 * 4096, 4));

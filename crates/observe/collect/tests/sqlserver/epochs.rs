@@ -48,7 +48,7 @@ fn a_detached_database_disappears_and_begins_at_zero_when_attached_again() {
     {
         let mut state = responder.state();
         state.ms_ticks += 1_000;
-        // The same files under another number, with the same handle number as before.
+        // The files of the database under another number, with the same handle number as before.
         state.files.extend(shop.into_iter().map(|file| File {
             database_id: 6,
             created: "2026-11-21T11:00:00.000",

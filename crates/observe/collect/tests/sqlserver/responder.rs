@@ -50,7 +50,7 @@ pub enum Trouble {
     Trickle,
 }
 
-/// What a test may read or change while the responder runs.
+/// State that a test may read or change while the responder runs.
 pub struct State {
     pub version: Version,
     pub started: &'static str,

@@ -74,7 +74,7 @@ fn grew(now: &Counters, before: &Counters) -> bool {
     why(now) == why(before) && now.since(*before).is_some()
 }
 
-/// The same for the number and the time of waits.
+/// Whether neither the number nor the time of waits fell, and the same ones are unknown for the same reasons.
 fn waits_grew(now: &[Figure<u64>; 2], before: &[Figure<u64>; 2]) -> bool {
     now.iter().zip(before).all(|pair| match pair {
         (Figure::Known(now), Figure::Known(before)) => now >= before,

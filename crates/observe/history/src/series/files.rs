@@ -81,7 +81,7 @@ pub(super) fn latencies(
     for row in rows.iter().filter(|row| row.meaning == meaning) {
         let life = series.life(row.first, row.gone, row.from_zero);
         let Some((first, until)) = series.rows_of(&life) else { continue };
-        // What one that goes on from another had at first is not known, as in `TimeSeries::file`.
+        // A file that goes on from another has no known first counters, as in `TimeSeries::file`.
         let goes_on = rows.iter().any(|other| other.gone == Some(row.first));
         let before = if row.from_zero && first == row.first && life.first > 0 && !goes_on {
             Some(Latencies::default())

@@ -1,4 +1,4 @@
-//! A history whose bytes or values somebody changed: how it is changed, and everything that reads it. The fuzz target
+//! A history whose bytes or values were changed: how it is changed, and everything that reads it. The fuzz target
 //! `history_blocks` has this file too.
 
 use filestats::*;

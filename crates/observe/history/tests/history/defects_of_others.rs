@@ -1,5 +1,5 @@
-//! What other tools get wrong when they keep an engine's file statistics and take differences, each a test of ours: from
-//! the counters into the history and out again as intervals.
+//! Defects of other tools that keep an engine's file statistics and take differences, each a test of ours: from the
+//! counters into the history and out again as intervals.
 
 use filestats::*;
 use history::{CaptureId, History, IntervalFilter, IntervalRow};

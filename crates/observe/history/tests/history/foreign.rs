@@ -40,7 +40,7 @@ fn hot_journal(database: &[u8], names: &Path) -> Vec<u8> {
     journal
 }
 
-/// A database in the older journal mode, as a stranger makes it of a history.
+/// A database in the older journal mode, as another program makes it of a history.
 fn with_hot_journal(path: &Path, names: &Path) {
     drop(History::open(path).unwrap());
     let mut database = fs::read(path).unwrap();

@@ -1,4 +1,4 @@
-//! Histories that another user or a stranger made: each is refused or read within a bound, and nothing in it is executed.
+//! Histories that an untrusted user made: each is refused or read within a bound, and nothing in it is executed.
 
 use crate::life::{Event, S, snapshots};
 use history::{CaptureFilter, Error, History};

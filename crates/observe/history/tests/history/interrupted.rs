@@ -1,5 +1,5 @@
-//! Kills and full disks at each write: the history opens afterwards with all that was saved. What is really damaged is
-//! refused and not written to.
+//! Kills and full disks at each write: the history opens afterwards with all that was saved. A file that is really
+//! damaged is refused and not written to.
 
 use crate::life::{Event, S, snapshots};
 use filestats::Snapshot;
@@ -16,7 +16,7 @@ const CAPTURES: usize = 30;
 /// A checkpoint of the child's captures writes fewer pages; so does the making of a history.
 const WRITES_MAX: usize = 400;
 
-/// What strace does to a write of the child.
+/// Fault that strace injects into a write of the child.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// Kills it at the nth.

@@ -1,4 +1,4 @@
-//! What the agent judged: each incident is kept once, however often it is saved; the tables are bounded.
+//! The agent's judgements: each incident is kept once, however often it is saved; the tables are bounded.
 
 use history::{History, Judged};
 use incidents::{

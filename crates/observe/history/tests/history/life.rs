@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 pub const S: u64 = 1_000_000_000;
 
-/// What happens to one file between two captures.
+/// An event of one file between two captures.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     Nothing,
@@ -91,8 +91,8 @@ impl File {
     }
 }
 
-/// What an engine shows: of each capture the time since the one before, whether it promises that all is there, and what
-/// happened to each of three files.
+/// Snapshots of an engine. Of each capture: the time since the one before, whether it promises that all is there, and
+/// the events of each of three files.
 pub fn snapshots(captures: &[(u64, bool, Vec<Event>)]) -> Vec<Snapshot> {
     let new = File { there: true, run: 0, reset: 0, id: 0, handle: 0, counters: Counters::ZERO };
     let mut files = vec![new; 3];

@@ -59,7 +59,7 @@ fn writer(test: &str, history: &Path, source: &str, captures: u64) -> Child {
         .unwrap()
 }
 
-/// What a started copy does; `false` in the test itself.
+/// The work of a started copy; `false` in the test itself.
 fn write_if_started_to() -> bool {
     let Ok(role) = std::env::var(ROLE) else { return false };
     let (source, captures) = role.rsplit_once(' ').unwrap();

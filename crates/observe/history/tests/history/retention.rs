@@ -61,8 +61,8 @@ fn idle(captures: usize) -> Vec<Snapshot> {
     snapshots(&vec![(EVERY_S * S, true, vec![Event::Nothing; 3]); captures])
 }
 
-/// A process begins in each capture and lives for so many, reading 3 times before the first look and once before each
-/// other.
+/// A process begins in each capture and lives for `lives` captures, reading 3 times before the first sample and once
+/// before each other.
 fn with_a_process_a_capture(captures: usize, lives: usize) -> Vec<Snapshot> {
     let mut all = idle(captures);
     for (at, snapshot) in all.iter_mut().enumerate() {
@@ -225,7 +225,7 @@ fn what_is_young_or_has_a_label_stays() {
 const DAY_S: u64 = 24 * 3600;
 const TEN_YEARS_S: u64 = 3652 * DAY_S;
 
-/// Captures of an engine whose files do nothing, so many seconds later by the wall clock.
+/// Captures of an engine whose files do nothing, `later_s` seconds later by the wall clock.
 fn idle_later(captures: usize, later_s: u64) -> Vec<Snapshot> {
     let mut all = idle(captures);
     all.iter_mut().for_each(|snapshot| snapshot.taken_unix_ns += later_s * S);

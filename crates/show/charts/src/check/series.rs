@@ -11,7 +11,7 @@ const INSTANTS_MAX: usize = 1_000;
 pub struct CheckSeries {
     pub(crate) begin_unix_ns: u64,
     pub(crate) end_unix_ns: u64,
-    /// How many moments each point stands for.
+    /// Number of moments that each point stands for.
     pub moments_each: usize,
     /// The points in the order of time.
     pub instants: Vec<Instant>,

@@ -17,8 +17,8 @@ const APART_PIXELS: f64 = 16.0;
 const FAR_PIXELS: f64 = 5.0;
 
 impl Margins {
-    /// The same with room for these names at the right; `None` where there is one line, where they do not fit, and on narrow
-    /// screens, which have the legend.
+    /// These margins with room for these names at the right; `None` where there is one line, where they do not fit, and on
+    /// narrow screens, which have the legend.
     pub(crate) fn with_names<'n>(&self, size: Size, names: impl Iterator<Item = &'n str>) -> Option<Margins> {
         let widths: Vec<f64> = names.map(text_pixels).collect();
         let right = widths.iter().copied().fold(0.0, f64::max) + GAP_PIXELS + 4.0;

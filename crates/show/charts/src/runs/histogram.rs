@@ -1,4 +1,4 @@
-//! How many I/Os took how long.
+//! I/Os of runs by their latency.
 
 use super::latency_kind::{self, shares_by_range};
 use crate::axis::Axis;
@@ -12,7 +12,7 @@ use workload::LatencyFigures;
 /// Bars for each power of ten.
 const BARS_A_DECADE: f64 = 12.0;
 
-/// How many I/Os of a run took how long.
+/// I/Os of a run by their latency.
 struct Bars {
     name: String,
     ink: Ink,

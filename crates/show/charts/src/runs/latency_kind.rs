@@ -4,8 +4,8 @@ use crate::run::{self, NamedRun};
 use crate::words::capitalised;
 use workload::{LatencyFigures, RunResult};
 
-/// How many of something fell into each range of latency, as shares of `total`: the number of the range and the share,
-/// rising. `latencies` are nanoseconds with their counts, rising.
+/// The distribution over ranges of latency, as shares of `total`: the number of the range and the share, rising.
+/// `latencies` are nanoseconds with their counts, rising.
 pub(super) fn shares_by_range(
     latencies: impl Iterator<Item = (u64, u64)>,
     total: f64,

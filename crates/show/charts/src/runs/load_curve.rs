@@ -312,7 +312,7 @@ const MARK_PIXELS: f64 = 2.6;
 /// Larger points would hide each other.
 const MARKS_LARGER_MAX: usize = 4;
 
-/// What the runs of one line have in common.
+/// The factors that the runs of one line share.
 fn key(run: &NamedRun) -> Vec<String> {
     let open = run.result.workload.is_open_loop();
     let of = |factor: Factor| factor.level(&run.result).name;

@@ -14,7 +14,7 @@ use workload::Tally;
 /// More slices than this are drawn several to a point.
 const POINTS_MAX: usize = 600;
 
-/// Which I/Os of a step.
+/// I/Os of a step to draw.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Which {
     Reads,
@@ -124,7 +124,7 @@ pub(crate) fn over_time(runs: &[NamedRun]) -> Chart {
     chart
 }
 
-/// What a panel's y axis is.
+/// The figure on a panel's y axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Vertical {
     Iops,

@@ -16,7 +16,7 @@ pub(crate) struct Step {
     pub(crate) write_latencies: Latencies,
 }
 
-/// The steps of a run, at most so many, and how many slices each of them has.
+/// The steps of a run, at most `most`, and the number of slices in each of them.
 pub(crate) fn steps(result: &RunResult, most: usize) -> (Vec<Step>, usize) {
     let mut slices = &result.series[..];
     let begin_of = |at: usize| at.checked_sub(1).map_or(0, |before| result.series[before].end_ns);

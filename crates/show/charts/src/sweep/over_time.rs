@@ -103,8 +103,8 @@ impl SweepSeries {
     }
 }
 
-/// The samples of the queue, its mean and N on top. The same steps give sweeps the same N: each line is drawn over those before
-/// it with gaps, and each dot smaller, so that all are seen.
+/// The samples of the queue, its mean and N on top. Equal steps give sweeps an equal N: each line is drawn over those before it
+/// with gaps, and each dot smaller, so that all are seen.
 fn draw_outstanding(all: &[SweepSeries], plot: &mut Plot) {
     for (at, series) in all.iter().enumerate() {
         let over = all.len() - 1 - at;

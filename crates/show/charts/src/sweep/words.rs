@@ -1,6 +1,6 @@
 use capability::{Knee, KneeReason, RatioIs, Sweep, SweepComparison};
 
-/// What distinguishes sweeps: their layouts, else their targets. A single one needs no name.
+/// Names that distinguish sweeps: their layouts, else their targets. A single one needs no name.
 pub fn names(sweeps: &[Sweep]) -> Vec<String> {
     let layouts: Vec<String> = sweeps
         .iter()

@@ -1,4 +1,4 @@
-//! What the picture of a trace needs, in bounded memory however long the trace is.
+//! Data for the picture of a trace, in bounded memory however long the trace is.
 
 use filestats::{TracedIo, TracedOp};
 use std::collections::HashMap;
@@ -116,8 +116,8 @@ fn latency_row(ns: u64) -> u64 {
     ((ns.max(1) as f64).log10() * RANGES_A_DECADE) as u64
 }
 
-/// How many I/Os of each kind there were in each cell of time and place. Where an I/O lies beyond the end, all cells grow
-/// to twice their width or height, so that every I/O is in a cell.
+/// The number of I/Os of each kind in each cell of time and place. Where an I/O lies beyond the end, all cells grow to
+/// twice their width or height, so that every I/O is in a cell.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) cell_ns: u64,

@@ -31,8 +31,8 @@ struct Device {
 
 const DEVICE: Device = Device { rest_ns: 90_000.0, iops_max: 97_000.0, bytes_max: 1.6e9 };
 
-/// What a minute of this workload gives; `slow` times slower, and a second in the middle in which the storage
-/// stalls for `stall_ns`.
+/// A run of this workload; `slow` times slower, and a second in the middle in which the storage stalls for
+/// `stall_ns`.
 pub fn run(workload: Workload, seconds: u64, slow: f64, stall_ns: Option<u64>) -> RunResult {
     let seed = u64::from(workload.outstanding_total()) * 7_919
         + u64::from(workload.shape.block_bytes)
@@ -115,7 +115,7 @@ pub fn oltp() -> RunResult {
     )
 }
 
-/// The same at a rate of its own: users wait for the stall.
+/// A run with a stall at a rate of its own: users wait for the stall.
 pub fn open_loop() -> RunResult {
     let workload =
         Workload { arrival: Arrival::Poisson { iops: 20_000.0 }, ..Shape::random_read(8192).into() };

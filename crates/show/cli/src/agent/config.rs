@@ -48,7 +48,7 @@ struct Written {
     push_every: Option<String>,
 }
 
-/// What the agent does, by its arguments and its file.
+/// Configuration of the agent, by its arguments and its file.
 #[derive(Clone)]
 pub struct Config {
     /// Empty: those that are found on this host.
@@ -61,7 +61,7 @@ pub struct Config {
     pub access: serve::Settings,
     pub settings: agent::Settings,
     pub receivers: Vec<Receiver>,
-    /// By what servers know this host.
+    /// The names by which servers know this host.
     pub identity: Identity,
     pub destinations: Vec<Destination>,
     pub push_every: Duration,
@@ -170,7 +170,7 @@ impl Config {
     }
 }
 
-/// What the arguments do not say is as in the file.
+/// Access settings: those that the arguments leave out are as in the file.
 fn access(given: serve::Settings, written: &mut Written) -> serve::Settings {
     serve::Settings {
         web_config: given.web_config.or(written.web_config.take()),

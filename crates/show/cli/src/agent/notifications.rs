@@ -1,4 +1,4 @@
-//! Who is notified of incidents.
+//! Notifications of incidents to receivers.
 
 use crate::service_log::log;
 use history::{History, IncidentId};
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use terminal::{Failure, kept};
 
-/// What waits at the end is sent within so long, while systemd and people wait.
+/// Waiting notifications are sent within this time at the end, while systemd and people wait.
 const END_WITHIN: Duration = Duration::from_secs(2);
-/// So many of the newest incidents are looked at for what a receiver was not given before the agent ended.
+/// Newest incidents that are searched for those that a receiver was not given before the agent ended.
 const LOOKED_AT: usize = 100;
-/// What was over for longer is not news.
+/// An incident that has been over for longer is not news.
 const MISSED_NS_MAX: u64 = 86_400 * 1_000_000_000;
 
 /// The receivers, each in a thread of its own.
@@ -48,7 +48,7 @@ fn credential(variable: &str) -> Result<Option<push::Credential>, Failure> {
     credential.map(Some).map_err(|why| Failure::usage(format_args!("{variable} holds {why}")))
 }
 
-/// Starts them, and sends what they were not given before the agent ended.
+/// Starts them, and sends the notifications that they were not given before the agent ended.
 pub fn start(receivers: Vec<Receiver>, path: &Path, identity: &Identity) -> Result<Notifications, Failure> {
     let mut notifiers = Vec::new();
     for receiver in receivers {
@@ -73,7 +73,7 @@ pub fn start(receivers: Vec<Receiver>, path: &Path, identity: &Identity) -> Resu
     Ok(Notifications { notifiers, identity: identity.clone() })
 }
 
-/// Keeps what a receiver was given.
+/// Keeps the notifications that a receiver was given.
 fn remember(mut history: History) -> impl FnMut(&str, &Notification) + Send {
     move |receiver, notification| {
         let id = IncidentId(notification.id);
@@ -83,8 +83,9 @@ fn remember(mut history: History) -> impl FnMut(&str, &Notification) + Send {
     }
 }
 
-/// What a receiver was not given: of an incident that is open, or that it knows as open, or that opened and closed of late while
-/// it was away. An Alertmanager is given open ones again, since it forgets what is not repeated, and knows them by their labels.
+/// Incidents that a receiver was not given: those that are open, that it knows as open, or that opened and closed recently
+/// while it was away. An Alertmanager is given open ones again, since it forgets what is not repeated, and knows them by their
+/// labels.
 fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, Incident)>, Failure> {
     let (mut left, name) = (Vec::new(), receiver.to_string());
     let mut all = Vec::new();
@@ -93,7 +94,7 @@ fn left(history: &History, receiver: &Receiver) -> Result<Vec<(i64, Happened, In
         let known = history.notified(&name, id)?.or(history.notified(&name, unsaved)?);
         all.push((known, id, incident));
     }
-    // It is not given what was over before it was configured.
+    // It is not given incidents that were over before it was configured.
     let first_known = all.iter().filter(|(known, ..)| known.is_some()).map(|(_, id, _)| *id).min();
     let since_unix_ns = host::unix_ns().saturating_sub(MISSED_NS_MAX);
     for (known, id, incident) in all {
@@ -139,7 +140,7 @@ fn notification(id: i64, happened: Happened, incident: Incident, identity: &Iden
 }
 
 impl Notifications {
-    /// Notifies all of them of what happened to an incident. One that could not be kept has a negative number.
+    /// Notifies all of them of an event of an incident. One that could not be kept has a negative number.
     pub fn send(&self, id: Option<IncidentId>, event: &Event) {
         let happened = match event {
             Event::Opened(_) | Event::Recurred(_) => Happened::Opened,
@@ -168,7 +169,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// One that began so long ago, and is open or over.
+    /// An incident that began this long ago, and is open or over.
     fn incident(began_ago_s: u64, is_open: bool) -> Incident {
         let began = host::unix_ns() - began_ago_s * S;
         let subject = Subject { mount: "/data".into(), database: "postgres:".into() };

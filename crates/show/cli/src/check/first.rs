@@ -27,11 +27,11 @@ use workload::Caching;
 
 /// A capability measured longer ago than this is measured again when that is free to do.
 const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
-/// The first answer is begun at the latest so long after the beginning: judging takes a moment.
+/// The first answer is begun at the latest this long after the beginning: judging takes a moment.
 const FIRST_ANSWER_MAX: Duration = Duration::from_secs(55);
-/// Of that, what is left for the index rebuild.
+/// Of that, the time left for the index rebuild.
 const REBUILD_TIME: Duration = Duration::from_secs(14);
-/// The everyday workload is watched for at least so long, however slow the storage is.
+/// The everyday workload is watched for at least this long, however slow the storage is.
 const DURATION_MIN: Duration = Duration::from_secs(10);
 
 /// Measures the directory where its storage is not known well enough, and runs a workload of our own in it.
@@ -233,7 +233,7 @@ fn plan(args: &CheckArgs) -> everyday::Plan {
     }
 }
 
-/// How long to watch the everyday workload that begins so long after the command: the first answer is to be in time.
+/// Duration of the watched everyday workload that begins `elapsed` after the command: the first answer is to be in time.
 fn duration_within(elapsed: Duration) -> Duration {
     FIRST_ANSWER_MAX.saturating_sub(REBUILD_TIME + elapsed).clamp(DURATION_MIN, DURATION)
 }

@@ -1,4 +1,4 @@
-//! What A and B are: entries of the history, files, the baseline, the newest.
+//! Selection of A and B: entries of the history, files, the baseline, the newest.
 
 use ::compare::RUNS_MAX;
 use capability::Capability;
@@ -14,11 +14,11 @@ pub struct Chosen {
     pub name: String,
     /// When it was measured, nanoseconds since 1970; 0 if not known.
     at_unix_ns: u64,
-    /// What it is.
+    /// The selected results.
     pub what: What,
 }
 
-/// What was chosen.
+/// Results that were selected.
 pub enum What {
     /// The repeats of one workload, at least one, or of several side by side.
     Runs(Vec<Vec<RunResult>>),
@@ -218,7 +218,7 @@ fn of_file(path: &Path) -> Result<Chosen, Failure> {
     Ok(Chosen { name, at_unix_ns, what })
 }
 
-/// What `headroom run --json`, `headroom measure --json` or `headroom history show` printed.
+/// Parses the output of `headroom run --json`, `headroom measure --json` or `headroom history show`.
 fn parse(text: &str) -> Result<What, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| at_line(&error))?;
     if value.get("curves").is_some() {

@@ -16,7 +16,7 @@ pub struct Options {
     pub target: Option<String>,
 }
 
-/// Which of diskspd's text reports.
+/// A form of diskspd's text report.
 #[derive(Clone, Copy, Default)]
 pub enum TextForm {
     /// That of 2.2.

@@ -4,7 +4,7 @@ use ::diskspd::report::{CpuFacts, SystemFacts};
 use std::fs;
 use std::path::Path;
 
-/// What is known of the machine whose /proc and /sys are below `root`.
+/// Known facts of the machine whose /proc and /sys are below `root`.
 pub fn facts(root: &Path) -> SystemFacts {
     let cpus = root.join("sys/devices/system/cpu");
     let online = word(&cpus.join("online")).map_or(Vec::new(), |list| numbers(&list));

@@ -1,4 +1,4 @@
-//! Which server is asked, and how.
+//! The connection to the server that is queried.
 
 use http_client::{Endpoint, HeaderName, HeaderValue, Tls};
 use prometheus::Client;

@@ -95,7 +95,7 @@ pub fn run(args: &AnalyzeArgs, history: Option<&Path>, out: &mut Output) -> Done
     })
 }
 
-/// The sources that were asked for; all where none was.
+/// The requested sources; all where none was requested.
 fn chosen(history: &History, wanted: &[String]) -> Result<Vec<SourceInfo>, Failure> {
     let all = history.sources()?;
     if all.is_empty() {
@@ -196,7 +196,7 @@ fn analyze_source(
     Ok(Some(analysis))
 }
 
-/// Which hours of the day (UTC) the stretch has.
+/// The hours of the day (UTC) that the stretch has.
 fn hours_of(series: &Series) -> [bool; 24] {
     let mut hours = [false; 24];
     for tick in &series.course.ticks {
@@ -205,7 +205,7 @@ fn hours_of(series: &Series) -> [bool; 24] {
     hours
 }
 
-/// The same file before the stretch, where that can be compared.
+/// The file's series before the stretch, where that can be compared.
 fn before_it(
     history: &History,
     earlier: &Series,

@@ -19,7 +19,7 @@ pub struct CaptureArgs {
     label: Option<String>,
 }
 
-/// What `headroom history capture --json` prints.
+/// Output of `headroom history capture --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Capture"))]
 pub(crate) struct Captured {
@@ -27,7 +27,7 @@ pub(crate) struct Captured {
     capture: i64,
     /// The source, without credentials.
     source: String,
-    /// How many files it has.
+    /// Number of its files.
     files: usize,
 }
 

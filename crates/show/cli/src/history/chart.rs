@@ -36,7 +36,7 @@ pub struct ChartArgs {
     /// Numbers of runs in the history (12, or 1-16 for several), or files that headroom run --json wrote (- is stdin)
     #[arg(required = true, value_name = "RUN|FILE")]
     runs: Vec<Given>,
-    /// What to draw; several for a page [default: what says most about these runs]
+    /// Kinds of charts; several for a page [default: those that show most about these runs]
     #[arg(long, value_name = "KIND")]
     kind: Vec<RunChart>,
     /// File to write: .svg, .png or .html
@@ -78,10 +78,10 @@ enum Format {
 const RUNS_MAX: i64 = 10_000;
 /// A larger file than this is no result of ours.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// What every PNG of ours says of itself.
+/// Text that marks each PNG of ours.
 const PNG_MARK: &[u8] = b"Software\0Headroom";
 
-/// What `headroom history chart --json` prints.
+/// Output of `headroom history chart --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Chart"))]
 pub(crate) struct Drawn<'a> {
@@ -89,9 +89,9 @@ pub(crate) struct Drawn<'a> {
     file: &'a Path,
     /// Names of its charts.
     charts: &'a [String],
-    /// How many runs are drawn.
+    /// Number of runs drawn.
     runs: usize,
-    /// What was left out or cannot be drawn.
+    /// Parts that were left out or cannot be drawn.
     notes: &'a [&'a String],
 }
 

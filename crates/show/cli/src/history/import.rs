@@ -72,7 +72,7 @@ struct Log {
     log: CounterLog,
 }
 
-/// What was read of the files, and what could not be.
+/// Items read from the files, and files that could not be read.
 #[derive(Default)]
 struct Outcome {
     items: Vec<Item>,
@@ -129,7 +129,7 @@ pub fn run(args: &ImportArgs, history: Option<&Path>, out: &mut Output) -> Done 
         value
     };
     out.answer(|_| text(), value);
-    // What was named and could not be read must not pass for imported.
+    // A named file that could not be read must not pass for imported.
     let named = |file: &String| args.from.iter().any(|from| from.display().to_string() == *file);
     Ok(if failed.iter().any(|(file, _)| named(file)) { no_answer() } else { FINE })
 }

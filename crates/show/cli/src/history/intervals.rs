@@ -32,7 +32,7 @@ pub struct IntervalsArgs {
 /// The source whose captures are of block devices.
 const DEVICES: &str = "diskstats";
 
-/// What `headroom history intervals --json` prints.
+/// Output of `headroom history intervals --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Intervals<'a> {
@@ -46,7 +46,7 @@ pub(crate) struct Intervals<'a> {
     waits: WaitsOutput<'a>,
 }
 
-/// `headroom history intervals`: previous and current figures of each file, what lies between, and what was waited for meanwhile.
+/// `headroom history intervals`: previous and current figures of each file, their differences, and the waits meanwhile.
 pub fn run(args: &IntervalsArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let history = kept::open(history)?;
     let captures = history.captures(&CaptureFilter::default())?;

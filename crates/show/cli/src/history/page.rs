@@ -32,7 +32,7 @@ pub struct PageArgs {
 /// How often a signal is looked for.
 const NAP: Duration = Duration::from_millis(50);
 
-/// What `headroom history page --json` prints, before it answers.
+/// Output of `headroom history page --json`, before it answers.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Page"))]
 pub(crate) struct Served<'a> {

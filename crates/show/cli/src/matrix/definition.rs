@@ -7,7 +7,7 @@ use terminal::{Failure, text_file};
 use workload::{Caching, Durability, Layout, Pattern, parse_bytes, parse_duration};
 use workload_file::values;
 
-/// What is run: every flag that is given replaces what FILE says.
+/// The runs to make: every flag that is given replaces the value in FILE.
 #[derive(clap::Args, Default, PartialEq)]
 pub struct DefinitionArgs {
     /// Definition in TOML: [axes], [fixed] and [runs] have these options as keys

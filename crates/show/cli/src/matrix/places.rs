@@ -1,4 +1,4 @@
-//! What a matrix runs on: test files in directories, made once for all runs, and files and devices as they are.
+//! Targets of a matrix: test files in directories, made once for all runs, and files and devices unchanged.
 
 use crate::layouts;
 use crate::targets::NO_DIRECTORY_IS_DESTROYED;
@@ -170,7 +170,7 @@ impl Prepared {
         &self.places[target].as_ref().expect("runs are left on this target").region
     }
 
-    /// Removes what was made.
+    /// Removes the files that were made.
     pub fn remove(self, history: &mut History, out: &mut Output) -> Result<(), Failure> {
         let mut removed = Ok(());
         for place in self.places.into_iter().flatten() {
@@ -191,7 +191,7 @@ impl Made {
     }
 }
 
-/// What would fail after minutes of writing is refused before.
+/// Refuses a target that would fail after minutes of writing.
 fn check(target: &Target, matrix: &Matrix, destroy_data: bool) -> Result<(), Failure> {
     let path = target.path().display();
     if is_directory(target) && destroy_data && matrix.targets.len() == 1 {
@@ -221,7 +221,7 @@ fn is_directory(target: &Target) -> bool {
     target.facts().kind == TargetKind::Directory
 }
 
-/// What was asked for; otherwise enough for the largest point, of what is free at most a quarter.
+/// The requested size; otherwise enough for the largest point, at most a quarter of the free space.
 fn file_bytes(matrix: &Matrix, target: &Target) -> u64 {
     let most = (target.facts().free_bytes / 4).max(TEST_FILE_BYTES_MIN).max(matrix.bytes_least());
     matrix.fixed.size.unwrap_or_else(|| matrix.test_file_bytes().min(most))

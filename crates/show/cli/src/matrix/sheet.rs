@@ -23,7 +23,7 @@ pub fn check(path: Option<&Path>) -> Result<(), Failure> {
             Ok(_) => Ok(()),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // Only making it tells for sure. An empty file, should we be killed here, passes for ours.
+            // Only making it shows that for certain. An empty file, should we be killed here, passes for ours.
             let made = OpenOptions::new().write(true).create_new(true).open(path);
             match made.and_then(|_| fs::remove_file(path)) {
                 Ok(()) => Ok(()),
@@ -34,7 +34,7 @@ pub fn check(path: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Writes it, if one was asked for.
+/// Writes it, if one was requested.
 pub fn write(path: Option<&Path>, text: impl FnOnce() -> String, out: &mut Output) -> Result<(), Failure> {
     check(path)?;
     let Some(path) = path else { return Ok(()) };

@@ -1,11 +1,11 @@
-//! What of a measurement is in doubt.
+//! Resources of a measurement that are in doubt.
 
 use capability::{Capability, Origin, ResourceName};
 use history::History;
 use terminal::Failure;
 use workload::TargetFacts;
 
-/// What was measured of a storage, and what of it was seen to be otherwise for a day.
+/// The measurement of a storage, and those of its resources whose observed figures contradict it for a day.
 ///
 /// # Errors
 /// It was never measured; the history cannot be read.

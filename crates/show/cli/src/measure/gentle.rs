@@ -51,7 +51,7 @@ const PRECISION_THOROUGH: f64 = 0.025;
 const OUTSTANDING_MAX: u32 = 256;
 /// Progress that is older does not go on: the storage may be another one.
 const PROGRESS_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// What is known is kept this often.
+/// Interval at which progress is kept.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// "5%", and "5" as the same: a share between 0 and 1.
@@ -86,7 +86,7 @@ fn guard(text: &str) -> Result<Guard, String> {
     Ok(guard)
 }
 
-/// What is kept of a measurement that is not complete.
+/// State that is kept of a measurement that is not complete.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     /// The limits on the storage when it began.
@@ -173,7 +173,7 @@ pub fn run(
     Ok(FINE)
 }
 
-/// Runs until all is known or it is to end; keeps what is known all the while.
+/// Runs until all is known or it is to end; keeps the progress all the while.
 fn measure(
     flags: &GentleFlags,
     live: &LiveFiles,

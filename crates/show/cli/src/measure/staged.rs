@@ -59,7 +59,7 @@ impl<'a> Staged<'a> {
         Ok(())
     }
 
-    /// Measures the rest, on the whole test file. Ctrl-C ends it: what was measured is kept.
+    /// Measures the rest, on the whole test file. Ctrl-C ends it: the measured results are kept.
     ///
     /// # Errors
     /// The file cannot be completed, or the load cannot run.
@@ -77,7 +77,7 @@ impl<'a> Staged<'a> {
         Ok(())
     }
 
-    /// What is known by now.
+    /// The capability known by now.
     ///
     /// # Errors
     /// Nothing is.

@@ -6,7 +6,7 @@ use workload::{
 };
 use workload_file::{CONTENTS, ContentKind, ContentSettings, LengthSettings, Settings, values};
 
-/// What a workload is, in the words of a workload file.
+/// Flags that describe a workload, in the words of a workload file.
 #[derive(clap::Args)]
 pub struct Flags {
     /// Bytes of each I/O [default: 8K]
@@ -46,7 +46,7 @@ pub struct Flags {
     /// Constant arrival rate that does not depend on completions (open loop): 2000/s
     #[arg(long, value_name = "RATE", value_parser = values::rate, help_heading = MANY)]
     rate: Option<f64>,
-    /// The same with random arrivals, as from independent users
+    /// Random arrivals, as from independent users; otherwise like --rate
     #[arg(long, value_name = "RATE", value_parser = values::rate, help_heading = MANY, conflicts_with = "rate")]
     poisson: Option<f64>,
     /// Rate limit of all threads together: 1000/s (I/Os), 200M/s (bytes), or both with a comma
@@ -93,7 +93,7 @@ pub struct Flags {
     #[arg(long, help_heading = WHERE, hide_short_help = true)]
     same_offset: bool,
 
-    /// What is written: random, fresh, zeros, counting or buffer [default: random]
+    /// Content of written blocks: random, fresh, zeros, counting or buffer [default: random]
     #[arg(long, value_name = "WORD", value_parser = values::word(CONTENTS), help_heading = WHAT, hide_short_help = true)]
     content: Option<ContentKind>,
     /// Share of the content that compression removes
@@ -152,7 +152,7 @@ impl Flags {
             && self.series.is_none()
     }
 
-    /// What was said about the workload.
+    /// Settings of the workload that were given.
     pub fn settings(&self) -> Settings {
         let rate = self.rate.map(|iops| Arrival::Constant { iops });
         let poisson = self.poisson.map(|iops| Arrival::Poisson { iops });
@@ -197,7 +197,7 @@ impl Flags {
         }
     }
 
-    /// What holds for all workloads of a preset.
+    /// Settings that hold for all workloads of a preset.
     pub fn shared(&self) -> Settings {
         let caching = match (self.buffered, self.mapped) {
             (true, _) => Some(Caching::Buffered),
@@ -207,7 +207,7 @@ impl Flags {
         Settings { caching, seed: self.seed, ..Settings::default() }
     }
 
-    /// What was said about the time.
+    /// Settings of the time that were given.
     pub fn length(&self) -> LengthSettings {
         LengthSettings {
             warm_up: self.warm_up,

@@ -51,7 +51,7 @@ fn parse_sample(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How long it sleeps before it looks whether Ctrl-C was pressed.
+/// Sleep between two checks whether Ctrl-C was pressed.
 const STEP: Duration = Duration::from_millis(100);
 
 /// `headroom sources discover`: databases and programs that use storage, and the best source for each.

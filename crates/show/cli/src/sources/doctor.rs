@@ -13,12 +13,12 @@ Examples:
 Without --source it tries {}.
 Exit codes: 0 every source that was named gives all it can, 1 something is missing.", collect::discovery_help()))]
 pub struct DoctorArgs {
-    /// Whose counters; several may be given
+    /// Sources to examine; several may be given
     #[arg(long, value_name = "SOURCE", help = collect::source_help(), value_parser = collect::parse_source_argument)]
     source: Vec<SourceName>,
 }
 
-/// What `headroom sources doctor --json` prints.
+/// Output of `headroom sources doctor --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Doctor"))]
 pub(crate) struct Sources<'a> {

@@ -12,7 +12,7 @@ pub struct CleanArgs {
     dir: PathBuf,
 }
 
-/// What `headroom storage clean --json` prints.
+/// Output of `headroom storage clean --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Clean"))]
 pub(crate) struct Cleaned<'a> {
@@ -24,7 +24,7 @@ pub(crate) struct Cleaned<'a> {
     disks_removed: &'a [PathBuf],
 }
 
-/// `headroom storage clean`: takes over what a dead headroom left in a directory, and removes it.
+/// `headroom storage clean`: takes over the files that a dead headroom left in a directory, and removes them.
 pub fn run(args: &CleanArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let target = Target::open(&args.dir)?;
     let mut history = kept::open_to_write(history)?;

@@ -11,16 +11,16 @@ use std::io::Read;
 use std::path::Path;
 use workload::TargetFacts;
 
-/// What an instance's own files say of a volume.
+/// Facts of a volume in an instance's own files.
 #[derive(Debug, PartialEq)]
 pub struct InstanceVolume {
     /// The name of its type, as of `--volume-type`.
     pub volume_type: &'static str,
     /// GiB.
     pub gib: f64,
-    /// What was bought, where that is stated.
+    /// The bought I/Os a second, where that is stated.
     pub iops: Option<f64>,
-    /// The same in bytes a second.
+    /// The bought bytes a second, where that is stated.
     pub bytes_per_s: Option<f64>,
     /// The file that says it.
     pub file: &'static str,
@@ -50,7 +50,7 @@ pub fn find(facts: &TargetFacts) -> Option<InstanceVolume> {
     volume(&text, &disk)
 }
 
-/// Which disk a device of sysfs is: ".../f8b3781b-1e82-.../host1/target1:0:0/1:0:0:3/block/sdc".
+/// The disk that a device of sysfs is: ".../f8b3781b-1e82-.../host1/target1:0:0/1:0:0:3/block/sdc".
 fn azure_disk(directory: &Path) -> Option<AzureDisk> {
     let parts: Vec<&str> = directory.iter().filter_map(|part| part.to_str()).collect();
     let address = parts.iter().rev().find(|part| part.split(':').count() == 4)?;

@@ -13,7 +13,7 @@ pub struct QueueWatch {
     every: Duration,
     /// The start of the measured part, and the weighted time at that instant.
     began: Option<(Instant, u64)>,
-    /// The same at the last sample.
+    /// The last sample, and the weighted time at that instant.
     last: Option<(Instant, u64)>,
     samples: Vec<u64>,
 }

@@ -1,4 +1,4 @@
-//! Which numbers of outstanding I/Os a sweep takes.
+//! Numbers of outstanding I/Os that a sweep takes.
 
 use capability::{Point, StorageLimits};
 use workload::{Shape, Workload};
@@ -8,7 +8,7 @@ use workload::{Shape, Workload};
 pub enum Steps {
     /// These, rising.
     Listed(Vec<u32>),
-    /// By what was found, up to so many.
+    /// By earlier results, up to this many.
     Adaptive { outstanding_max: u32 },
 }
 
@@ -28,7 +28,7 @@ impl Steps {
         }
     }
 
-    /// How many come after that many; `None` where it depends.
+    /// Number of steps after the first `taken` and the next; `None` where it depends.
     pub fn left(&self, taken: usize) -> Option<usize> {
         match self {
             Steps::Listed(steps) => Some(steps.len().saturating_sub(taken + 1)),

@@ -1,4 +1,4 @@
-//! What the history knows of the devices below the files, and how much of it an interval uses.
+//! Capabilities of the devices below the files, as the history knows them, and the share of them that an interval uses.
 
 use capability::Capability;
 use everyday::Known;
@@ -20,7 +20,7 @@ pub fn open_history(named: Option<&Path>, out: &mut Output) -> Option<History> {
     opened.map_err(|failure| out.warn(format_args!("what was measured is not known: {failure}"))).ok()
 }
 
-/// What the storage below a directory can give; `None` where that is not known.
+/// The capability of the storage below a directory; `None` where not known.
 pub fn capability_below(history: &History, dir: &Path) -> Option<Capability> {
     let target = Target::open(dir).ok()?;
     Known::read(history, target.facts(), Caching::Direct).ok()?.with_credits().capability

@@ -31,7 +31,7 @@ pub struct Watched {
 struct Below {
     disk: Disk,
     then: Option<Snapshot>,
-    /// What it can give, where the history knows that.
+    /// Its capability, where the history knows it.
     capability: Option<Capability>,
 }
 

@@ -17,9 +17,9 @@ const HOSTS: usize = 1000;
 const VOLUMES: usize = 5;
 const SHARDS: usize = 3;
 const ANSWERS: usize = 9;
-/// Volumes of a large fleet whose details are asked for: the default of `--top`.
+/// Volumes of a large fleet whose details are queried: the default of `--top`.
 const TOP: usize = 20;
-/// What the median of an answer may take.
+/// Bound on the median time of an answer.
 const MEDIAN_MAX: Duration = Duration::from_secs(2);
 /// Between two scrapes, seconds.
 const SCRAPE_S: u64 = 15;
@@ -66,8 +66,8 @@ fn hosts() -> Vec<SyntheticHost> {
     (0..HOSTS).map(host).collect()
 }
 
-/// A sample every 15 s of what queries look back at, and the percentiles of 60 days. What the agent would count on is
-/// constant: how long a query takes does not depend on it.
+/// A sample every 15 s of what queries look back at, and the percentiles of 60 days. The counters that the agent would
+/// increase are constant: how long a query takes does not depend on it.
 fn samples(host: &SyntheticHost, now: u64) -> String {
     let mut text = String::new();
     let series = host.series(now);
@@ -166,7 +166,7 @@ fn a_thousand_hosts() {
     assert!(slow.is_empty(), "{slow:?} took {MEDIAN_MAX:?} or longer in the median");
 }
 
-/// What each question takes alone; `fleet` accepts answers of 64 MiB.
+/// Prints the cost of each question alone; `fleet` accepts answers of 64 MiB.
 fn questions(shards: &[Server], joined: &Server) {
     let scope = fleet::Scope { filters: Vec::new(), lookback_s: HOUR_S, trend_from_samples: false };
     for part in fleet::Part::ALL {

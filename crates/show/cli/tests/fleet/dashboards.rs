@@ -44,7 +44,7 @@ fn filled_in(expression: &str) -> String {
     text
 }
 
-/// What is counted, without the zero where there is none of it.
+/// Ending of an expression that counts, which gives zero where there is nothing to count.
 const OR_ZERO: &str = " or vector(0)";
 
 /// Each expression returns data of the fleet of `ranking`, the part before "or vector(0)" too.

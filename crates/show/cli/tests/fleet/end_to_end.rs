@@ -12,7 +12,7 @@ use workload::CapKind;
 /// Writes a second of the throttled disk: the paced commits of a small database need several times that.
 const CAP: u64 = 12;
 
-/// What Prometheus and vmagent scrape.
+/// Scrape configuration of Prometheus and vmagent.
 fn scrape_config(targets: &[String]) -> String {
     let targets: Vec<String> = targets.iter().map(|target| format!("'{target}'")).collect();
     format!(

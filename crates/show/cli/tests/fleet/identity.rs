@@ -14,7 +14,7 @@ const RATE: &str = "300/s";
 /// As long as the agent's window, so that both are means over the same time. With the rule's own 5 min the test would take that
 /// long.
 const WINDOW: &str = "[20s]";
-/// What the two may differ by, in the median of so many readings: a single one may be right by chance.
+/// Maximum difference of the two, in the median of `READINGS`: a single one may be right by chance.
 const TOLERANCE: f64 = 0.05;
 const READINGS: usize = 11;
 const BETWEEN_READINGS: Duration = Duration::from_secs(2);

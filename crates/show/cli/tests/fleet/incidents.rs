@@ -12,7 +12,7 @@ const HOUR_S: u64 = 3600;
 const SCRAPE_S: u64 = 15;
 /// The next samples: as long as the test takes.
 const AHEAD_S: u64 = 360;
-/// What a host may be off by: a part of the period at each end of what is known.
+/// Maximum error of a host's figure: a part of the period at each end of the known time.
 const PART_S: f64 = 120.0;
 
 /// When a host was seen, and when an incident was open, in seconds before now.
@@ -35,7 +35,7 @@ fn hosts() -> Vec<SyntheticHost> {
     HISTORIES.iter().map(|one| SyntheticHost::new(one.instance, "east", volumes())).collect()
 }
 
-/// The hosts' samples with these histories of incidents instead of their own. A second has so many units of time.
+/// The hosts' samples with these histories of incidents instead of their own. A second has `per_second` units of time.
 fn samples(current: &str, now_unix_s: u64, per_second: u64) -> String {
     let others = current.lines().filter(|line| !line.starts_with("headroom_incident_open"));
     let mut text: String =

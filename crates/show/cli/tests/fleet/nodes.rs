@@ -42,7 +42,7 @@ impl Node {
         let port = free_port();
         let address = format!("127.0.0.1:{port}");
         let mut command = headroom.command(&["agent", "--source", &source, "--listen", &address]);
-        // What a server that scrapes it calls it.
+        // The name that a server which scrapes it gives it.
         command.args(["--instance", &address]);
         let mut agent =
             command.args(QUICK).args(further).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

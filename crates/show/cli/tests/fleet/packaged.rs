@@ -1,4 +1,4 @@
-//! What `packaging` has for a fleet, as the programs that read it check it.
+//! Files in `packaging` for a fleet, as the programs that read them check them.
 
 use crate::nodes::{Ended, wait_for};
 use crate::programs::Headroom;
@@ -14,7 +14,7 @@ fn packaging(part: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../packaging").join(part)
 }
 
-/// What `packaging` has, with the rules beside it.
+/// Copies the files of `packaging`, with the rules beside them.
 fn copy_packaged(to: &Path) {
     for entry in std::fs::read_dir(packaging("prometheus")).unwrap().map(Result::unwrap) {
         std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
@@ -22,7 +22,7 @@ fn copy_packaged(to: &Path) {
     write_rules(to);
 }
 
-/// What `packaging` has, with the rules beside it, as each program checks its own.
+/// The files of `packaging`, with the rules beside them, as each program checks its own.
 #[test]
 fn the_packaged_configurations_are_accepted_by_their_programs() {
     if !has_prometheus() {
@@ -156,7 +156,7 @@ fn the_agent_of_the_manifest_takes_its_arguments() {
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.create_new(true).write(true).mode(0o400).open(&tokens).unwrap();
     file.write_all(b"sesame-sesame-sesame\n").unwrap();
-    // What Kubernetes puts in their place.
+    // Values that Kubernetes puts in their place.
     let place = |text: &str| {
         text.replace("/etc/headroom/tokens", tokens.to_str().unwrap())
             .replace("/var/lib/headroom", dir.path().to_str().unwrap())
@@ -192,7 +192,7 @@ fn jsonnet_evaluates_the_mixin_to_the_files() {
     if !has_prometheus() {
         return;
     }
-    // What is JSON is YAML too: promtool finds the same rules in both.
+    // JSON is YAML too: promtool finds equal rules in both.
     for (field, file) in [("prometheusRules", "rules"), ("prometheusAlerts", "alerts")] {
         let evaluated = evaluate(&format!("mixin.{field}")).unwrap().to_string();
         std::fs::write(dir.path().join(format!("mixin-{file}.yml")), evaluated).unwrap();

@@ -31,7 +31,8 @@ fn hosts() -> Vec<SyntheticHost> {
     (0..24).map(host).collect()
 }
 
-/// What must be listed apart: a host that was judged long ago, one that was never measured, and one whose database is silent.
+/// Hosts that must be listed apart: one that was judged long ago, one that was never measured, and one whose database is
+/// silent.
 fn apart() -> [SyntheticHost; 3] {
     let stale = SyntheticVolume { judged_ago_s: 1200, ..SyntheticVolume::healthy("/data", 50.0) };
     let unmeasured = SyntheticVolume {
@@ -73,7 +74,7 @@ pub fn three_shards(now_unix_s: u64) -> (Vec<Server>, Server) {
     (shards, joined)
 }
 
-/// The same hosts in a VictoriaMetrics whose API is below a prefix.
+/// All hosts in a VictoriaMetrics whose API is below a prefix.
 pub fn victoria_with_all(prefix: &str, now_unix_s: u64) -> Option<Server> {
     let victoria = Server::victoria_metrics(prefix)?;
     for chunk in everything().chunks(4) {
@@ -81,7 +82,7 @@ pub fn victoria_with_all(prefix: &str, now_unix_s: u64) -> Option<Server> {
         let samples = of_an_array(&prometheus_text(chunk, &times(now_unix_s)));
         request(victoria.port, &import, &samples).unwrap();
     }
-    // What was imported is visible after a flush.
+    // Imported samples are visible after a flush.
     request(victoria.port, &format!("GET {prefix}/internal/force_flush"), "").unwrap();
     Some(victoria)
 }

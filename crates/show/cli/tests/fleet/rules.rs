@@ -30,7 +30,7 @@ pub fn write_rules(dir: &Path) {
     }
 }
 
-/// What the agent exposes of a database that was judged so.
+/// The agent's metrics of a database with this judgement.
 fn exposition(check: &Check) -> String {
     let figures = Figures::from_moments(&check.observation.moments, check.capability.as_ref());
     let judged = SubjectState {
@@ -58,7 +58,7 @@ fn exposition(check: &Check) -> String {
     state.text(Format::Prometheus)
 }
 
-/// A storage with so many parallel units, each of which takes so long.
+/// A storage with `servers` parallel units, each of which takes `service_ns`.
 fn storage(servers: f64, service_ns: f64) -> Capability {
     let read = Shape::random_read(8192);
     let shapes = [read, Shape::random_write(8192), Shape::sequential_read(524_288)];
@@ -230,8 +230,8 @@ fn the_trend_fires_for_what_grows_to_its_limit_within_a_month() {
     if !has_prometheus() {
         return;
     }
-    // What the rule records twice a day, and when it is looked at: after 30 days, ten hours after the newest one, after 15 days.
-    // The last series has too few days.
+    // The values that the rule records twice a day, and the time of the evaluation: after 30 days, ten hours after the newest
+    // one, after 15 days. The last series has too few days.
     let tests: String = [
         ("0.4+0.0072x60", "43200m", true),
         ("0.4+0.0072x60", "43080m", true),
@@ -300,7 +300,7 @@ fn promtool_records_by_the_written_rules_what_the_cost_model_says_and_the_sum_of
         SyntheticHost::new(&instance, "east", vec![SyntheticVolume::healthy("/data", headroom)])
     });
     let sum: f64 = headrooms.iter().map(|headroom| 1.0 / headroom).sum();
-    // What is recorded, how many series of it there are, and the value of each.
+    // The recorded series, their number, and the value of each.
     let expected = [
         ("instance_mount_op:headroom_device_operations:rate5m{op=\"read\"}", 2, 400.0),
         ("instance_mount_op:headroom_device_bytes:rate5m{op=\"write\"}", 2, 100.0 * 16_384.0),

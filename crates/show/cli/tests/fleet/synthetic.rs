@@ -73,7 +73,7 @@ impl SyntheticHost {
         SyntheticHost { instance: instance.into(), cluster, volumes, source_up: true }
     }
 
-    /// What its agent knows at a time.
+    /// The state of its agent at a time.
     fn state(&self, at_unix_s: u64) -> AgentState {
         let capability = Arc::new(checks::capability());
         let mut state = AgentState { version: "0.1.0".into(), ..AgentState::default() };
@@ -138,7 +138,7 @@ impl SyntheticHost {
         state
     }
 
-    /// What its agent answers.
+    /// The metrics that its agent exposes.
     pub fn exposition(&self, at_unix_s: u64) -> String {
         self.state(at_unix_s).text(Format::Prometheus)
     }
@@ -151,7 +151,7 @@ impl SyntheticHost {
     }
 }
 
-/// What the database of those volumes did in so many seconds.
+/// Totals of the volumes' database after `seconds` seconds.
 fn totals(volumes: &[SyntheticVolume], seconds: u64) -> SourceTotals {
     let read = OpTotals {
         count: seconds * 400,
@@ -188,7 +188,7 @@ pub fn openmetrics(hosts: &[SyntheticHost], times: &[u64]) -> String {
     samples(hosts, times, 1) + "# EOF\n"
 }
 
-/// The same with milliseconds: what VictoriaMetrics imports.
+/// Samples of all hosts at those times, in milliseconds: the form that VictoriaMetrics imports.
 pub fn prometheus_text(hosts: &[SyntheticHost], times: &[u64]) -> String {
     samples(hosts, times, 1000)
 }

@@ -1,4 +1,4 @@
-//! Who may ask the agent: with a real Prometheus and curl, over TLS, with passwords, tokens and certificates.
+//! Access to the agent: with a real Prometheus and curl, over TLS, with passwords, tokens and certificates.
 
 use crate::programs::Headroom;
 use std::io::{BufRead, BufReader, Write};

@@ -83,7 +83,7 @@ impl Stage {
         listed["incidents"].as_array().unwrap().clone()
     }
 
-    /// Waits until the only incident is as wanted; fails after so many seconds.
+    /// Waits until the only incident is as wanted; fails after `seconds` seconds.
     #[track_caller]
     fn wait_for(&self, what: &str, seconds: u64, is_so: impl Fn(&Value) -> bool) -> Value {
         let began = Instant::now();

@@ -26,7 +26,7 @@ fn resource<'a>(known: &'a Value, name: &str, from: &str) -> &'a Value {
 const DECLARED: [&str; 8] =
     ["--read-iops", "16000", "--write-iops", "8000", "--bandwidth", "1000M", "--latency", "0.6ms"];
 
-/// What a measurement of the directory would leave in the history.
+/// Leaves the result of a measurement of the directory in the history.
 fn measured(headroom: &Headroom, dir: &Path, iops: f64) {
     let mut limits = Declared { latency_ns: Some(1e6), ..Declared::default() };
     limits.set(Binding::Operations, iops);
@@ -168,7 +168,7 @@ fn agent_and_recorder_see_what_a_storage_gives_and_check_answers_from_it() {
     }
     let answer = headroom.json(&["check", "--source", &source, "--duration", "4s"]);
     drop(running);
-    // The same demand as before: no more than that was carried, and that is what it says.
+    // The demand is as before: no more than that was carried, and the answer says so.
     let summary = answer["summary"].as_str().unwrap();
     assert!(
         answer["curves"].as_array().unwrap().is_empty() && !summary.contains("nothing to compare"),

@@ -36,7 +36,7 @@ fn write(dir: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// What `headroom compare` says of two files: its exit code, stdout and stderr.
+/// The result of `headroom compare` on two files: its exit code, stdout and stderr.
 fn compare(headroom: &Headroom, arguments: &[&str]) -> (i32, String, String) {
     let output = headroom.run(&[&["compare"], arguments].concat());
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

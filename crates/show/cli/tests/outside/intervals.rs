@@ -7,7 +7,7 @@ use filestats::{
 
 const S: u64 = 1_000_000_000;
 
-/// After so many tens of seconds: the log took 4 s in each, commits waited 90 s for it.
+/// The capture after `tens` tens of seconds: the log took 4 s in each, commits waited 90 s for it.
 fn capture(tens: u64) -> Snapshot {
     let file = |path: &str, kind, counters| Sample {
         file: FileIdentity {

@@ -1,4 +1,4 @@
-//! What commands print with `--json` is what their schemas say, to the last key.
+//! Output of commands with `--json` equals their schemas, to the last key.
 
 use crate::programs::Headroom;
 use schemars::generate::SchemaSettings;

@@ -39,7 +39,7 @@ impl Luns {
         Some(Luns { devices: made["luns"].as_array().unwrap().iter().map(device).collect(), place })
     }
 
-    /// What a command prints about these devices, named after its flags.
+    /// The output of a command about these devices, named after its flags.
     fn run(&self, flags: &[&str]) -> Value {
         let mut arguments = flags.to_vec();
         arguments.extend(self.devices.iter().map(String::as_str));
@@ -81,7 +81,7 @@ pub fn within(found: f64, wanted: f64, share: f64) -> bool {
     (found / wanted - 1.0).abs() <= share
 }
 
-/// What is timed is tried once more where it fails, and told: others may have had the processor.
+/// Tries a timed check once more where it fails, and reports that: other processes may have had the processor.
 fn timed(attempt: impl Fn() -> Result<(), String>) {
     if let Err(first) = attempt() {
         eprintln!("once more, since {first}");

@@ -77,7 +77,7 @@ fn quotient(labels: &str, suffix: &str) -> String {
     format!("{} / {}", rate("time_seconds"), rate("timed_operations"))
 }
 
-/// Mean time of a sync of the log in all known intervals of the last so many seconds.
+/// Mean time of a sync of the log in all known intervals of the last `seconds` seconds.
 fn our_latency_s(history: &Path, seconds: u64) -> f64 {
     let history = History::open(history).unwrap();
     let mut captures = history.captures(&CaptureFilter::default()).unwrap();
@@ -188,7 +188,7 @@ fn prometheus_and_victoriametrics_compute_our_latency_scraped_and_pushed() {
             continue;
         }
         if knows_otlp(api) {
-            // What OTLP calls a service has no job.
+            // A service in OTLP has no job.
             queries.push((format!("otlp to {program}"), api, quotient("job=\"\"", "")));
             pushed_to.extend(["--otlp".into(), format!("http://127.0.0.1:{api}/opentelemetry/v1/metrics")]);
         } else {

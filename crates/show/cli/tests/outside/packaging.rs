@@ -40,7 +40,7 @@ fn the_agent_of_the_unit_takes_its_configuration() {
     assert!(output.status.success(), "{error}");
 }
 
-/// What `systemd-analyze security` may say at most, in tenths: of 0, nothing is exposed, to 100.
+/// Maximum exposure by `systemd-analyze security`, in tenths: from 0, nothing is exposed, to 100.
 const EXPOSURE_MAX: &str = "--threshold=24";
 
 #[test]

@@ -40,7 +40,7 @@ impl Headroom {
         Headroom { home: tempfile::tempdir().unwrap() }
     }
 
-    /// The same, in a directory on a disk of its own.
+    /// With an empty history, in a directory on a disk of its own.
     pub fn new_in(dir: &Path) -> Headroom {
         Headroom { home: tempfile::tempdir_in(dir).unwrap() }
     }

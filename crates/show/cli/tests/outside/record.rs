@@ -120,7 +120,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// Records a server that is started in `dir`, ends, and is started again, and looks at what was kept. `before` is done
+/// Records a server that is started in `dir`, ends, and is started again, and reads the kept captures. `before` is done
 /// before each start, `after` after it.
 fn followed(source: &str, dir: &Path, before: impl Fn(), after: impl Fn(&Server)) {
     let ours = Headroom::new();
@@ -179,7 +179,7 @@ struct Group(std::path::PathBuf);
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // What the server ran last is in it a moment longer.
+        // The last process of the server is in it a moment longer.
         for _ in 0..100 {
             if std::fs::remove_dir(&self.0).is_ok() {
                 return;

@@ -43,7 +43,7 @@ fn sync(mount: &Path) {
     assert!(Command::new("sync").arg("-f").arg(mount).status().unwrap().success());
 }
 
-/// What the device wrote, which is what the block layer told, nearly all of it for files and the journal.
+/// Bytes that the device wrote: those that the block layer reported, nearly all of them for files and the journal.
 #[track_caller]
 fn at_the_device(load: &Intervals, disk: &LoopDisk) -> u64 {
     let (device, name) = (load.by_device(), disk.device().to_str().unwrap());

@@ -4,7 +4,7 @@
 use crate::layouts::{Luns, number, within};
 use serde_json::Value;
 
-/// What is timed is tried again where it fails, and told: others may have had the processor.
+/// Tries a timed check again where it fails, and reports that: other processes may have had the processor.
 fn timed(attempt: impl Fn() -> Result<(), String>) {
     for _ in 0..3 {
         let Err(failed) = attempt() else { return };

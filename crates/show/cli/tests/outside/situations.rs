@@ -1,6 +1,6 @@
-//! What users meet besides the fair weather: wrong arguments, storage that is full, forbidden or broken, an end
-//! by kill or Ctrl-C. Each time: the exit code, the lines that say what to do, and that nothing of the user's
-//! has changed and nothing is left behind.
+//! Situations of users besides the good case: wrong arguments, storage that is full, forbidden or broken, an end by
+//! kill or Ctrl-C. Each time: the exit code, the lines that say what to do, and that nothing of the user's has changed
+//! and nothing is left behind.
 
 mod broken_storage;
 mod clock;

@@ -146,7 +146,7 @@ impl CheckTotals {
             let (then, now) = (before.get(&who(&row.file)), after.get(&who(&row.file)));
             match (&row.interval, now) {
                 (Interval::Known(delta), Some(now)) => {
-                    // What was not there before began at zero: nothing to take away.
+                    // A file that was not there before began at zero: nothing to subtract.
                     let then = then.map_or(Counters::ZERO, |then| then.counters);
                     same(delta.counters.read, then.read, now.counters.read);
                     same(delta.counters.write, then.write, now.counters.write);
@@ -195,7 +195,7 @@ fn who(file: &FileIdentity) -> Who {
     (file.instance.clone(), file.path.clone())
 }
 
-/// Counters as anybody would take one from the other.
+/// Checks a difference by plain subtraction of counters.
 #[track_caller]
 fn same(delta: Ops, then: Ops, now: Ops) {
     assert!(now.count >= then.count && now.bytes >= then.bytes, "{then:?} {now:?}");
@@ -225,7 +225,7 @@ fn as_the_command_says(
     }
 }
 
-/// What was done to the servers, and when.
+/// Events that the test caused at the servers, with their times.
 #[derive(Default)]
 struct Done {
     ends: Vec<Stretch>,

@@ -36,7 +36,7 @@ impl Bench {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// What is printed of a command, line by line: I/Os, and their totals.
+    /// The printed lines of a command: I/Os, and their totals.
     fn trace(&self, options: &[&str], command: &[&str]) -> (Vec<Value>, Value) {
         let all = [&["trace", "--json"], options].concat();
         let mut run = self.ours.command(&all);
@@ -58,7 +58,7 @@ impl Bench {
     }
 }
 
-/// Reads and writes in the order in which they were asked for.
+/// Reads and writes in the order of the requests.
 fn in_order(lines: &[Value]) -> Vec<Io> {
     let mut ios: Vec<&Value> = lines.iter().filter(|io| io["op"] != "sync").collect();
     ios.sort_by_key(|io| io["at_ns"].as_u64());

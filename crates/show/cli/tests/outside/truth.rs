@@ -20,7 +20,7 @@ use workload::CapKind;
 
 const READS_A_SECOND: u64 = 2_000;
 
-/// What a database is made to do.
+/// Load of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// One client, ten or twenty small commits a second and half as many reads again.
@@ -34,14 +34,14 @@ pub enum Load {
     Few,
 }
 
-/// What the database does on what device, and what is the matter then.
+/// The database's load, the device, and the expected verdict.
 struct Situation {
     name: &'static str,
     load: Load,
-    /// What the device gives while it is watched.
+    /// Reads a second that the device gives while it is watched.
     reads_a_second: u64,
     verdicts: &'static [&'static str],
-    /// What the answer must say besides.
+    /// Further contents that the answer must have.
     says: fn(&Value),
 }
 
@@ -101,7 +101,8 @@ fn no_room_is_left(answer: &Value) {
         let remedy = remedies.iter().find(|remedy| remedy["what"].as_str().unwrap().contains(what));
         remedy.unwrap_or_else(|| panic!("no '{what}': {remedies:#?}"))["carries"].as_f64().unwrap()
     };
-    // What is asked is what the cap lets through: about that is carried, as far as a quick measurement's model knows.
+    // The demand equals the rate that the cap lets through: about that rate is carried, as far as a quick measurement's
+    // model knows.
     let now = carries("unchanged");
     assert!((0.5..1.4).contains(&now), "{now}");
     for (what, times) in [("3 such disks striped", 3.0), ("from memory", 2.0)] {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// How far the clock is off, in seconds, as a C expression of the steady clock in nanoseconds.
 const ALTERNATING: &str = "nanoseconds / 100000000 % 2 ? 3600 : -3600";
-/// The same, from a file.
+/// A C expression that reads the offset in seconds from a file.
 const OF_FILE: &str = "offset_of_file()";
 
 const CLOCK: &str = r#"
@@ -95,7 +95,7 @@ impl WallClock {
         command.env("LD_PRELOAD", &self.library).env("HEADROOM_TEST_CLOCK", self.dir.path().join("offset"));
     }
 
-    /// Sets it so many seconds ahead of the machine's.
+    /// Sets it `seconds` seconds ahead of the machine's.
     pub fn set(&self, seconds: i64) {
         let file = fs::OpenOptions::new().write(true).open(self.dir.path().join("offset")).unwrap();
         file.write_all_at(&seconds.to_ne_bytes(), 0).unwrap();

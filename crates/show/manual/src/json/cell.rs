@@ -91,7 +91,7 @@ fn plural(words: &str) -> String {
     }
 }
 
-/// What a comment on a field says, for a reader of JSON and of Markdown.
+/// The comment on a field, for a reader of JSON and of Markdown.
 pub fn meaning(description: &str, absent: bool) -> String {
     let text = description.split_whitespace().collect::<Vec<&str>>().join(" ");
     let text = text.replace("`None`", if absent { "absent" } else { "null" });

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Where schemas refer to definitions.
 const PREFIX: &str = "#/$defs/";
 
-/// What each command prints, and the types that it consists of.
+/// The output of each command, and the types that it consists of.
 pub struct Outputs {
     /// The schema of each command's output, by the command.
     pub roots: Vec<(&'static str, Value)>,

@@ -27,7 +27,8 @@ pub fn row(cells: impl IntoIterator<Item = Cell>) -> String {
     line + "\n"
 }
 
-/// What a spreadsheet would take for a formula is made text; some skip white space before it. A number stays one.
+/// Text that a spreadsheet would take for a formula is marked as text; some spreadsheets skip white space before it. A
+/// number stays one.
 impl From<&str> for Cell {
     fn from(text: &str) -> Cell {
         let is_formula = text.trim_start().starts_with(FORMULA) || text.starts_with(['\t', '\r', '\n']);
@@ -69,7 +70,7 @@ impl From<f64> for Cell {
     }
 }
 
-/// What is not there is empty.
+/// An absent value is empty.
 impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(value: Option<T>) -> Cell {
         value.map_or(Cell::default(), Into::into)

@@ -84,7 +84,7 @@ fn banner(report: &AnalysisReport) -> String {
     banner.html()
 }
 
-/// How many problems there are, which file is waited for most, and how much of the time is known.
+/// The number of problems, the file most waited for, and the known share of the time.
 fn answer(report: &AnalysisReport) -> Vec<Tile> {
     if !report.says_anything() {
         return Vec::new();
@@ -239,7 +239,7 @@ fn class_of(kind: FileKind, direction: Option<Direction>) -> IoClass {
     }
 }
 
-/// What a chart of latencies shows.
+/// Contents of a chart of latencies.
 struct LatencyChart<'a> {
     series: &'a HistorySeries,
     class: IoClass,

@@ -44,7 +44,7 @@ pub fn capability(capability: &Capability) -> String {
     page(&format!("Capability of {path}"), &body, &footer)
 }
 
-/// What the page answers: the reads that the storage does at most, their unloaded latency, and a commit.
+/// The answer of the page: the highest rate of reads, their unloaded latency, and a commit.
 struct Answer<'a> {
     reads: Option<(&'a Curve, &'a Knee)>,
     commits: Option<(&'a Curve, &'a Point)>,
@@ -144,7 +144,7 @@ pub(super) fn curve_charts(curve: &Curve, place: Option<&Place>) -> String {
     charts_of_curve(curve, place, "measured")
 }
 
-/// The same for a curve that was measured or simulated.
+/// A curve, measured or simulated, as two charts: throughput and latency.
 pub(super) fn charts_of_curve(curve: &Curve, place: Option<&Place>, how: &'static str) -> String {
     let entries = |bounds: &'static str| {
         let mut entries = vec![(Mark::Line, Ink::Curve, how)];
@@ -193,7 +193,7 @@ pub(super) fn points(curve: &Curve) -> String {
         .html()
 }
 
-/// What an I/O costs, and the error of the model on what was kept out of the fit.
+/// The cost of an I/O, and the error of the model on the points kept out of the fit.
 pub(super) fn cost_model(capability: &Capability) -> String {
     let Some(model) = &capability.cost_model else {
         return "<h2>What an I/O costs</h2>\n<p>Too little was measured to fit a cost model: it needs saturated \

@@ -21,7 +21,7 @@ pub fn commits(study: &CommitStudy, command: &str, version: &str) -> String {
     page(title, &body, &format!("Headroom {}", escape(version)))
 }
 
-/// The fastest and the slowest, and what lies between them.
+/// The fastest and the slowest, and those between them.
 fn answer(study: &CommitStudy) -> Vec<Tile> {
     let rate = |result: &&CommitResult| result.rows_per_s();
     let fastest = study.results.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));

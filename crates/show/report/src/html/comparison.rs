@@ -15,13 +15,13 @@ pub struct Comparison<'a> {
     pub tone: Tone,
     /// The answer in a sentence.
     pub summary: &'a str,
-    /// What A and B are: "before", "after".
+    /// Names of A and B: "before", "after".
     pub names: [&'a str; 2],
     /// Further sentences.
     pub sentences: &'a [String],
     /// The figures, side by side.
     pub rows: &'a [ComparisonRow],
-    /// The runs of both groups: [`NamedRun::group`] tells them apart.
+    /// The runs of both groups: [`NamedRun::group`] distinguishes them.
     pub runs: &'a [NamedRun<'a>],
     /// The command that repeats the comparison; empty where it is not known.
     pub command: &'a str,
@@ -32,7 +32,7 @@ pub struct Comparison<'a> {
 /// One figure of both groups.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparisonRow {
-    /// Which figure of which workload: "random read 8 KiB, p99".
+    /// The workload and its figure: "random read 8 KiB, p99".
     pub what: String,
     /// The figure of A with its unit.
     pub a: String,
@@ -42,7 +42,7 @@ pub struct ComparisonRow {
     pub change: Option<f64>,
     /// The interval of the change, at the confidence that the sentences name.
     pub interval: Option<(f64, f64)>,
-    /// Whether the change is for the better; `None`: it cannot be told from no change.
+    /// Whether the change is for the better; `None`: it cannot be distinguished from no change.
     pub better: Option<bool>,
     /// In words: "slower, beyond noise", "cannot tell".
     pub words: String,

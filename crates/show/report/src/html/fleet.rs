@@ -8,7 +8,7 @@ use charts::escape;
 use charts::words::capitalised;
 use fleet::{Fleet, Host, Volume};
 
-/// The ranking, and what is not ranked. `command` is the one that made it.
+/// The ranking, and the volumes that are not ranked. `command` is the one that made it.
 pub fn fleet(fleet: &Fleet, command: &str, version: &str) -> String {
     let (headline, tone) = wording::headline(fleet);
     let sentence = match fleet.incomplete {
@@ -46,7 +46,7 @@ pub fn fleet(fleet: &Fleet, command: &str, version: &str) -> String {
     page(&format!("Fleet: {headline}"), &body, &format!("Headroom {}: {}", escape(version), escape(command)))
 }
 
-/// How many volumes need action, where the least headroom is, and what is not judged.
+/// The number of volumes that need action, the volume with the least headroom, and the volumes that are not judged.
 fn answer(fleet: &Fleet) -> Vec<Tile> {
     let count = |value: usize| number::count(value as u64);
     let bad = fleet.needing_action();

@@ -1,4 +1,4 @@
-//! What all pages share: the frame, the styles, a figure with its legend.
+//! Parts that all pages share: the frame, the styles, a figure with its legend.
 
 use super::sentence::sentence;
 use super::table::class;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 const STYLES: &str = include_str!("page.css");
 /// Shows the figures of a chart under the pointer. It needs nothing from outside the page, and the page is whole without it.
 pub const SCRIPT: &str = include_str!("page.js");
-/// A page of at least so many headings begins with a list of them.
+/// A page of at least this many headings begins with a list of them.
 const HEADINGS_LISTED_MIN: usize = 4;
 
 /// A whole page.
@@ -84,7 +84,7 @@ pub(super) fn judged_by(version: &str, level: &ServiceLevel, profile: &Profile) 
 /// The answer on top of a page, in the colour of a good or a bad answer. All parts are HTML.
 pub(super) struct Banner<'a> {
     pub(super) tone: Tone,
-    /// Small, above at the left: what is judged, and when.
+    /// Small, above at the left: the subject of the verdict, and its time.
     pub(super) subject: String,
     /// Above at the right.
     pub(super) beside: String,

@@ -34,7 +34,7 @@ fn details(study: &RecoverStudy) -> String {
     format!("<ul class=\"plain small\">\n{items}</ul>\n")
 }
 
-/// Who serves first, who is done first, and the slowest.
+/// The method that serves first, the one that is done first, and the slowest.
 fn answer(study: &RecoverStudy) -> Vec<Tile> {
     let first_read = |result: &&RecoverResult| result.first_read_s;
     let full = |result: &&RecoverResult| result.full_s;

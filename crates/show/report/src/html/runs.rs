@@ -11,11 +11,11 @@ use workload::{LatencyFigures, LatencyHistogram, Response, RunResult};
 pub struct RunsPage<'a> {
     /// The heading.
     pub title: &'a str,
-    /// What is shown.
+    /// The runs to show.
     pub runs: &'a [NamedRun<'a>],
     /// The charts in their order; without any, those that suit the runs.
     pub charts: &'a [RunChart],
-    /// What the results mean, one sentence each.
+    /// The meaning of the results, one sentence each.
     pub sentences: &'a [String],
     /// Whether the figures may be used.
     pub validity: Validity<'a>,
@@ -40,7 +40,7 @@ pub enum Validity<'a> {
 }
 
 impl<'a> Validity<'a> {
-    /// What findings say, the worst of them first.
+    /// The validity by findings, the worst of them first.
     pub fn of_findings(findings: &'a [Finding]) -> Validity<'a> {
         let warning = || findings.iter().find(|finding| finding.weight == Weight::Warning);
         match findings.iter().find(|finding| finding.invalidates()) {
@@ -84,7 +84,7 @@ pub fn matrix(shown: &RunsPage, x: Factor, y: Factor) -> String {
     runs(&RunsPage { charts: &charts, ..*shown })
 }
 
-/// The heading, the answer in a sentence, and what it means.
+/// The heading, the answer in a sentence, and its meaning.
 pub(super) fn opening(title: &str, summary: &str, sentences: &[String]) -> String {
     let list: String = sentences.iter().map(|each| format!("<li>{}</li>\n", sentence(each))).collect();
     let list = if list.is_empty() { list } else { format!("<ul class=\"plain\">\n{list}</ul>\n") };
@@ -217,7 +217,7 @@ pub(super) fn results(runs: &[NamedRun]) -> String {
     table.html() + &left_out
 }
 
-/// Which member of a layout did the work; a row for each member of each run.
+/// The members of a layout and their work; a row for each member of each run.
 fn members(runs: &[NamedRun]) -> String {
     if runs.iter().all(|run| run.result.members.is_empty()) {
         return String::new();

@@ -4,7 +4,7 @@ use crate::{Tone, number};
 use charts::escape;
 use filestats::{Figure, Reason};
 
-/// What a column holds, as the class of its cells.
+/// The contents of a column, as the class of its cells.
 const TEXT: &str = " class=\"l\"";
 const LONG: &str = " class=\"l long\"";
 const SOURCE: &str = " class=\"l long source\"";

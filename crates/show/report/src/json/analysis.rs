@@ -7,7 +7,7 @@ use filestats::{Counters, Figure, FileKind, Meaning, ServiceLevel};
 use serde::Serialize;
 use serde_json::Value;
 
-/// What `headroom history analyze --json` prints.
+/// Output of `headroom history analyze --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Analyze"))]
 pub(super) struct Output<'a> {
@@ -15,11 +15,11 @@ pub(super) struct Output<'a> {
     headroom_version: &'a str,
     /// Begin of the stretch, nanoseconds since 1970.
     from_unix_ns: u64,
-    /// The same, RFC 3339.
+    /// `from_unix_ns` as RFC 3339.
     from_time: Option<String>,
     /// End of the stretch, nanoseconds since 1970.
     until_unix_ns: u64,
-    /// The same, RFC 3339.
+    /// `until_unix_ns` as RFC 3339.
     until_time: Option<String>,
     /// Promised mean latencies.
     service_level: ServiceLevel,
@@ -39,9 +39,9 @@ pub(super) struct Output<'a> {
 struct Source<'a> {
     /// Its name in the history.
     source: &'a str,
-    /// How much of the stretch is known.
+    /// The known part of the stretch.
     coverage: &'a Coverage,
-    /// What was found, the worst first.
+    /// The findings, the worst first.
     findings: &'a [Finding],
     /// The 10 files with the longest time waited.
     busiest: Vec<AnalysedFile<'a>>,
@@ -53,15 +53,15 @@ struct Source<'a> {
 struct AnalysedFile<'a> {
     /// Full name.
     path: &'a str,
-    /// Which process or server counts it.
+    /// The process or server that counts it.
     instance: &'a str,
     /// Its database.
     database: Option<&'a str>,
-    /// What the file is for.
+    /// The use of the file.
     kind: FileKind,
     /// Mount point or drive.
     drive: Option<&'a str>,
-    /// What its counters stand for.
+    /// The meaning of its counters.
     meaning: Meaning,
     /// Its share of the time waited for all files, 0 to 1.
     share: Option<f64>,
@@ -89,8 +89,8 @@ struct AnalysedFile<'a> {
     syncs: Figure<u64>,
     /// Mean latency of a sync, nanoseconds.
     sync_latency_ns: Figure<f64>,
-    /// What 99 of 100 operations did not exceed: the upper end of a histogram's bucket, up to a quarter above the true
-    /// figure.
+    /// Latency that 99 of 100 operations did not exceed: the upper end of a histogram's bucket, up to a quarter above
+    /// the true figure.
     p99_at_most_ns: AtMost,
 }
 

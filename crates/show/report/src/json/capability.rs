@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use workload::{MemberShare, Shape, TargetFacts};
 
-/// What `headroom measure --json` prints: what a target can give.
+/// Output of `headroom measure --json`: the capability of a target.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Capability"))]
 pub(super) struct Output<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Output<'a> {
     conditions: &'a Conditions,
     /// A curve for each measured workload.
     curves: Vec<CurveOutput<'a>>,
-    /// What an I/O costs; null where none could be fitted.
+    /// Cost of an I/O; null where none could be fitted.
     cost_model: Option<CostModelOutput<'a>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Output<'a> {
 pub(super) struct CurveOutput<'a> {
     /// The workload in words.
     name: String,
-    /// What each I/O is like.
+    /// The shape of each I/O.
     workload: Shape,
     /// The points, by rising outstanding I/Os.
     points: &'a [Point],
@@ -42,7 +42,7 @@ pub(super) struct CurveOutput<'a> {
     knee: Option<&'a Knee>,
 }
 
-/// What an I/O costs the storage: its time is `fixed_ns + per_byte_ns * bytes`.
+/// Cost of an I/O to the storage: its time is `fixed_ns + per_byte_ns * bytes`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CostModel"))]
 pub(super) struct CostModelOutput<'a> {
@@ -54,7 +54,7 @@ pub(super) struct CostModelOutput<'a> {
     write_random: Demand,
     /// Sequential writes.
     write_sequential: Demand,
-    /// What reads and writes share.
+    /// Shares of the costs that reads and writes have in common.
     sharing: Sharing,
     /// Workloads kept out of the fit, to test it.
     held_out: Vec<HeldOut>,
@@ -71,7 +71,7 @@ pub(super) struct CostModelOutput<'a> {
 struct HeldOut {
     /// The workload in words.
     name: String,
-    /// What each I/O is like.
+    /// The shape of each I/O.
     workload: Shape,
     /// Its measured highest rate, I/Os a second.
     measured_iops: f64,
@@ -79,7 +79,7 @@ struct HeldOut {
     predicted_iops: f64,
 }
 
-/// What `headroom sweep --json` prints.
+/// Output of `headroom sweep --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Sweeps"))]
 pub(super) struct Sweeps<'a> {
@@ -113,7 +113,7 @@ struct Step<'a> {
     point: &'a Point,
     /// The queue of the devices; null where the kernel counts none.
     queue: Option<Queue<'a>>,
-    /// What each member of a layout did.
+    /// Work of each member of a layout.
     members: &'a [MemberShare],
 }
 

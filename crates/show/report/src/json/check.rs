@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use verdict::{Cause, Confidence, Evidence, LogTiming, Neighbour, Place, VerdictKind};
 use workload::{Cap, TargetFacts, Unit};
 
-/// What `headroom check --json` prints.
+/// Output of `headroom check --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Check"))]
 pub(super) struct Output<'a> {
@@ -27,7 +27,7 @@ pub(super) struct Output<'a> {
     headroom_version: &'a str,
     /// Where the demand comes from, `sqlite:/data/sales.db`.
     source: &'a str,
-    /// What the verdict is about.
+    /// The subject of the verdict.
     target_path: &'a str,
     /// The verdict.
     verdict: VerdictKind,
@@ -37,22 +37,23 @@ pub(super) struct Output<'a> {
     preliminary: bool,
     /// The first, preliminary answer; null where the storage was not measured meanwhile.
     first_answer: Option<&'a FirstAnswer>,
-    /// What is to blame; null where it is neither.
+    /// The cause; null where it is neither.
     cause: Option<Cause>,
     /// The verdict in one sentence.
     summary: &'a str,
-    /// Caveats: what contradicts the verdict, sentences.
+    /// Caveats: facts that contradict the verdict, sentences.
     doubts: &'a [String],
     /// Share of the storage in use, 1 = all; null where not known.
     utilisation: Option<f64>,
-    /// How many times this work can be carried, the figure to plan with; null where not known or the verdict is
+    /// The multiple of this work that can be carried, the figure to plan with; null where not known or the verdict is
     /// `cannot-say`.
     headroom: Option<f64>,
     /// Low end of its range.
     headroom_low: Option<f64>,
     /// High end; null where the storage was not measured and may give more: `headroom` is then a lower bound.
     headroom_high: Option<f64>,
-    /// Why it is a range, what limits it where that is not the storage, or what it means where the storage is saturated; null otherwise.
+    /// Reason for the range, the limit where it is not the storage, or the meaning of the figure where the storage is
+    /// saturated; null otherwise.
     headroom_reason: Option<&'a str>,
     /// The volume whose headroom it is, where that is another than `target_path`; null otherwise.
     headroom_volume: Option<&'a str>,
@@ -62,7 +63,7 @@ pub(super) struct Output<'a> {
     place: Option<&'a Place>,
     /// The numbers that prove it.
     evidence: Vec<EvidenceOutput<'a>>,
-    /// What to do now.
+    /// The recommended action.
     next_step: &'a str,
     /// Promised mean latencies.
     service_level: ServiceLevel,
@@ -80,13 +81,13 @@ pub(super) struct Output<'a> {
     moments: Vec<MomentOutput>,
     /// Throttles in force now.
     caps: &'a [Cap],
-    /// Who timed the writes and syncs of the database's log.
+    /// Origin of the times of the writes and syncs of the database's log.
     log_timing: LogTimingOutput<'a>,
     /// Other programs of this host that used the same storage.
     neighbours: &'a [Neighbour],
     /// The curves of the storage; empty where it was never measured.
     curves: Vec<CurveOutput<'a>>,
-    /// What an I/O costs; null where not known.
+    /// Cost of an I/O; null where not known.
     cost_model: Option<CostModelOutput<'a>>,
     /// The storage; null where it was never measured.
     target: Option<&'a TargetFacts>,
@@ -94,7 +95,7 @@ pub(super) struct Output<'a> {
     conditions: Option<&'a Conditions>,
     /// When it was measured, RFC 3339; null for never.
     measured_at: Option<String>,
-    /// Where what is known of the storage comes from; null where nothing is known.
+    /// Origin of the capability; null where nothing is known.
     capability_from: Option<Origin>,
 }
 
@@ -102,7 +103,7 @@ pub(super) struct Output<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Evidence"))]
 pub(super) struct EvidenceOutput<'a> {
-    /// What the number is.
+    /// Name of the number.
     what: &'a str,
     /// The number.
     value: f64,
@@ -112,9 +113,9 @@ pub(super) struct EvidenceOutput<'a> {
     source: &'a str,
     /// Until when it was observed or when it was measured, nanoseconds since 1970.
     at: u64,
-    /// The same, RFC 3339; null for never.
+    /// `at` as RFC 3339; null for never.
     at_time: Option<String>,
-    /// What it is compared with, in the same unit; null where nothing is expected of it.
+    /// The number it is compared with, in the same unit; null where nothing is expected of it.
     expected: Option<f64>,
     /// Where that comes from; null without.
     expected_source: Option<&'a str>,
@@ -128,7 +129,7 @@ pub(super) struct EvidenceOutput<'a> {
 struct VolumeOutput<'a> {
     /// A directory on the volume, or its mount point.
     target_path: &'a str,
-    /// What the files on it are for, as `files[].kind`.
+    /// Uses of the files on it, as `files[].kind`.
     roles: BTreeSet<FileKind>,
     /// Its part of the time that sessions wait for all volumes, 0 to 1; null where none waits.
     share_waited: Option<f64>,
@@ -152,15 +153,15 @@ struct VolumeOutput<'a> {
     headroom_reason: Option<&'a str>,
     /// Its resource that runs out first.
     binding: Option<Binding>,
-    /// What to do about this volume.
+    /// The recommended action for this volume.
     next_step: &'a str,
     /// When it was measured, RFC 3339; null for never.
     measured_at: Option<String>,
-    /// Where what is known of it comes from.
+    /// Origin of its capability.
     capability_from: Option<Origin>,
 }
 
-/// Who timed the writes and syncs of a database's log.
+/// Origin of the times of the writes and syncs of a database's log.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LogTiming"))]
 struct LogTimingOutput<'a> {
@@ -233,7 +234,7 @@ fn measured_at(check: &Check) -> Option<String> {
     check.capability.as_ref().and_then(|capability| number::rfc3339(capability.measured_unix_ns))
 }
 
-/// Where what is known of the storage comes from; `None` where nothing is known that the verdict rests on.
+/// Origin of the capability; `None` where nothing is known that the verdict rests on.
 fn capability_from(check: &Check) -> Option<Origin> {
     let seen = check.own_verdict().headroom.map(|_| Origin::Seen);
     check.capability.as_ref().map(|capability| capability.origin).or(seen)

@@ -8,19 +8,19 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use verdict::VerdictKind;
 
-/// What `headroom fleet --json` prints, `fleet show`, and each line of `fleet --watch`.
+/// Output of `headroom fleet --json`, of `fleet show`, and each line of `fleet --watch`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Fleet"))]
 pub(super) struct FleetOutput<'a> {
     /// The time of all queries, nanoseconds since 1970.
     at_unix_ns: u64,
-    /// The same, RFC 3339.
+    /// `at_unix_ns` as RFC 3339.
     at_time: Option<String>,
-    /// How many queries were sent.
+    /// Number of queries sent.
     queries: usize,
     /// True: some of the servers below the queried one gave nothing.
     incomplete: bool,
-    /// What the server says about that.
+    /// The server's warnings about that.
     warnings: &'a [String],
     /// Hosts with an agent.
     hosts: usize,
@@ -36,7 +36,7 @@ pub(super) struct FleetOutput<'a> {
     without_database: Vec<HostOutput<'a>>,
 }
 
-/// What `headroom fleet incidents --json` prints.
+/// Output of `headroom fleet incidents --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FleetIncidents"))]
 pub(super) struct IncidentsOutput<'a> {
@@ -44,11 +44,11 @@ pub(super) struct IncidentsOutput<'a> {
     at_unix_ns: u64,
     /// The period that was searched, nanoseconds.
     within_ns: u64,
-    /// How many queries were sent.
+    /// Number of queries sent.
     queries: usize,
     /// True: some of the servers below the queried one gave nothing.
     incomplete: bool,
-    /// What the server says about that.
+    /// The server's warnings about that.
     warnings: &'a [String],
     /// Volumes with incidents; open ones come first.
     incidents: Vec<IncidentOutput<'a>>,
@@ -90,7 +90,7 @@ struct VolumeOutput<'a> {
     verdict: Option<VerdictKind>,
     /// `high`, `medium`, `low`.
     confidence: Option<&'static str>,
-    /// How many times today's demand can be carried; null where not known.
+    /// The multiple of today's demand that can be carried; null where not known.
     headroom: Option<f64>,
     /// Low end of its range; null without one.
     headroom_low: Option<f64>,
@@ -104,8 +104,8 @@ struct VolumeOutput<'a> {
     binding: Option<&'a str>,
     /// Mean I/Os that the database waits for.
     outstanding: Option<f64>,
-    /// Whether `confidence`, `headroom_low`, `headroom_high`, `outstanding`, `read`, `commit` and `contradicted` were asked for: of more
-    /// than 200 volumes, only of the worst (`--top`). Where not, they are null.
+    /// Whether `confidence`, `headroom_low`, `headroom_high`, `outstanding`, `read`, `commit` and `contradicted` were queried:
+    /// of more than 200 volumes, only of the worst (`--top`). Where not, they are null.
     details: bool,
     /// Reads from the storage.
     read: LatencyOutput,
@@ -119,7 +119,7 @@ struct VolumeOutput<'a> {
     measured_unix_ns: Option<u64>,
     /// `measured`, `gentle`, `borrowed`, `declared`; null where the agent does not report it.
     capability_from: Option<&'a str>,
-    /// What the storage was seen to give over that, where it differs by 15 % for a day; else null.
+    /// Ratio of the storage's observed to its measured figures, where they differ by 15 % for a day; else null.
     contradicted: Option<f64>,
     /// Whether an incident is open.
     incident_open: bool,
@@ -133,7 +133,7 @@ struct VolumeOutput<'a> {
 struct LatencyOutput {
     /// Mean latency, nanoseconds.
     latency_ns: Option<f64>,
-    /// What the measured curves expect, nanoseconds.
+    /// Latency that the measured curves expect, nanoseconds.
     expected_ns: Option<f64>,
 }
 
@@ -169,7 +169,7 @@ struct StaleOutput<'a> {
     place: PlaceOutput<'a>,
     /// When it was judged last, nanoseconds since 1970.
     judged_unix_ns: u64,
-    /// The same, RFC 3339.
+    /// `judged_unix_ns` as RFC 3339.
     judged_time: Option<String>,
     /// How long ago, nanoseconds.
     age_ns: u64,

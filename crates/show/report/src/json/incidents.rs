@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use verdict::{Cause, Confidence, VerdictKind};
 
-/// What `headroom history incidents --json` prints.
+/// Output of `headroom history incidents --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Incidents"))]
 pub(super) struct Incidents<'a> {
@@ -16,7 +16,7 @@ pub(super) struct Incidents<'a> {
     incidents: Vec<IncidentOutput<'a>>,
 }
 
-/// What is kept of an incident; also what a webhook receives.
+/// An incident as it is kept; also as a webhook receives it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Incident"))]
 struct IncidentOutput<'a> {
@@ -34,13 +34,13 @@ struct IncidentOutput<'a> {
     also_mounts: &'a [String],
     /// When the bad verdict began, nanoseconds since 1970.
     started_unix_ns: u64,
-    /// The same, RFC 3339.
+    /// `started_unix_ns` as RFC 3339.
     started_time: Option<String>,
     /// When it had held for long enough, nanoseconds since 1970.
     opened_unix_ns: u64,
     /// When it last held, nanoseconds since 1970; null while the incident is open.
     ended_unix_ns: Option<u64>,
-    /// The same, RFC 3339.
+    /// `ended_unix_ns` as RFC 3339.
     ended_time: Option<String>,
     /// Why it was closed; null while it is open.
     ending: Option<Ending>,
@@ -56,11 +56,11 @@ struct IncidentOutput<'a> {
     period_ns: Option<u64>,
     /// Each kind of verdict that held.
     kinds: Vec<HeldOutput<'a>>,
-    /// What is to blame at the worst moment.
+    /// The cause at the worst moment.
     cause: Option<Cause>,
     /// The worst moment in one sentence.
     summary: Option<&'a str>,
-    /// What to do.
+    /// The recommended action.
     next_step: Option<&'a str>,
     /// The worst moment.
     worst: Option<DetailOutput<'a>>,
@@ -84,7 +84,7 @@ struct HeldOutput<'a> {
 struct DetailOutput<'a> {
     /// When, nanoseconds since 1970.
     at_unix_ns: u64,
-    /// The same, RFC 3339.
+    /// `at_unix_ns` as RFC 3339.
     at_time: Option<String>,
     /// How far to trust the verdict.
     confidence: Confidence,
@@ -92,9 +92,9 @@ struct DetailOutput<'a> {
     utilisation: Option<f64>,
     /// Mean I/Os that the database waited for.
     outstanding: Option<f64>,
-    /// Mean latency of what sessions waited for longest, nanoseconds.
+    /// Mean latency of the operations that sessions waited for longest, nanoseconds.
     latency_ns: Option<f64>,
-    /// What the curves expect there, nanoseconds.
+    /// Latency that the curves expect there, nanoseconds.
     expected_ns: Option<f64>,
     /// The numbers that prove it.
     evidence: Vec<EvidenceOutput<'a>>,
@@ -102,7 +102,7 @@ struct DetailOutput<'a> {
     files: &'a [BusyFile],
     /// The programs that did most of the device's I/O beside the database.
     processes: &'a [BusyProcess],
-    /// What sessions waited for longest.
+    /// The longest waits of sessions.
     waits: &'a [LongWait],
 }
 
@@ -111,7 +111,7 @@ pub fn incidents(incidents: &[NumberedIncident]) -> Value {
     plain(&Incidents { incidents: incidents.iter().map(incident_output).collect() })
 }
 
-/// What is kept of one: also what a webhook receives.
+/// An incident as it is kept: also as a webhook receives it.
 pub fn incident(numbered: &NumberedIncident) -> Value {
     plain(&incident_output(numbered))
 }

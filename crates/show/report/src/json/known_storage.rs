@@ -1,4 +1,4 @@
-//! What is known of a storage.
+//! The known figures of a storage.
 
 use super::plain::plain;
 use crate::{KnownStorage, number};
@@ -7,23 +7,23 @@ use serde::Serialize;
 use serde_json::Value;
 use workload::{Cap, Unit};
 
-/// What `headroom storage --json` prints, its `declare` and its `import`.
+/// Output of `headroom storage --json`, its `declare` and its `import`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "KnownStorage"))]
 pub(super) struct Output<'a> {
     /// The directory that was named.
     target_path: &'a str,
-    /// Its figures; of one name what is known best comes first.
+    /// Its figures; of one name the best known comes first.
     resources: Vec<ResourceOutput>,
-    /// What an agent learned; null where none ever did.
+    /// Figures that an agent observed; null where none ever did.
     seen: Option<SeenOutput>,
     /// Burst credits of declared limits.
     credits: Vec<CreditOutput>,
-    /// What control groups of this host limit on its devices, each for its own processes: operations or bytes a second. Left out in
-    /// the page's API, which does not read them.
+    /// Limits that control groups of this host set on its devices, each for its own processes: operations or bytes a second.
+    /// Left out in the page's API, which does not read them.
     #[serde(skip_serializing_if = "Option::is_none")]
     caps: Option<&'a [Cap]>,
-    /// Where what was seen contradicts another figure, sentences.
+    /// Observed figures that contradict another figure, sentences.
     contradictions: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Output<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Resource"))]
 struct ResourceOutput {
-    /// Which resource.
+    /// Name of the resource.
     name: ResourceName,
     /// The figure, in `unit`.
     value: f64,
@@ -51,7 +51,7 @@ struct ResourceOutput {
     from: Origin,
     /// When it was measured, declared or last seen, nanoseconds since 1970.
     at: u64,
-    /// The same, RFC 3339.
+    /// `at` as RFC 3339.
     at_time: Option<String>,
     /// Seconds since then.
     age_s: f64,
@@ -76,11 +76,11 @@ struct SeenOutput {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Credit"))]
 struct CreditOutput {
-    /// Which limit: `operations` or `bandwidth`.
+    /// The limit: `operations` or `bandwidth`.
     of: Binding,
     /// I/Os or bytes a second while any credit is left.
     burst_per_s: f64,
-    /// I/Os or bytes that are saved, at least: what was saved before an agent watched is not known.
+    /// I/Os or bytes that are saved, at least: credits from before an agent watched are not known.
     saved: f64,
     /// The most that can be saved.
     saved_max: f64,
@@ -88,7 +88,7 @@ struct CreditOutput {
     lasts_s: f64,
 }
 
-/// What is known of a storage: the figures, and how long it was watched.
+/// The known figures of a storage, and how long it was watched.
 pub fn known_storage(known: &KnownStorage) -> Value {
     let resources = known.resources().into_iter().map(|one| {
         let (low, high) = one.interval.unzip();

@@ -1,4 +1,4 @@
-//! Values of what is serialised.
+//! Values of serialised types.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use simulate::{Fit, HeldOutPoint, Prediction, Storage};
 use workload::{LatencyFigures, PhaseResult, Response, RunResult};
 
-/// A run: the result as it is stored, the figures that follow from it, and what it means.
+/// A run: the result as it is stored, the figures that follow from it, and findings.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RunResult"))]
 struct RunOutput<'a> {
@@ -32,7 +32,7 @@ struct RunOutput<'a> {
     percentiles: Vec<Percentile>,
     /// False where a finding says that the figures must not be used.
     valid: bool,
-    /// What the run means; the worst come first.
+    /// Findings on the run; the worst come first.
     findings: Vec<Finding>,
 }
 
@@ -42,9 +42,9 @@ struct RunOutput<'a> {
 struct Percentile {
     /// `25` to `99.9999999`.
     name: &'static str,
-    /// The same as a number.
+    /// The percentile as a number.
     percent: f64,
-    /// With so many I/Os, ten lie above it.
+    /// Number of I/Os from which ten lie above it.
     ios_needed: u64,
     /// Whether reads and writes together have as many; where not, it is little more than the maximum.
     stands: bool,
@@ -58,7 +58,7 @@ struct Percentile {
     response_ns: Option<u64>,
 }
 
-/// What `headroom run --json` prints.
+/// Output of `headroom run --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Session"))]
 pub(super) struct SessionOutput<'a> {
@@ -86,7 +86,7 @@ struct PhaseOutput<'a> {
     results: Vec<RunOutput<'a>>,
 }
 
-/// What `headroom simulate --json` prints for a workload file.
+/// Output of `headroom simulate --json` for a workload file.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Simulation"))]
 pub(super) struct SimulationOutput<'a> {
@@ -101,15 +101,15 @@ pub(super) struct SimulationOutput<'a> {
     fit: Option<FitOutput<'a>>,
 }
 
-/// What `headroom simulate --fit --json` prints without a workload file.
+/// Output of `headroom simulate --fit --json` without a workload file.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Estimate"))]
 pub(super) struct EstimateOutput<'a> {
     /// Always true.
     simulated: bool,
-    /// Which measured storage.
+    /// The measured storage.
     of: &'a str,
-    /// What was changed, verbatim; null: nothing.
+    /// The changes, verbatim; null: none.
     changes: Option<&'a str>,
     /// The model.
     storage: &'a Storage,
@@ -129,13 +129,13 @@ struct FitOutput<'a> {
     held_out: &'a [HeldOutPoint],
     /// Points that the fit was made of.
     trained: usize,
-    /// What the model does not cover, sentences.
+    /// Cases that the model does not cover, sentences.
     not_covered: &'a [String],
     /// Cost of a commit; null where log writes were not measured.
     commit: Option<Demand>,
 }
 
-/// What a change of the storage means for one workload.
+/// Effect of a change of the storage on one workload.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Prediction"))]
 struct PredictionOutput<'a> {
@@ -151,9 +151,9 @@ struct PredictionOutput<'a> {
     outstanding_after: u32,
     /// I/Os a second that today's clients get.
     demand_iops: f64,
-    /// How many times today's demand the storage carries.
+    /// The multiple of today's demand that the storage carries.
     headroom_before: f64,
-    /// How many times the changed demand the changed storage carries.
+    /// The multiple of the changed demand that the changed storage carries.
     headroom_after: f64,
     /// Rows that one writer commits a second; null where log writes were not measured.
     rows_per_s_before: Option<f64>,
@@ -161,7 +161,7 @@ struct PredictionOutput<'a> {
     rows_per_s_after: Option<f64>,
 }
 
-/// What `headroom matrix --json` prints.
+/// Output of `headroom matrix --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MatrixResult"))]
 pub(super) struct MatrixOutput<'a> {
@@ -169,13 +169,13 @@ pub(super) struct MatrixOutput<'a> {
     matrix: i64,
     /// The matrix.
     definition: &'a Matrix,
-    /// What is still to come; null: finished.
+    /// The remaining runs; null: finished.
     left: Option<&'a Forecast>,
     /// A row for each point, with its runs.
     points: &'a [Row],
 }
 
-/// A run: the result as it is stored, the figures that follow from it, and what it means.
+/// A run: the result as it is stored, the figures that follow from it, and findings.
 pub fn run(result: &RunResult, findings: &[Finding]) -> Value {
     plain(&run_output(result, findings.to_vec()))
 }
@@ -216,7 +216,7 @@ pub fn session(
     plain(&SessionOutput { session, phases: phases_output(phases, findings_of) })
 }
 
-/// The same of runs that no history keeps.
+/// Phases of runs that no history keeps.
 pub fn phases(phases: &[PhaseResult], findings_of: impl Fn(&RunResult) -> Vec<Finding>) -> Value {
     plain(&phases_output(phases, findings_of))
 }

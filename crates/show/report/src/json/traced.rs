@@ -50,7 +50,7 @@ pub(super) struct TraceOutput<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TraceTotals"))]
 /// The totals of a trace.
 struct Totals<'a> {
-    /// Which I/Os, in words.
+    /// The traced I/Os, in words.
     of: &'a str,
     /// How long was traced, nanoseconds.
     elapsed_ns: u64,
@@ -68,7 +68,7 @@ struct Totals<'a> {
     files: Vec<FileOutput<'a>>,
     /// I/Os of files beyond the first 1,000.
     other_files_ios: u64,
-    /// What this kernel does not report, how the command ended.
+    /// Events that this kernel does not report, and how the command ended.
     notes: &'a [String],
 }
 
@@ -78,7 +78,7 @@ struct Totals<'a> {
 struct OpOutput {
     /// The kind of I/O.
     op: &'static str,
-    /// How many.
+    /// Number of I/Os.
     ios: u64,
     /// Bytes that they moved.
     bytes: u64,

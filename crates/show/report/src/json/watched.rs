@@ -28,7 +28,7 @@ pub(super) struct Output<'a> {
     below: Vec<FileOutput<'a>>,
     /// The devices that the files lie on, or that the source counts.
     devices: Vec<DeviceOutput<'a>>,
-    /// What a reader must know, sentences.
+    /// Notes that a reader must know, sentences.
     notes: &'a [String],
     #[serde(flatten)]
     waits: WaitsOutput<'a>,
@@ -38,7 +38,7 @@ pub(super) struct Output<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Waits"))]
 pub struct WaitsOutput<'a> {
-    /// What sessions waited for.
+    /// Waits of sessions.
     waits: Vec<WaitOutput<'a>>,
     /// Each class of waits compared with the files that it is for.
     reconciled: Vec<ReconciledOutput<'a>>,
@@ -52,13 +52,13 @@ struct FileOutput<'a> {
     row: RowOutput<'a>,
     /// Size at the end of the interval, bytes.
     size_bytes: Figure<u64>,
-    /// What its counters stand for.
+    /// The meaning of its counters.
     meaning: Meaning,
     /// The engine's name of its content; null where not known.
     object: Option<&'a str>,
 }
 
-/// The interval of a device. What compares it with its capability is null where that is not in the history.
+/// The interval of a device. Comparisons with its capability are null where that is not in the history.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "WatchedDevice"))]
 struct DeviceOutput<'a> {
@@ -66,7 +66,7 @@ struct DeviceOutput<'a> {
     row: RowOutput<'a>,
     /// Share of the storage in use, 1 = all.
     utilisation: Option<f64>,
-    /// How many times this load can be carried; null also with too little I/O.
+    /// The multiple of this load that can be carried; null also with too little I/O.
     headroom: Option<f64>,
     /// Latency of reads expected at this load, nanoseconds.
     read_expected_ns: Option<f64>,
@@ -80,11 +80,11 @@ struct DeviceOutput<'a> {
 struct RowOutput<'a> {
     /// The file; a PostgreSQL row is named by who does the I/O.
     path: &'a str,
-    /// Which process or server counts it.
+    /// The process or server that counts it.
     instance: &'a str,
     /// Its database; null where it has none.
     database: Option<&'a str>,
-    /// What the file is for.
+    /// The use of the file.
     kind: FileKind,
     /// Distinguishes it from another of its name.
     file_id: &'a str,
@@ -139,13 +139,13 @@ struct FiguresOutput {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Wait"))]
 struct WaitOutput<'a> {
-    /// Which process or server counts it.
+    /// The process or server that counts it.
     instance: &'a str,
     /// The engine's name of it.
     event: &'a str,
-    /// What it is for.
+    /// Its class.
     class: WaitClass,
-    /// What a wait of its class implies, a sentence.
+    /// The cause that a wait of its class implies, a sentence.
     implies: &'static str,
     /// Why the interval is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -26,7 +26,7 @@ pub fn commits(study: &CommitStudy, style: &Style) -> String {
     study_lines(&title, &table, &study.sentences(), &study.notes, style)
 }
 
-/// What a study did, its table, the conclusions and the notes.
+/// A study's description, its table, the conclusions and the notes.
 pub(super) fn study_lines<R>(
     title: &str,
     table: &Table<R>,

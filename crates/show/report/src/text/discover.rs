@@ -16,9 +16,9 @@ pub struct DiscoveredDatabase {
     pub source: Option<String>,
     /// Where its files lie.
     pub volumes: Vec<DiscoveredVolume>,
-    /// What better sources need, each with the line that grants it.
+    /// Rights that better sources need, each with the line that grants it.
     pub grants: Vec<String>,
-    /// What cannot be said.
+    /// Facts that cannot be determined.
     pub notes: Vec<String>,
 }
 

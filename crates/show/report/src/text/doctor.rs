@@ -1,7 +1,7 @@
 use serde::Serialize;
 use std::fmt::Write;
 
-/// What one source reports, and what it lacks.
+/// The figures that one source reports, and those that it lacks.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SourceFinding {
@@ -19,7 +19,7 @@ pub struct SourceFinding {
     pub facts: Vec<String>,
     /// How to mend the error.
     pub remedy: Option<String>,
-    /// What it could also report, and how.
+    /// Figures that it could also report, and how.
     pub notes: Vec<String>,
     /// Remarks on its figures that need no action.
     pub remarks: Vec<String>,

@@ -31,7 +31,7 @@ pub(super) fn errors(result: &RunResult, style: &Style) -> Vec<String> {
     lines
 }
 
-/// Linux's name of an error and what it means for storage.
+/// Linux's name of an error and its meaning for storage.
 fn errno_name(errno: i32) -> String {
     let (name, meaning) = match errno {
         1 => ("EPERM", "not permitted"),

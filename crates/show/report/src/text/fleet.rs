@@ -7,10 +7,10 @@ use crate::wording::fleet as wording;
 use crate::{Tone, number};
 use fleet::{Fleet, Host, Latency, Volume, VolumeIncidents};
 
-/// So many of the lists beside the ranking are named.
+/// Entries that each list beside the ranking names, at most.
 const NAMED_MAX: usize = 10;
 
-/// The worst `shown` volumes, and what is not ranked.
+/// The worst `shown` volumes, and those that are not ranked.
 pub fn fleet(fleet: &Fleet, shown: usize, style: &Style) -> String {
     let mut lines = headline(fleet, style);
     if !fleet.volumes.is_empty() {
@@ -124,7 +124,7 @@ fn latency(volume: &Volume) -> String {
     format!("{what} {}{times}", number::time(latency_s * 1e9))
 }
 
-/// What reaches its limit within 90 days.
+/// Volumes that reach their limit within 90 days.
 fn growing(fleet: &Fleet, style: &Style) -> Vec<String> {
     let soon: Vec<&Volume> = wording::running_out(fleet);
     if !fleet.has_trends && !fleet.volumes.is_empty() {
@@ -145,7 +145,7 @@ fn growing(fleet: &Fleet, style: &Style) -> Vec<String> {
     lines
 }
 
-/// A heading, and what stands below it.
+/// A heading, and the lines below it.
 type List = (&'static str, Vec<String>);
 
 fn beside(fleet: &Fleet, style: &Style) -> Vec<String> {

@@ -64,7 +64,7 @@ fn age(ns: u64) -> String {
     }
 }
 
-/// What a declared volume gives for a while.
+/// A line on the burst credits of a declared volume.
 fn credit_line(credit: &KnownCredit) -> String {
     let in_bytes = matches!(credit.of, Binding::Bandwidth | Binding::ReadBandwidth | Binding::WriteBandwidth);
     let figure = |value: f64| if in_bytes { number::bytes(value) } else { number::rate(value) };

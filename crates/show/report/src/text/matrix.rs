@@ -17,7 +17,7 @@ pub fn matrix(summary: &Summary, style: &Style) -> String {
     lines.join("\n") + "\n"
 }
 
-/// How many runs a matrix will make, and how long they will take.
+/// The number of runs that a matrix will make, and the time they will take.
 pub fn forecast(matrix: &Matrix, forecast: &Forecast) -> String {
     let each = number::duration(matrix.runs.length().total().as_secs_f64());
     let time = number::duration(forecast.time.as_secs_f64());

@@ -14,7 +14,7 @@ fn is_reported(findings: &[Finding], kind: FindingKind) -> bool {
     findings.iter().any(|finding| finding.kind == kind && finding.weight != Weight::Good)
 }
 
-/// Which member did the work.
+/// The members and their shares of the work.
 pub(super) fn members(result: &RunResult, style: &Style) -> Vec<String> {
     let Some(layout) = result.layout.filter(|_| !result.members.is_empty()) else { return Vec::new() };
     let all: u64 = result.members.iter().map(|member| member.total().count).sum();

@@ -15,7 +15,7 @@ pub struct Style {
 /// Longer lines are hard to read.
 const WIDTH_MAX: usize = 132;
 
-/// What a part of a line stands for.
+/// The meaning of a part of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Ink {
     #[default]

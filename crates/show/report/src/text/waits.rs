@@ -7,7 +7,7 @@ use filestats::{Figure, Reason, WaitClass, WaitDelta, WaitInterval};
 /// Events that are shown, the longest waits first.
 const WAITS_MAX: usize = 8;
 
-/// What sessions waited for in an interval, and whether the files account for it.
+/// Waits of sessions in an interval, and whether the files account for them.
 pub(super) fn waits(waits: &[WaitInterval], reconciled: &[Reconciled], style: &Style) -> Vec<String> {
     let mut lines = table(waits, style);
     lines.extend(unknown(waits, style));
@@ -53,7 +53,7 @@ fn table(waits: &[WaitInterval], style: &Style) -> Vec<String> {
     lines
 }
 
-/// What the class with the longest waits means, except for classes that do not wait for the files.
+/// The meaning of the class with the longest waits, except for classes that do not wait for the files.
 fn implied(waits: &[WaitInterval], reconciled: &[Reconciled], style: &Style) -> Vec<String> {
     let counts = |class: WaitClass| {
         let one = reconciled.iter().find(|one| one.class == class);

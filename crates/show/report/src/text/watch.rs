@@ -124,7 +124,7 @@ pub fn time_of_day(unix_ns: u64) -> String {
     number::time_of_day(unix_ns, false)
 }
 
-/// What marks and unusual units mean, where there are any.
+/// The meaning of marks and unusual units, where there are any.
 fn legend(files: &[&WatchedFile], style: &Style) -> Vec<String> {
     let any = |is_so: fn(&Meaning) -> bool| files.iter().any(|file| is_so(&file.row.meaning));
     let mut words = Vec::new();

@@ -6,7 +6,7 @@ use charts::number;
 /// Times that are listed with a finding; JSON has more.
 const WHEN_MAX: usize = 3;
 
-/// How much is known of the stretch, in a sentence.
+/// The known share of the stretch, in a sentence.
 pub(crate) fn coverage(coverage: &Coverage) -> String {
     let every = coverage
         .interval_ns

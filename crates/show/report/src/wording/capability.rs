@@ -29,7 +29,7 @@ pub(crate) fn target_line(capability: &Capability) -> String {
     text
 }
 
-/// What the kernel reports of a device, without unknown facts.
+/// The kernel's facts of a device, without unknown ones.
 pub(crate) fn device_line(device: &DeviceFacts) -> String {
     let mut facts = vec![format!("{} ({} {})", device.name, device.kind, device.number)];
     facts.extend(device.model.clone());
@@ -60,7 +60,7 @@ fn layout_of_device(layout: &DeviceLayout) -> String {
     format!("{} of {} by {}", layout.how, layout.members.join(", "), layout.made_by)
 }
 
-/// The operating limit for I/Os of a curve, I/Os a second: what utilisation calls 100 %. Writes that wait for each other have
+/// The operating limit for I/Os of a curve, I/Os a second: utilisation is 100 % there. Writes that wait for each other have
 /// none.
 pub(crate) fn operating_limit(curve: &Curve, model: Option<&CostModel>) -> Option<f64> {
     model
@@ -114,7 +114,7 @@ pub(crate) fn reached_knee(curve: &Curve) -> Option<&Knee> {
     curve.knee.as_ref().filter(|knee| knee.reason != KneeReason::NotReached)
 }
 
-/// What a reader of a point must know besides its figures; empty of most.
+/// Notes that a reader of a point must know besides its figures; empty for most.
 pub(crate) fn point_notes(point: &Point) -> String {
     let unsteady = (!point.steady).then(|| "not steady".to_owned());
     let failed = (point.failed > 0).then(|| format!("{} failed", number::count(point.failed)));
@@ -142,7 +142,7 @@ pub(crate) fn demands(model: &CostModel) -> [(&'static str, Demand); 4] {
     ]
 }
 
-/// What reads and writes share.
+/// The costs that reads and writes have in common.
 pub(crate) fn sharing_line(model: &CostModel) -> String {
     let (fixed, bytes) = (model.sharing.fixed, model.sharing.bytes);
     if fixed == 1.0 && bytes == 1.0 {
@@ -157,7 +157,7 @@ pub(crate) fn sharing_line(model: &CostModel) -> String {
     }
 }
 
-/// The error of the model on what it was not fitted to.
+/// The error of the model on points that were kept out of its fit.
 pub(crate) fn error_line(model: &CostModel) -> String {
     match model.error {
         Some(error) => format!(

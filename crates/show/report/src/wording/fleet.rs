@@ -3,7 +3,7 @@
 use crate::{Tone, number};
 use fleet::{Fleet, HeadroomOrigin, Latency, Trend, Unknown, Volume};
 
-/// What runs out later is not listed.
+/// A volume that reaches its limit later is not listed.
 const SOON_DAYS: u32 = 90;
 
 /// "3 of 15 judged volumes of 3 hosts need action", and how bad that is.
@@ -97,7 +97,7 @@ pub(crate) fn trend(trend: &Trend) -> String {
     format!("in {} days ({} to {latest}, 95 %)", reach.days, reach.earliest)
 }
 
-/// The volumes that run out soon, the first one first. What is exhausted now is in the ranking.
+/// The volumes that run out soon, the first one first. Volumes that are exhausted now are in the ranking.
 pub(crate) fn running_out(fleet: &Fleet) -> Vec<&Volume> {
     let days = |volume: &Volume| volume.trend.as_ref().and_then(|trend| trend.reach).map(|reach| reach.days);
     let soon = fleet.volumes.iter().filter(|volume| days(volume).is_some_and(|days| days <= SOON_DAYS));

@@ -1,9 +1,9 @@
-//! What each member of a layout did.
+//! Work of each member of a layout.
 
 use charts::number;
 use workload::RunResult;
 
-/// What a member did in a run: shares of the I/Os, rates a second.
+/// Work of a member in a run: shares of the I/Os, rates a second.
 pub(crate) struct MemberRow<'a> {
     pub(crate) path: &'a str,
     pub(crate) share: f64,

@@ -1,4 +1,4 @@
-//! What the curve of a sweep shows.
+//! Conclusions from the curve of a sweep.
 
 use super::capability::knee_reason;
 use capability::{CRITICAL_NS, Crossing, DEGRADED_NS, KneeReason, QueueSeen, Saturation, Sweep, SweepStep};
@@ -145,7 +145,7 @@ fn queue_samples(steps: &[SweepStep]) -> String {
     )
 }
 
-/// Which members did the work, at the highest throughput.
+/// The members that did the work, at the highest throughput.
 fn members(steps: &[SweepStep]) -> Option<String> {
     let best = steps.iter().max_by(|a, b| a.point.iops.total_cmp(&b.point.iops))?;
     let members = &best.result.members;

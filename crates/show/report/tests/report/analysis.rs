@@ -1,4 +1,4 @@
-//! What a stored stretch showed, in each format.
+//! Reports of a stored stretch, in each format.
 
 use crate::analysis_sample::{HOUR, analysed, charts, files, pages};
 use filestats::*;

@@ -127,7 +127,7 @@ fn settings(intervals: usize) -> Settings {
     }
 }
 
-/// What is found in so many intervals of files.
+/// Findings in `intervals` intervals of files.
 pub fn analysed(intervals: usize, files: &[FileSeries]) -> AnalysisReport {
     let (course, settings) = (course(intervals), settings(intervals));
     let mut analyzer = Analyzer::new(&course, None, &settings);

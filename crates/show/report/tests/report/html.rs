@@ -1,4 +1,4 @@
-//! What the pages promise: nothing from outside becomes markup, nothing is loaded, one drawing for all colours.
+//! Guarantees of the pages: nothing from outside becomes markup, nothing is loaded, one drawing for all colours.
 
 use crate::sample;
 use filestats::Reason;

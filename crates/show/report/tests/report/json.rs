@@ -1,5 +1,5 @@
-//! What programs read. The types are compared with docs/reference/json.md by the `manual` crate, those of the laboratory with its
-//! JSON.md here.
+//! Output for programs. The types are compared with docs/reference/json.md by the `manual` crate, those of the laboratory with
+//! its JSON.md here.
 
 use crate::known::known_storage;
 use crate::sample;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// The laboratory's document.
 const DOCUMENT: &str = include_str!("../../../../lab/cli/JSON.md");
 
-/// Every path of a value: `files[].kind`. What holds further keys is not a path of its own.
+/// Every path of a value: `files[].kind`. A value with further keys is not a path of its own.
 pub fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) if fields.len() == 1 && fields.contains_key("unknown") => {

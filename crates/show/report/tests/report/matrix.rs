@@ -1,4 +1,4 @@
-//! What a matrix gave, as users and programs see it.
+//! Results of a matrix, as users and programs see them.
 
 use matrix::{Axes, BlockBytes, Matrix, Planner, Progress, Row, RunKey, RunSchedule, Summary, Time};
 use report::text::{self, Style};

@@ -1,4 +1,4 @@
-//! What users see of a run.
+//! Output of a run, as users see it.
 
 use crate::sample;
 use crate::text::STYLE;

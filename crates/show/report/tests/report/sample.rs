@@ -151,7 +151,7 @@ pub fn capability() -> Capability {
     }
 }
 
-/// What goes on in one second, at the database and at the device.
+/// Load in one second, at the database and at the device.
 #[derive(Clone, Copy, Default)]
 pub struct Load {
     pub reads: f64,
@@ -270,7 +270,7 @@ fn wave(at: usize) -> f64 {
     1.0 + 0.12 * (at as f64 * 0.9).sin() + 0.06 * (at as f64 * 2.3).cos()
 }
 
-/// The same load all the time, a little up and down.
+/// A constant load, a little up and down.
 pub fn steady(load: Load, moments: usize) -> Vec<Option<Load>> {
     (0..moments)
         .map(|at| {

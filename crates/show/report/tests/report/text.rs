@@ -1,4 +1,4 @@
-//! What users see in the terminal.
+//! Output in the terminal.
 
 use crate::known::known_storage;
 use crate::sample;

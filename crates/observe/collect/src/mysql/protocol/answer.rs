@@ -110,7 +110,7 @@ impl Wire {
         }
     }
 
-    /// The definitions of so many columns, and their end.
+    /// The definitions of `count` columns, and their end.
     pub(super) fn receive_definitions(&mut self, count: usize) -> Result<Vec<Column>, Fault> {
         let mut columns = Vec::new();
         for _ in 0..count {

@@ -27,7 +27,7 @@ const IS_CACHED: u8 = 3;
 const WANTS_PASSWORD: u8 = 4;
 const REQUEST_KEY: u8 = 2;
 
-/// Who logs in. It has no `Debug`, so that the password cannot be printed by mistake.
+/// The user who logs in. It has no `Debug`, so that the password cannot be printed by mistake.
 pub struct Credentials<'a> {
     pub user: &'a str,
     pub password: &'a str,

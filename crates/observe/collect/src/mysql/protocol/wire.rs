@@ -23,7 +23,7 @@ const QUIT_LIMIT: Duration = Duration::from_millis(50);
 const ERR: u8 = 0xFF;
 const QUIT: u8 = 0x01;
 
-/// How much is accepted of the server.
+/// Bounds on the data accepted from the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Of one payload, a row for one.
@@ -43,13 +43,13 @@ impl Limits {
 pub struct Wire {
     socket: TcpStream,
     tls: Option<Box<ClientConnection>>,
-    /// A Unix socket: what is sent does not leave this machine.
+    /// A Unix socket: its bytes do not leave this machine.
     is_local: bool,
     is_logged_in: bool,
     limits: Limits,
     /// Bytes that the server may still send in this exchange.
     allowance: usize,
-    /// When what is in progress ends; `None` if nothing ends it.
+    /// When the operation in progress ends; `None` if nothing ends it.
     pub deadline: Option<Instant>,
     /// Number of the next packet.
     number: u8,
@@ -79,7 +79,7 @@ impl Wire {
         Wire { socket, tls, is_local, is_logged_in, limits, allowance, deadline: Some(deadline), number: 0 }
     }
 
-    /// Whether no process between the two sides can read what is sent.
+    /// Whether no process between the two sides can read the bytes.
     pub fn is_private(&self) -> bool {
         self.is_local || self.tls.is_some()
     }

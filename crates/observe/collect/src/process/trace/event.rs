@@ -118,8 +118,8 @@ impl Event {
         RWF.iter().fold(flags, |flags, (bit, flag)| flags.with_if(self.flags & bit != 0, *flag))
     }
 
-    /// What served the I/O; `None` where it is unknown, as for asynchronous buffered reads, or for a sync, which may have
-    /// had nothing to write.
+    /// The layer that served the I/O; `None` where it is unknown, as for asynchronous buffered reads, or for a sync,
+    /// which may have had nothing to write.
     pub fn served(&self, op: TracedOp, flags: IoFlags, reports_misses: bool) -> Option<Served> {
         let waits = IoFlags::DSYNC.with(IoFlags::OSYNC).with(IoFlags::RWF_DSYNC).with(IoFlags::RWF_SYNC);
         let asynchronous = flags.has(IoFlags::URING.with(IoFlags::AIO));

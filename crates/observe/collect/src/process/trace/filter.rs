@@ -3,16 +3,16 @@ use super::pattern::FilePattern;
 use aya::EbpfLoader;
 use filestats::TracedOp;
 
-/// Which I/Os are reported; all by default.
+/// I/Os that are reported; all by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Only these operations; empty for all.
     pub ops: Vec<TracedOp>,
-    /// At least so many bytes were transferred.
+    /// Minimum of the bytes transferred.
     pub bytes_min: u64,
-    /// At most so many bytes were transferred.
+    /// Maximum of the bytes transferred.
     pub bytes_max: u64,
-    /// The I/O took at least so long.
+    /// Minimum latency of the I/O.
     pub latency_ns_min: u64,
     /// Only threads of this name.
     pub comm: Option<String>,

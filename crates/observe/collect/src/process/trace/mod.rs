@@ -121,7 +121,7 @@ impl Tracer {
         self.programs.lost_events()
     }
 
-    /// Notes on what is missing on this kernel, and on losses for other reasons.
+    /// Notes on figures that are missing on this kernel, and on losses for other reasons.
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.
@@ -144,7 +144,7 @@ impl Tracer {
         Ok(chosen.iter().any(|(pid, _)| running.contains(pid)))
     }
 
-    /// Takes out of the kernel's tables what processes that ended left behind, and recorded names.
+    /// Takes out of the kernel's tables entries that ended processes left behind, and recorded names.
     ///
     /// # Errors
     /// [`SourceError`] where the kernel's tables cannot be read.

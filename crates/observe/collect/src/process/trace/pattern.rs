@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Which files: a file or directory by its path, a part of a name, or a pattern with `*`, `?` and `[...]`.
+/// Pattern of files: a file or directory by its path, a part of a name, or a pattern with `*`, `?` and `[...]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilePattern {
     /// This file, or all files below this directory.

@@ -8,7 +8,7 @@ use workload_file::values;
 /// A point of time, or how long before now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// So long ago, nanoseconds.
+    /// This long ago, nanoseconds.
     Ago(u64),
     /// Then, nanoseconds since 1970.
     At(u64),

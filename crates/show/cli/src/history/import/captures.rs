@@ -8,7 +8,7 @@ use history::{CaptureFilter, CaptureId, History};
 use import::{Chain, Format, Kept, Series};
 use std::collections::BTreeMap;
 
-/// What became of one source's history.
+/// Result of importing one source's history.
 pub struct Imported {
     format: Format,
     source: String,
@@ -25,7 +25,7 @@ struct Unknown {
     first_unix_ns: u64,
 }
 
-/// So many captures are kept at once: another process that records waits no longer than for these.
+/// Captures that are kept at once, at most: another process that records waits no longer than for these.
 const CAPTURES_AT_ONCE: usize = 200;
 
 /// Puts together what the files hold of each source and keeps what is new of it; without a history nothing is kept.
@@ -72,7 +72,7 @@ fn kept(history: &History, source: &str) -> Result<(Kept, Option<Snapshot>), Fai
     Ok((captures.map(|capture| (capture.taken_unix_ns, capture.files)).collect(), last))
 }
 
-/// What cannot be known between the captures, and why. A file that comes or goes is no loss.
+/// Intervals between the captures that are unknown, by their reason. A file that comes or goes is no loss.
 fn unknown(last: Option<&Snapshot>, chain: &Chain) -> BTreeMap<Reason, Unknown> {
     let mut reasons = BTreeMap::new();
     let snapshots: Vec<&Snapshot> =
@@ -178,7 +178,7 @@ impl Imported {
     }
 }
 
-/// What became of all of them, for people.
+/// Results of all imports, for people.
 pub fn text(imported: &[Imported], dry_run: bool) -> String {
     let mut text: String = imported.iter().map(|one| one.text(dry_run)).collect();
     if imported.iter().any(|one| one.ids.len() > 1) {
@@ -187,7 +187,7 @@ pub fn text(imported: &[Imported], dry_run: bool) -> String {
     text
 }
 
-/// The same for programs.
+/// Results of all imports, for programs.
 pub fn json(imported: &[Imported]) -> Vec<serde_json::Value> {
     imported.iter().map(Imported::json).collect()
 }

@@ -1,4 +1,4 @@
-//! What a sample takes on disk.
+//! Bytes of a sample on disk.
 
 use super::{DAY_S, SCRAPE_S};
 use crate::servers::{Server, fill, request};

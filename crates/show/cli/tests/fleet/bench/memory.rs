@@ -1,4 +1,4 @@
-//! What a series takes of memory, in servers that scrape.
+//! Memory of a series, in servers that scrape.
 
 use super::{SCRAPE_S, hosts};
 use crate::servers::Server;

@@ -42,7 +42,7 @@ struct Page {
 }
 
 impl Page {
-    /// Of a history of so many minutes.
+    /// Starts the page on a history of `minutes` minutes.
     fn start(headroom: &Headroom, minutes: usize) -> Page {
         fill(&headroom.history(), minutes);
         let mut command = headroom.command(&["history", "page", "--listen", "127.0.0.1:0"]);

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use testbed::LoopDisk;
 
-/// I/Os a second of the load, of this size, so many percent of them writes.
+/// I/Os a second of the load, the bytes of each, and the share of writes.
 const RATE: f64 = 200.0;
 const BYTES: f64 = 8192.0;
 const WRITES: f64 = 0.3;
@@ -250,7 +250,7 @@ fn on_the_curve(agent: &Agent, id: &str) {
     assert_eq!(curve["service_level_ns"], 20_000_000);
 }
 
-/// What the history keeps is as the commands print it.
+/// Contents of the history equal those that the commands print.
 fn what_is_kept(agent: &Agent, headroom: &Headroom, id: &str) {
     assert_eq!(json(agent.port, "incidents"), headroom.json(&["history", "incidents"]));
     assert_eq!(ask(agent.port, "GET", "/api/v1/incidents/4711", "").0, 404);

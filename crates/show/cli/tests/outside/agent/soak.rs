@@ -25,7 +25,7 @@ const TABLES: u64 = 10_000;
 const LINES_MAX: usize = 2_000;
 const BLOCK: usize = 4_096;
 
-/// What is done to the agent and what it watches.
+/// A fault of the agent or of its databases.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     KillAgent,

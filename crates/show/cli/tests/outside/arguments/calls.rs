@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use stream::random::SplitMix64;
 
-/// What people and scripts pass by mistake, and what another user's file names may hold.
+/// Arguments that people and scripts pass by mistake, and names that another user's files may have.
 const HOSTILE: &[&[u8]] = &[
     b"",
     b" ",

@@ -1,4 +1,4 @@
-//! A disk of a test's own, `headroom diskspd` on it, and the kernel's record of what that asked.
+//! A disk of a test's own, `headroom diskspd` on it, and the kernel's record of its requests.
 
 use crate::programs::Headroom;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub struct Bench {
     pub disk: LoopDisk,
 }
 
-/// What a run said of itself, and what the kernel saw.
+/// A run's own figures, and the I/Os that the kernel saw.
 pub struct Seen {
     /// The whole answer of `--json`.
     pub json: Value,
@@ -70,7 +70,7 @@ impl Bench {
         Seen { json, traced: trace.stop() }
     }
 
-    /// What is on the disk now.
+    /// The current content of the disk.
     pub fn content(&self) -> Vec<u8> {
         let content = std::fs::read(self.disk.device()).unwrap();
         assert_eq!(content.len() as u64, DISK_BYTES);
@@ -92,7 +92,7 @@ impl Seen {
         &self.json["phases"][0]["results"][0]
     }
 
-    /// What it says it did: reads, writes.
+    /// The run's own counts: reads, writes.
     pub fn counts(&self) -> (u64, u64) {
         let of = |direction: &str| self.result()[direction]["count"].as_u64().unwrap();
         (of("read"), of("write"))

@@ -69,7 +69,7 @@ fn z_with_a_file_takes_blocks_from_it_and_repeats_a_short_one() {
     let place = tempfile::tempdir().unwrap();
     for (file_bytes, name) in [(1_usize << 20, "long"), (96 << 10, "short")] {
         let source = place.path().join(name);
-        // Each sector tells which one it is.
+        // Each sector holds its own number.
         let sectors = (0..file_bytes / SECTOR).flat_map(|at| (at as u64).to_le_bytes().repeat(SECTOR / 8));
         std::fs::write(&source, sectors.collect::<Vec<u8>>()).unwrap();
         let Some(content) = written(&format!("{ALL} -Z1M,{}", source.display())) else { return };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// How often each offset was asked for.
+/// Number of requests at each offset.
 fn visits(offsets: &[u64]) -> BTreeMap<u64, usize> {
     let mut visits = BTreeMap::new();
     offsets.iter().for_each(|offset| *visits.entry(*offset).or_default() += 1);
@@ -78,7 +78,7 @@ fn r_is_random_at_multiples_of_its_alignment() {
         let offsets = bench.run(flags).offsets();
         assert!(offsets.iter().all(|offset| offset.is_multiple_of(align) && offset + 16 * KIB <= DISK_BYTES));
         let places = (DISK_BYTES - 16 * KIB) / align + 1;
-        // Of so many draws from so many places, how many are found at least once.
+        // The expected number of places that are drawn at least once, for this number of draws and places.
         let expected = places as f64 * (1.0 - (-(offsets.len() as f64) / places as f64).exp());
         within(flags, visits(&offsets).len() as f64 / expected, 0.97..=1.03);
         let next = offsets.windows(2).filter(|pair| pair[1] == pair[0] + 16 * KIB).count();

@@ -1,4 +1,4 @@
-//! What is printed and kept: what reads diskspd's output must read ours, and find the figures of the run.
+//! Printed and kept reports: programs that read diskspd's output must read ours, and find the figures of the run.
 
 use super::bench::{Bench, profile, within};
 use serde_json::Value;

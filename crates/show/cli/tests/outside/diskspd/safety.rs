@@ -1,4 +1,4 @@
-//! What may be written over, files that are made, Ctrl-C, failing I/Os: on an ext4 of its own.
+//! Protection of data: files that may be written over, files that are made, Ctrl-C, failing I/Os: on an ext4 of its own.
 
 use super::bench::{Bench, within};
 use std::os::unix::fs::MetadataExt;
@@ -53,7 +53,7 @@ fn c_makes_a_file_of_that_size_all_of_it_written() {
         assert!(!extents.contains("unwritten") && !extents.contains("delalloc"), "{extents}");
         assert!(files.path(flag).metadata().unwrap().blocks() * 512 >= bytes, "no holes");
     }
-    // The same size is used again, another one creates the file again.
+    // A file of this size is used again, another size creates the file again.
     let inode = |name: &str| files.path(name).metadata().unwrap().ino();
     let before = inode("-c5M");
     assert!(files.run("-c5M -d1 -W0 -w100", "-c5M").status.success());

@@ -214,7 +214,7 @@ fn a_postgres_that_is_named_counts_the_same_and_keeps_its_own() {
     }
     let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname = 'headroom_lab'";
     assert_eq!(server.sql(schemas), "0");
-    // What has the name and not the mark is somebody's.
+    // A schema with the name and without the mark belongs to somebody else.
     server.sql("CREATE SCHEMA headroom_lab; CREATE TABLE headroom_lab.precious (n int)");
     let refused = headroom.run(&[&["lab", "commit", dir.path().to_str().unwrap()], &arguments[..]].concat());
     let said = String::from_utf8_lossy(&refused.stdout).into_owned();

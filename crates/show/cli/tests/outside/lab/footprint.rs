@@ -84,7 +84,7 @@ fn a_scan_of_sqlite_is_told_by_its_file_and_by_dbstat() {
         let (stored, ahead) = (figure(&scan, "storage_bytes"), figure(&scan, "storage_read_ahead_bytes"));
         let size = std::fs::metadata(&path).unwrap().len();
         assert!(ahead <= stored && stored <= size, "{stored} of {size}, {ahead} ahead");
-        // What of the file was read before the query began is few pages of the kernel's read-ahead.
+        // Pages of the file that were read before the query began are few: those of the kernel's read-ahead.
         assert!(stored + (256 << 10) >= pages * 4096, "{stored} of {pages} pages");
     }
     let point = footprint(&source, "SELECT n FROM numbers WHERE rowid = 7", &[]);

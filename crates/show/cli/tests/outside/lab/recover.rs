@@ -125,7 +125,7 @@ fn on_a_wide_but_slow_disk_wide_is_many_times_as_fast_as_serial() {
     let of = |way, key| number(result(&answer, "pagestore", way), key);
     let factor = of("serial", "full_recovery_s") / of("wide", "full_recovery_s");
     assert!(factor >= 5.0, "{factor}: {answer:#}");
-    // Each of its I/Os takes the latency, one after the other.
+    // Each of its I/Os takes the latency, sequentially.
     assert!(of("serial", "full_recovery_s") >= of("serial", "writes") * 0.004, "{answer:#}");
     assert!(is_empty(dir.path()), "nothing stays");
     assert!(disks(&headroom, dir.path()).is_empty());

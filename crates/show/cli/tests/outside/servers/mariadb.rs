@@ -83,7 +83,7 @@ fn sysbench_on_mariadb_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
     let is_redo = |path: &str| path.ends_with("ib_logfile0");
     let on_disk = |row: &Value| is_on(path(row), &mount);
     assert_eq!(load.by_process_source(on_disk), load.asked_by_server(on_disk), "its files are its alone");
-    // Past the page cache: what is asked is what is done.
+    // Past the page cache: the requested bytes are the written ones.
     let table = load.by_server(is_table);
     assert!(table > 1 << 20, "{table}");
     let asked = |chosen: &dyn Fn(&str) -> bool| load.asked_by_server(|row| chosen(path(row)));

@@ -92,7 +92,7 @@ fn pgbench_on_postgres_is_the_same_bytes_at_each_layer_and_a_rebuild_is_seen_as_
         "{} of {index_bytes}",
         rebuild.asked_by_server(is_new)
     );
-    // By its number until it is committed and asked for again.
+    // By its number until it is committed and looked up again.
     let called = |told: &Intervals| {
         let rows = told.rows("files", |source| source.starts_with("process:"));
         rows.filter(|row| is_new(row)).last().map(|row| row["object"].as_str().unwrap_or_default().to_owned())

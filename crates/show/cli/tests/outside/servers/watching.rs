@@ -22,7 +22,7 @@ struct Watch {
     ended: bool,
 }
 
-/// So far each of them had told.
+/// Number of intervals that each of them had reported so far.
 #[derive(Clone)]
 pub struct At(Vec<usize>);
 
@@ -56,7 +56,7 @@ impl Watching {
         At(self.watches.iter().map(Watch::intervals_printed).collect())
     }
 
-    /// What happened from one look to another.
+    /// The intervals from one sample to another.
     pub fn between(&self, from: &At, to: &At) -> Intervals {
         let parts = self.watches.iter().zip(from.0.iter().zip(&to.0));
         Intervals(parts.flat_map(|(one, (from, to))| one.intervals()[*from..*to].to_vec()).collect())
@@ -80,7 +80,7 @@ impl Watch {
         self.ended = true;
     }
 
-    /// How many intervals have ended.
+    /// Number of intervals that have ended.
     fn intervals_printed(&self) -> usize {
         std::fs::read(self.lines.path()).unwrap().iter().filter(|byte| **byte == b'\n').count()
     }
@@ -125,29 +125,29 @@ impl Intervals {
         written(self.of_server().filter(|row| chosen(path(row))))
     }
 
-    /// The same, as the kernel saw anybody ask for it.
+    /// Written bytes of files, as the kernel saw any process request them.
     pub fn by_process_source(&self, chosen: impl Fn(&Value) -> bool) -> u64 {
         written(self.rows("files", |source| source == EVERYBODY).filter(|row| chosen(row)))
     }
 
-    /// The same, as the source that is limited to the server's processes saw it.
+    /// Written bytes of files, as the source that is limited to the server's processes saw them.
     pub fn asked_by_server(&self, chosen: impl Fn(&Value) -> bool) -> u64 {
         let limited = |source: &str| source.starts_with(EVERYBODY) && source != EVERYBODY;
         written(self.rows("files", limited).filter(|row| chosen(row)))
     }
 
-    /// What the block layer did for files, or for a file system's own needs.
+    /// Bytes that the block layer wrote for files, or for a file system's own needs.
     pub fn at_block_layer(&self, chosen: impl Fn(&str) -> bool) -> u64 {
         let layer = self.rows("below", |source| source == EVERYBODY);
         written(layer.filter(|row| row["instance"] == "block layer" && chosen(path(row))))
     }
 
-    /// What the device did.
+    /// Bytes that the device wrote.
     pub fn by_device(&self) -> u64 {
         written(self.rows("devices", |source| source.starts_with("devices:")))
     }
 
-    /// Figures, or why there are none; none is negative, and none is zero for want of a better one.
+    /// Figures, or why there are none; none is negative, and none is zero for lack of a known value.
     pub fn is_sound(&self) {
         for row in ["files", "below", "devices"].iter().flat_map(|list| self.rows(list, |_| true)) {
             let figures = ["reads", "read_bytes", "writes", "write_bytes"];
@@ -164,7 +164,7 @@ pub fn path(row: &Value) -> &str {
     row["path"].as_str().unwrap()
 }
 
-/// What an interval, or its absence, adds to a sum.
+/// The written bytes that an interval, or its absence, adds to a sum.
 fn written<'a>(rows: impl Iterator<Item = &'a Value>) -> u64 {
     rows.filter_map(|row| row["write_bytes"].as_u64()).sum()
 }

@@ -145,7 +145,7 @@ fn the_second_in_a_directory_is_told_who_is_there() {
 #[test]
 fn ctrl_c_in_the_crash_laboratory_prints_what_held() {
     let ours = Headroom::new();
-    // The first of them alone takes longer than anybody waits.
+    // The first of them alone takes longer than any user waits.
     for steps in ["10000", "1"] {
         let crash = ["lab", "crash", "--seeds", "100000", "--steps", steps];
         let run = Started::new(&mut ours.command(&crash));

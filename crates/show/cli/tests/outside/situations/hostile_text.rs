@@ -85,7 +85,7 @@ fn a_name_of_a_file_is_printed_without_what_a_terminal_executes() {
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         is_harmless(&said.stdout);
     }
-    // The same name, harmless in a terminal.
+    // JSON has the name too, harmless in a terminal.
     let json = headroom(&ours, &["history", "--json"]);
     is_harmless(&json.stdout);
     assert!(json.stdout.contains(r"\u202e"), "{}", json.stdout);

@@ -61,7 +61,7 @@ fn kept(ours: &Headroom) -> Vec<(u64, u64, String, String)> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// What a dry run says is run, in its order.
+/// The runs that a dry run announces, in their order.
 fn planned(ours: &Headroom, arguments: &[&str]) -> Vec<(u64, u64, String)> {
     let runs = ours.json(&with(arguments, &["--dry-run"]))["runs"].clone();
     let run = |run: &Value| {
@@ -126,7 +126,7 @@ fn ctrl_c_keeps_what_was_run_and_says_how_to_go_on() {
     let before = kept(&ours).len();
     assert!((3..96).contains(&before), "{before}");
 
-    // The same once more is refused with both ways on.
+    // A second start is refused with both ways to go on.
     let same = headroom(&ours, &arguments);
     same.refused(2, &["started before, as matrix 1", "--resume", "--start-over"]);
     // A different one is another matter.

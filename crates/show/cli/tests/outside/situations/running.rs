@@ -17,7 +17,7 @@ fn storage() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// `headroom run` of a 64 MiB test file in `dir`, for so long.
+/// `headroom run` of a 64 MiB test file in `dir`, with further arguments such as its length.
 fn running(ours: &Headroom, dir: &Path, more: &[&str]) -> Started {
     let all = [&["run", text(dir), "--create", "64M", "--warm-up", "0s", "--block", "4K"], more].concat();
     Started::new(&mut ours.command(&all))
@@ -94,7 +94,7 @@ fn killed_the_next_run_cleans_and_goes_on() {
     assert_eq!(test_files_on_record(&ours), 0);
 
     // A lasting file: after a kill, while it is made or under load, it is not written to again, with or without a size,
-    // because somebody may have put data into it since.
+    // because a user may have put data into it since.
     let lasting = dir.path().join("scratch.dat");
     let load = |create: &[&str], time: &str| {
         let base = ["run", text(&lasting), "--writes", "100", "--warm-up", "0s", "--duration", time];
@@ -472,7 +472,7 @@ fn a_recorded_trace_is_asked_again_io_by_io() {
         assert_eq!(result["replayed"], true, "{speed}");
         told(speed);
     }
-    // What only reads may run on what is not Headroom's.
+    // A replay that only reads may run on a file that is not Headroom's.
     let foreign = dir.path().join("foreign");
     fs::write(&foreign, vec![7; 4 << 20]).unwrap();
     let on_foreign = ["run", text(&foreign), "--warm-up", "0s", "--duration", "10s", "--speed", "max"];

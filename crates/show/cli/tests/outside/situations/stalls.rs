@@ -45,7 +45,7 @@ fn a_stall_shows_in_what_users_of_an_open_loop_wait_and_is_hidden_in_what_the_st
         result.read.count
     );
 
-    // What users waited: all of the stall, and all that came meanwhile.
+    // The users' waits: all of the stall, and all requests that came meanwhile.
     let stall_ns = stall.as_nanos() as f64;
     let near = |ns: u64| (ns as f64 / stall_ns - 1.0).abs() < 0.15;
     assert!(near(response.max_ns().unwrap()), "{:?}", response.max_ns());
@@ -55,7 +55,7 @@ fn a_stall_shows_in_what_users_of_an_open_loop_wait_and_is_hidden_in_what_the_st
     let expected = RATE as f64 * stall.as_secs_f64() * 0.9;
     assert!((delayed as f64 / expected - 1.0).abs() < 0.15, "{delayed} of {expected}");
 
-    // What the storage took: the four that were outstanding, and nothing at the same percentile.
+    // The storage's own times: the four that were outstanding, and nothing at the same percentile.
     let hidden = service.percentile_ns(99.0).unwrap();
     assert!((hidden as f64) < stall_ns / 10.0, "{hidden}");
     let stood: u64 = service.filled().filter(|(ns, _)| *ns as f64 > stall_ns / 2.0).map(|(_, n)| n).sum();

@@ -92,7 +92,7 @@ impl Shut {
         Some(group)
     }
 
-    /// What a run in it said.
+    /// The result of a run in it.
     fn run(&self, ours: &Headroom, arguments: &[&str]) -> Finished {
         let command = ours.command(arguments);
         let mut shell = Command::new("sh");

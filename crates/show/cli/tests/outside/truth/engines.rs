@@ -40,7 +40,7 @@ pub trait Engine {
     fn start(&self, load: Load) -> Box<dyn Working + '_>;
 }
 
-/// What ends when it is dropped.
+/// A load that ends when it is dropped.
 pub trait Working {}
 
 impl Working for Running {}

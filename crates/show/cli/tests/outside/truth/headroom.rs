@@ -21,7 +21,7 @@ struct Row {
     script: &'static str,
     text: &'static str,
     paced: u32,
-    /// So many that more of them bring no more: commits that share a log write wait for it together.
+    /// Number of clients beyond which more bring no more: commits that share a log write wait for it together.
     clients_flat_out: u32,
     times_too_high_max: f64,
 }

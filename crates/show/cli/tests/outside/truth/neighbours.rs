@@ -110,7 +110,7 @@ impl Stage {
         Some(Stage { headroom, database, dir, pages: tempfile::tempdir().unwrap(), upper, lower })
     }
 
-    /// What is found of the database while it does that; the page says the same.
+    /// The answer about the database under that load; the page says the same.
     fn check(&self, load: &str) -> Value {
         let _running = self.database.start(load, SECONDS);
         self.check_running()

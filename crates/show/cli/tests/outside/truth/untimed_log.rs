@@ -52,7 +52,7 @@ fn quiet(command: &mut Command) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// What a user without the right to load BPF programs would be answered; `None`, with a message, without `setpriv`.
+/// The answer that a user without the right to load BPF programs would get; `None`, with a message, without `setpriv`.
 fn without_bpf(headroom: &Headroom, arguments: &[&str]) -> Option<Value> {
     let command = headroom.command(arguments);
     let mut restricted = Command::new("setpriv");

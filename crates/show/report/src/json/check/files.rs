@@ -8,13 +8,13 @@ use serde::Serialize;
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CheckedFile"))]
 pub(super) struct FileOutput {
-    /// Which process or server counts, `sqlite pid 812`.
+    /// The process or server that counts, `sqlite pid 812`.
     instance: String,
     /// Its database; null where it has none.
     database: Option<String>,
     /// Full name.
     path: String,
-    /// What the file is for.
+    /// The use of the file.
     kind: FileKind,
     /// Mount point or drive.
     drive: Option<String>,
@@ -48,7 +48,7 @@ pub(super) struct FileOutput {
     outstanding: Figure<f64>,
     /// Latency band of the operations most waited for; null without any.
     band: Option<&'static str>,
-    /// Which operations these are: `read`, `write`, `sync`.
+    /// Those operations: `read`, `write`, `sync`.
     band_of: Option<&'static str>,
 }
 

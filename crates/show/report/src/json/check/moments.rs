@@ -12,7 +12,7 @@ use workload::CapKind;
 pub(super) struct MomentOutput {
     /// When it ended, nanoseconds since 1970.
     ended: u64,
-    /// The same, RFC 3339.
+    /// `ended` as RFC 3339.
     ended_time: Option<String>,
     /// Reads and writes a second of all files.
     iops: Figure<f64>,
@@ -48,11 +48,11 @@ pub(super) struct MomentOutput {
     caps: Vec<CapUseOutput>,
 }
 
-/// What a throttle counted.
+/// The count of a throttle.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CapUse"))]
 struct CapUseOutput {
-    /// What is limited.
+    /// The kind of the limit.
     kind: CapKind,
     /// Where the limit is set.
     origin: String,

@@ -1,4 +1,4 @@
-//! What the agent reported in its log, and what must hold because of it.
+//! Claims of the agent in its log, and the conditions that must hold for them.
 
 use crate::programs::Headroom;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub struct Claims {
     pub justified: Vec<(Instant, Instant)>,
 }
 
-/// What a line says of an incident.
+/// An incident as a line reports it.
 struct Reported<'l> {
     number: Option<i64>,
     what: &'l str,

@@ -20,15 +20,15 @@ const ROWS: u32 = 4_096;
 const HISTORY_DISK_BYTES: u64 = 48 << 20;
 /// The history and its WAL: what two databases take in a month is less.
 const HISTORY_BYTES_MAX: u64 = 16 << 20;
-/// What the disk of the databases gives: far more than the load needs, and far less than a disk in memory gives. A measurement
-/// would take longer than all else.
+/// Declared capability of the databases' disk: far more than the load needs, and far less than a disk in memory gives. A
+/// measurement would take longer than all else.
 const DECLARED: [&str; 8] =
     ["--read-iops", "16000", "--write-iops", "16000", "--bandwidth", "1000M", "--latency", "2ms"];
 /// As short as they can be.
 const QUICK: [&str; 8] = ["--every", "1s", "--window", "10s", "--open-after", "4s", "--close-after", "4s"];
 /// A source is opened again within 30 s.
 const UP_WITHIN: Duration = Duration::from_secs(60);
-/// What is done is seen in the log.
+/// An event is in the log within this time.
 const LINE_WITHIN: Duration = Duration::from_secs(60);
 
 /// All that takes part. Fields are dropped in this order.

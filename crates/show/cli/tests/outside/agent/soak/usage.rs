@@ -1,4 +1,4 @@
-//! What an agent takes of the machine over time, from /proc.
+//! Resources that an agent uses of the machine over time, from /proc.
 
 use std::fs;
 use std::time::{Duration, Instant};
