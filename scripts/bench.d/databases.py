@@ -329,7 +329,7 @@ class Sqlite(Server):
     def __init__(self, home, disk, binary):
         super().__init__(home, disk)
         self.file = self.data / "shop.db"
-        self.extension = json.loads(run(binary, "sqlite-extension", "--json"))["path"]
+        self.extension = json.loads(run(binary, "sources", "sqlite-extension", "--json"))["path"]
         self.source = f"sqlite:{self.file}"
 
     def fill(self):

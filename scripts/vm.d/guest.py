@@ -59,7 +59,7 @@ class Watch:
 
     def __init__(self, headroom, *more):
         with open("/run/watched", "w") as out:
-            self.watch = subprocess.Popen([headroom, "watch", "--source", "process:", "--interval", "1s", "--count", "9999", "--json", *more],
+            self.watch = subprocess.Popen([headroom, "watch", "--source", "process:", "--every", "1s", "--count", "9999", "--json", *more],
                                           stdout=out, stderr=subprocess.DEVNULL)
         start = time.monotonic()
         while not os.path.getsize("/run/watched"):

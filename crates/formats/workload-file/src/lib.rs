@@ -30,7 +30,7 @@ mod write;
 
 pub use error::FileError;
 pub use presets::{PRESETS, Preset, preset};
-pub use read::{FILE_BYTES_MAX, default_length, default_workload, read, read_with};
+pub use read::{FILE_BYTES_MAX, default_length, default_workload, read, read_setting, read_with};
 pub use settings::{CONTENTS, ContentKind, ContentSettings, LengthSettings, Settings};
 pub use table::Table;
 pub use write::write;

@@ -5,6 +5,7 @@ use crate::presets::{PRESETS, Preset, preset};
 use crate::settings::{CONTENTS, ContentSettings, LengthSettings, Settings};
 use crate::table::{Table, line_of};
 use crate::values::{self, Wrong, word};
+use crate::write::quoted;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
@@ -197,7 +198,8 @@ fn read_workload(mut table: Table<'_>, targets: &[&str]) -> Result<Vec<Placed>, 
         );
         return Err(table.wrong(wrong));
     }
-    let settings = read_settings(&mut table)?;
+    let replays = table.has("replay");
+    let settings = read_settings(&mut table, replays)?;
     let mut workloads = match named {
         Some(preset) => preset.phase().workloads,
         None => vec![Placed { target: 0, weight: 1, workload: default_workload(), replay: None }],
@@ -216,11 +218,28 @@ fn read_workload(mut table: Table<'_>, targets: &[&str]) -> Result<Vec<Placed>, 
     Ok(workloads)
 }
 
-fn read_settings(table: &mut Table<'_>) -> Result<Settings, FileError> {
+/// Reads one setting of a workload outside of a file: a key and its value.
+///
+/// # Errors
+/// As for a file of that line alone. A speed is taken without its trace, which the caller checks.
+pub fn read_setting(key: &str, value: &str) -> Result<Settings, FileError> {
+    let form = || FileError::new(1, key, Wrong::new("that is no key", "give KEY=VALUE, as in zones=80%:20%"));
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
+        return Err(form());
+    }
+    let text = format!("{key} = {}", quoted(value));
+    let root = DeTable::parse(&text).map_err(|_| form())?;
+    let mut table = Table::new(&text, "a workload", &(0..0), root.get_ref());
+    let settings = read_settings(&mut table, true)?;
+    table.finish()?;
+    Ok(settings)
+}
+
+/// `replays` says whether a trace is issued, which alone has a speed.
+fn read_settings(table: &mut Table<'_>, replays: bool) -> Result<Settings, FileError> {
     let path = |text: &str| some_path(text);
     let rate = table.take("rate", values::rate)?.map(|iops| Arrival::Constant { iops });
     let poisson = table.take("poisson", values::rate)?.map(|iops| Arrival::Poisson { iops });
-    let replays = table.has("replay");
     let replay = table.take("replay", path)?;
     let speed = table.take("speed", |text| {
         if !replays {
@@ -245,7 +264,7 @@ fn read_settings(table: &mut Table<'_>) -> Result<Settings, FileError> {
         outstanding: table.take("outstanding", values::count)?,
         threads: table.take("threads", values::count)?,
         seed: table.take("seed", values::seed)?,
-        from_bytes: table.take("from", values::bytes)?,
+        from_bytes: table.take("offset", values::bytes)?,
         length_bytes: table.take("length", values::some_bytes)?,
         align_bytes: table.take("align", values::some_bytes)?,
         stride_bytes: table.take("stride", values::some_bytes)?,

@@ -138,6 +138,49 @@ impl Settings {
         set(&mut placed.weight, self.weight);
     }
 
+    /// These settings, and those of `other` where these say nothing.
+    #[must_use]
+    pub fn or(self, other: Settings) -> Settings {
+        Settings {
+            name: self.name.or(other.name),
+            block_bytes: self.block_bytes.or(other.block_bytes),
+            sizes: self.sizes.or(other.sizes),
+            pattern: self.pattern.or(other.pattern),
+            write_percent: self.write_percent.or(other.write_percent),
+            caching: self.caching.or(other.caching),
+            durability: self.durability.or(other.durability),
+            outstanding: self.outstanding.or(other.outstanding),
+            threads: self.threads.or(other.threads),
+            seed: self.seed.or(other.seed),
+            from_bytes: self.from_bytes.or(other.from_bytes),
+            length_bytes: self.length_bytes.or(other.length_bytes),
+            align_bytes: self.align_bytes.or(other.align_bytes),
+            stride_bytes: self.stride_bytes.or(other.stride_bytes),
+            distribution: self.distribution.or(other.distribution),
+            walk: self.walk.or(other.walk),
+            random_percent: self.random_percent.or(other.random_percent),
+            same_offset: self.same_offset.or(other.same_offset),
+            arrival: self.arrival.or(other.arrival),
+            limit: self.limit.or(other.limit),
+            burst: self.burst.or(other.burst),
+            sync: self.sync.or(other.sync),
+            sync_every: self.sync_every.or(other.sync_every),
+            content: ContentSettings {
+                kind: self.content.kind.or(other.content.kind),
+                compressible_percent: self
+                    .content
+                    .compressible_percent
+                    .or(other.content.compressible_percent),
+                duplicate_percent: self.content.duplicate_percent.or(other.content.duplicate_percent),
+                buffer_bytes: self.content.buffer_bytes.or(other.content.buffer_bytes),
+                buffer_file: self.content.buffer_file.or(other.content.buffer_file),
+            },
+            verify: self.verify.or(other.verify),
+            replay: self.replay.or(other.replay),
+            weight: self.weight.or(other.weight),
+        }
+    }
+
     fn apply_access(&self, placed: &mut Placed) {
         let access = &mut placed.workload.access;
         match self.pattern {

@@ -35,7 +35,7 @@ const ELSEWHERE: [(&str, &str); 22] = [
     ("time", "duration"),
     ("ramp-time", "warm-up"),
     ("warmup", "warm-up"),
-    ("offset", "from"),
+    ("from", "offset"),
     ("size", "length"),
     ("rate-iops", "limit"),
     ("randseed", "seed"),

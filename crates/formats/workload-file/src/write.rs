@@ -81,7 +81,7 @@ fn write_workload(text: &mut String, plan: &Plan, placed: &Placed) {
 }
 
 fn write_access(text: &mut String, access: &Access) {
-    optional(text, "from", (access.base_bytes > 0).then(|| quoted(&size(access.base_bytes))));
+    optional(text, "offset", (access.base_bytes > 0).then(|| quoted(&size(access.base_bytes))));
     optional(text, "length", access.length_bytes.map(|bytes| quoted(&size(bytes))));
     optional(text, "align", access.align_bytes.map(|bytes| quoted(&size(bytes))));
     optional(text, "stride", access.stride_bytes.map(|bytes| quoted(&size(bytes))));
@@ -157,7 +157,7 @@ fn optional(text: &mut String, key: &str, value: Option<impl std::fmt::Display>)
 }
 
 /// A TOML string; whatever is not plain is escaped.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
         match c {

@@ -71,7 +71,10 @@ fn check_job(job: &Job<'_>) -> Result<(), LoadError> {
     check_alignment(job, base, align)?;
     if let Some(volume) = region.volume.as_deref() {
         if workload.shape.caching == Caching::Mapped {
-            return Err(invalid("a layout through a memory mapping", "go through calls: leave --mapped out"));
+            return Err(invalid(
+                "a layout through a memory mapping",
+                "go through calls: leave caching=mapped out",
+            ));
         }
         let parts = parts_max(volume, block_bytes);
         if parts > PARTS_MAX {

@@ -223,12 +223,12 @@ impl Error {
             Error::NoHome => Some("name a file with --history"),
             Error::NotStorable { .. } => Some("report this as a bug of Headroom"),
             Error::NotFound { .. } => Some("headroom history, which lists what there is"),
-            Error::NoMatrix { .. } => Some("headroom matrix --list, which lists what there is"),
+            Error::NoMatrix { .. } => Some("headroom history matrices, which lists what there is"),
             Error::ForeignMatrix { .. } => {
-                Some("use the version that began it, or start a new one with headroom matrix --start-over")
+                Some("use the version that began it, or start a new one with headroom run --start-over")
             }
             Error::MatrixInUse { .. } => Some("wait until it is done, or end it with Ctrl-C"),
-            Error::NotPlanned { .. } => Some("headroom matrix --resume, which continues with what is left"),
+            Error::NotPlanned { .. } => Some("headroom run --resume, which continues with what is left"),
             Error::DifferentSources { .. } => Some("give two captures of one source"),
             Error::TooCostly { .. } => Some(RECOVER),
             Error::Io { .. } => Some("name another file with --history"),

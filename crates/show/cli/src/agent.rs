@@ -37,8 +37,10 @@ Examples:
 
 It judges each database on each of its volumes as headroom check --source does, all the time, and \
 puts no load on storage. /etc/headroom/agent.toml has the same options as keys.
-\
-With --record-only, captures of the last 7 days stay, one in 5 minutes of the last 90, one an hour before.\n
+
+With --record-only it keeps counters: all captures of the last 7 days, one in 5 minutes of the last 90 \
+days, one an hour before.
+
 Exit codes: 0 its time is over, 2 wrong usage, 3 the history cannot be opened for writing, 130 \
 ended by Ctrl-C.")]
 pub struct AgentArgs {

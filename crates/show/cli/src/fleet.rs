@@ -18,7 +18,7 @@ use workload_file::values;
 #[command(after_help = "\
 Examples:
   headroom fleet --prometheus http://prometheus:9090            all volumes, least headroom first
-  headroom fleet --prometheus URL --label cluster=east --watch  those of a cluster, repeatedly
+  headroom fleet --prometheus URL --label cluster=east --every  those of a cluster, repeatedly
   headroom fleet show db7 --prometheus URL                      one host
   headroom fleet incidents --prometheus URL                     open and closed incidents
   headroom fleet rules /etc/prometheus/headroom                 recording rules
@@ -38,13 +38,13 @@ pub struct FleetArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
     /// Also write a page
-    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
+    #[arg(long, value_name = "FILE", conflicts_with = "every")]
     html: Option<PathBuf>,
     /// Repeat at this interval until Ctrl-C
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "15s", value_parser = values::some_time)]
-    watch: Option<Duration>,
-    /// With --watch: exit after this many answers
-    #[arg(long, value_name = "N", requires = "watch")]
+    every: Option<Duration>,
+    /// With --every: exit after this many answers
+    #[arg(long, value_name = "N", requires = "every")]
     count: Option<u64>,
 }
 
@@ -120,7 +120,7 @@ pub fn run(args: &FleetArgs, json: bool, out: &mut Output) -> Done {
     match &args.command {
         Some(FleetCommand::Show { host }) => show(host, args, &client, out),
         Some(FleetCommand::Incidents { within }) => incidents(*within, args, &client, out),
-        _ if args.watch.is_some() => watch(args, &client, json, out),
+        _ if args.every.is_some() => watch(args, &client, json, out),
         _ => {
             page::check(args.html.as_deref())?;
             let fleet = ask(&client, &args.question, None, args.wanted(json))?;
@@ -289,9 +289,9 @@ fn incidents(within: Duration, args: &FleetArgs, client: &Client, out: &mut Outp
 
 /// Repeats the question. A question that fails is reported, and repeated.
 fn watch(args: &FleetArgs, client: &Client, json: bool, out: &mut Output) -> Done {
-    let every = args.watch.unwrap_or(WATCH_MIN);
+    let every = args.every.unwrap_or(WATCH_MIN);
     if every < WATCH_MIN {
-        return Err(Failure::usage("--watch is at least 1s"));
+        return Err(Failure::usage("--every is at least 1s"));
     }
     let mut code = no_answer();
     for round in 1.. {

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Tasks, and the commands for each.
 const TASKS: [(&str, &[&str]); 5] = [
     ("Judge", &["check", "agent", "fleet"]),
-    ("Measure", &["measure", "storage", "run", "sweep", "matrix", "diskspd", "luns"]),
+    ("Measure", &["measure", "storage", "run", "diskspd", "luns"]),
     ("Watch", &["sources", "watch", "trace"]),
     ("Compare", &["compare", "simulate", "history"]),
     ("Laboratory", &["lab", "log"]),
@@ -131,7 +131,7 @@ mod tests {
             command.term_width(100).try_get_matches_from(words).unwrap_err().to_string()
         };
         let (all, most_used) = (help("--help"), help("-h"));
-        assert!(all.contains("--same-offset") && !most_used.contains("--same-offset"), "{most_used}");
+        assert!(all.contains("--cool-down") && !most_used.contains("--cool-down"), "{most_used}");
         assert!(most_used.contains("see more with '--help'"), "{most_used}");
         let lines = |help: &str| help.lines().count();
         assert!(lines(&most_used) <= 70 && lines(&all) <= 110, "{all}");

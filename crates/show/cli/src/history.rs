@@ -8,6 +8,7 @@ pub mod import;
 pub mod incidents;
 pub mod intervals;
 mod list;
+mod matrices;
 pub mod pack;
 pub mod page;
 
@@ -47,6 +48,8 @@ enum Action {
         #[arg(value_parser = number)]
         id: i64,
     },
+    /// List the matrices that were started: runs with lists of values
+    Matrices,
     /// Keep the counters of a database's files at this instant
     Capture(capture::CaptureArgs),
     /// Show what happened between two captures
@@ -87,6 +90,7 @@ pub fn run(args: &HistoryArgs, history: Option<&Path>, out: &mut Output) -> Done
         None => list::run(&list::ListArgs::default(), history, out),
         Some(Action::List(args)) => list::run(args, history, out),
         Some(Action::Show { kind, id }) => show(*kind, *id, history, out),
+        Some(Action::Matrices) => matrices::run(history, out),
         Some(Action::Capture(args)) => capture::run(args, history, out),
         Some(Action::Intervals(args)) => intervals::run(args, history, out),
         Some(Action::Captures { source }) => captures(source.clone(), history, out),

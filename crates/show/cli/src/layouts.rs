@@ -1,43 +1,11 @@
-//! Several files or devices as one target: `--layout` with `--target`, for all commands that run load.
+//! Several files or devices as one target: `--layout`, for all commands that run load.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use storage::{Access, Region, Target};
 use terminal::Failure;
 use workload::{
     Caching, DeviceFacts, DeviceKind, DeviceLayout, Layout, PlanLayout, PlanTarget, TargetFacts, TargetKind,
 };
-
-/// The flags.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub struct LayoutFlags {
-    /// Several targets as one: span (in sequence) or stripe:UNIT (interleaved), in user space
-    #[arg(long, value_name = "LAYOUT", requires = "member", help_heading = "Several targets as one")]
-    pub layout: Option<Layout>,
-    /// A member of the layout; repeat it for each, in order
-    #[arg(
-        id = "member",
-        long = "target",
-        value_name = "PATH",
-        requires = "layout",
-        help_heading = "Several targets as one"
-    )]
-    pub members: Vec<PathBuf>,
-}
-
-impl LayoutFlags {
-    /// The target that they name, if they name one.
-    pub fn target(&self, beside: Option<&Path>) -> Result<Option<PlanTarget>, Failure> {
-        let Some(layout) = self.layout else { return Ok(None) };
-        if let Some(beside) = beside {
-            let what = format!("{}: beside --layout targets are named by --target", beside.display());
-            return Err(Failure::usage(what).with_remedy(format_args!(
-                "--layout {layout} --target {} --target ANOTHER",
-                beside.display()
-            )));
-        }
-        laid(layout, &self.members).map(Some)
-    }
-}
 
 /// Those members as one target.
 pub fn laid(layout: Layout, members: &[PathBuf]) -> Result<PlanTarget, Failure> {
@@ -48,7 +16,7 @@ pub fn laid(layout: Layout, members: &[PathBuf]) -> Result<PlanTarget, Failure> 
             laid: Some(PlanLayout { layout, others: others.to_vec() }),
         }),
         _ => Err(Failure::usage("a layout has two members at least")
-            .with_remedy(format_args!("--layout {layout} --target A --target B"))),
+            .with_remedy(format_args!("--layout {layout} A B"))),
     }
 }
 

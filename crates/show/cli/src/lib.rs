@@ -12,7 +12,6 @@ mod laboratory;
 mod layouts;
 mod listening;
 mod luns;
-mod matrix;
 mod measure;
 mod private_file;
 mod progress_line;
@@ -22,7 +21,6 @@ mod service_log;
 mod simulate;
 mod sources;
 mod storage;
-mod sweep;
 mod targets;
 mod trace;
 mod traces;
@@ -73,14 +71,10 @@ enum Command {
     Measure(measure::MeasureArgs),
     /// Show what is known of a storage, declare it, or copy it to another host; no load
     Storage(storage::StorageArgs),
-    /// Run a workload: by flags, a preset or a file
+    /// Run a workload by flags, a preset or a file; every combination of lists of values; a rising load
     Run(Box<run::RunArgs>),
     /// Predict a workload's results on storage that does not exist, or on measured storage after a change
     Simulate(simulate::SimulateArgs),
-    /// Find where a target or a layout saturates: load at rising outstanding I/Os
-    Sweep(sweep::SweepArgs),
-    /// Run every combination of lists of parameters; resumes where it ended
-    Matrix(Box<matrix::MatrixArgs>),
     /// Create disks for experiments: block devices with exact limits, latency and parallelism
     Luns(luns::LunsArgs),
     /// Say whether one result is faster or slower than another, beyond noise
@@ -135,9 +129,7 @@ pub fn main() -> ExitCode {
         Command::Storage(args) => storage::run(args, history, &mut out),
         Command::Run(args) => run::run(args, history, &mut out),
         Command::Simulate(args) => simulate::run(args, history, &mut out),
-        Command::Matrix(args) => matrix::run(args, history, &mut out),
         Command::Luns(args) => luns::run(args, &mut out),
-        Command::Sweep(args) => sweep::run(args, history, &mut out),
         Command::Compare(args) => compare::run(args, history, &mut out),
         Command::Agent(args) => agent::run(args, history, &mut out),
         Command::Sources(args) => sources::run(args, history, &mut out),
@@ -165,7 +157,7 @@ pub fn json_schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static 
         ("history capture", generator.subschema_for::<history::capture::Captured>()),
         ("history intervals", generator.subschema_for::<history::intervals::Intervals>()),
         ("compare", generator.subschema_for::<compare::Comparisons>()),
-        ("matrix --list", generator.subschema_for::<Vec<::history::MatrixInfo>>()),
+        ("history matrices", generator.subschema_for::<Vec<::history::MatrixInfo>>()),
         ("history chart", generator.subschema_for::<history::chart::Drawn>()),
         ("storage clean", generator.subschema_for::<storage::clean::Cleaned>()),
         ("luns", generator.subschema_for::<luns::Listed>()),

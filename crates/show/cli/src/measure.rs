@@ -7,9 +7,9 @@ mod staged;
 pub use staged::Staged;
 
 use self::gentle::GentleFlags;
-use crate::layouts::{self, LayoutFlags};
+use crate::layouts;
 use crate::run::warn_of_changes;
-use crate::targets::{NO_DIRECTORY_IS_DESTROYED, test_file_bytes};
+use crate::targets::{check_destroy, test_file_bytes};
 use ::measure::{MeasureProgress, Plan};
 use capability::{Capability, Effort};
 use history::History;
@@ -19,7 +19,9 @@ use storage::{Access, Region, StorageError, Target, TestFile, Workspace};
 use terminal::{
     Done, FINE, Failure, Output, failure::DMESG, interrupt, kept, page, problem_found, workspace,
 };
-use workload::{Caching, PlanTarget, TargetChange, TargetFacts, TargetKind, format_bytes, parse_bytes};
+use workload::{
+    Caching, Layout, PlanTarget, TargetChange, TargetFacts, TargetKind, format_bytes, parse_bytes,
+};
 
 /// Arguments of `headroom measure`.
 #[derive(clap::Args)]
@@ -28,19 +30,21 @@ Examples:
   headroom measure /data                     a directory's storage, 75 s
   headroom measure /data --quick --json      half a minute, for a program
   headroom measure /dev/vdb --read-only      a device, not a byte written to it
-  headroom measure /dev/vdb --destroy-data   writes too: its content is lost
+  headroom measure /dev/vdb --destroy-data /dev/vdb
+                                             writes too: its content is lost
   headroom measure --gentle /data            a live database's files, only read, in hours")]
 pub struct MeasureArgs {
     /// Directory (a test file is made in it and removed), regular file or block device [default: .]
     #[arg(value_name = "TARGET")]
-    target: Option<PathBuf>,
-    #[command(flatten)]
-    layout: LayoutFlags,
+    targets: Vec<PathBuf>,
+    /// The targets, two or more files or devices, as one: span (in sequence) or stripe:UNIT (interleaved)
+    #[arg(long, value_name = "LAYOUT")]
+    layout: Option<Layout>,
     #[command(flatten)]
     how: How,
-    /// Write over the content of the file or device TARGET; a mounted device is refused even then
-    #[arg(long, conflicts_with = "read_only")]
-    destroy_data: bool,
+    /// Write over this file or device: its content is lost
+    #[arg(long, value_name = "PATH", conflicts_with = "read_only")]
+    destroy_data: Vec<PathBuf>,
     /// Only read; without writes there is no cost model
     #[arg(long)]
     read_only: bool,
@@ -114,27 +118,49 @@ impl How {
     }
 }
 
+impl MeasureArgs {
+    fn single_target(&self) -> Result<Option<&Path>, Failure> {
+        match self.targets.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(one)),
+            _ => Err(Failure::usage("several targets are measured as one")
+                .with_remedy("--layout span or --layout stripe:64K; or one target after another")),
+        }
+    }
+
+    /// Whether all of these were named as what may be written over.
+    fn may_destroy(&self, members: &[PathBuf]) -> bool {
+        let is_named = |path: &PathBuf| {
+            self.destroy_data.iter().any(|named| workspace::canonical(named) == workspace::canonical(path))
+        };
+        members.iter().all(is_named)
+    }
+}
+
 /// `headroom measure`.
 pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done {
     if args.gentle.gentle {
-        let (target, html) = (args.target.as_deref(), args.html.as_deref());
+        let (target, html) = (args.single_target()?, args.html.as_deref());
         return gentle::run(&args.gentle, args.how.effort(), target, history, html, out);
     }
     if args.refresh {
         return refresh(args, history, out);
     }
-    let path = args.target.clone().unwrap_or_else(|| PathBuf::from("."));
-    let laid = args.layout.target(args.target.as_deref())?;
-    let target = laid.unwrap_or(PlanTarget { path, ..PlanTarget::default() });
+    let target = match args.layout {
+        Some(layout) => layouts::laid(layout, &args.targets)?,
+        None => {
+            let path = args.single_target()?.unwrap_or(Path::new(".")).to_owned();
+            PlanTarget { path, ..PlanTarget::default() }
+        }
+    };
     let directory = match target.laid {
         Some(_) => None,
         None => {
             Some(Target::open(&target.path)?).filter(|target| target.facts().kind == TargetKind::Directory)
         }
     };
-    if directory.is_some() && args.destroy_data {
-        return Err(Failure::usage(NO_DIRECTORY_IS_DESTROYED));
-    }
+    let members: Vec<PathBuf> = target.members().cloned().collect();
+    check_destroy(&members, &args.destroy_data)?;
     page::check(args.html.as_deref())?;
     let mut history = kept::open_to_write(history)?;
     interrupt::install();
@@ -147,7 +173,7 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
     } else {
         let access = match args.read_only {
             true => Access::ReadOnly,
-            false => Access::ReadWrite { destroy_data: args.destroy_data },
+            false => Access::ReadWrite { destroy_data: args.may_destroy(&members) },
         };
         let (region, facts) = layouts::open(&target, access, args.how.caching())?;
         sweep(&facts, &region, None, &args.how.plan(!args.read_only), out)?
@@ -162,7 +188,7 @@ pub fn run(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done
 /// `headroom measure --refresh`: measures again the resources whose observed figures contradict the measurement of a
 /// directory.
 fn refresh(args: &MeasureArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    let target = Target::open(args.target.as_deref().unwrap_or(Path::new(".")))?;
+    let target = Target::open(args.single_target()?.unwrap_or(Path::new(".")))?;
     if target.facts().kind != TargetKind::Directory {
         return Err(Failure::usage("only a directory is measured again in parts")
             .with_remedy("name a directory on the storage, or measure all of it without --refresh"));

@@ -1,22 +1,20 @@
-mod flags;
+//! `headroom run`: one workload, a workload file, every combination of lists of values (matrix), or a rising load (sweep).
 
-use crate::layouts::LayoutFlags;
-use crate::progress_line::ProgressLine;
-use crate::targets::{self, Opened};
+mod flags;
+mod matrix;
+mod session;
+mod sweep;
+
+pub use session::{Measured, RUNS_AGAIN_MAX, Run, STOPPED, plain, run_conditions, warn_of_changes};
+
+use crate::layouts;
 use crate::traces::Traces;
-use charts::NamedRun;
-use findings::RunConditions;
 use flags::Flags;
-use history::History;
-use load::{Job, RunControl, RunOptions};
-use report::html::{RunsPage, Validity};
-use std::collections::HashMap;
+use matrix::MatrixFlags;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use terminal::{
-    Done, FINE, Failure, Output, failure::DMESG, interrupt, kept, page, problem_found, text_file,
-};
-use workload::{Phase, PhaseResult, Plan, PlanTarget, RunResult, TargetChange, TargetFacts};
+use sweep::Steps;
+use terminal::{Done, FINE, Failure, Output, kept, page, text_file};
+use workload::{Layout, Phase, Plan, PlanTarget, RunResult};
 use workload_file::{PRESETS, default_length, default_workload, preset};
 
 /// Arguments of `headroom run`.
@@ -28,16 +26,19 @@ Examples:
   headroom run --preset oltp /data                        like a transactional database
   headroom run /data --block 8K --writes 30 --outstanding 32 --duration 1m
   headroom run /data --rate 2000/s --writes 30            arrivals that do not wait for completions
-  headroom run /data/scratch --create 64G --preset log    a file that is kept for later runs
+  headroom run /data --block 8K,64K --outstanding 1,4,16  six runs: each value with each
+  headroom run /data --sweep                              rising load, until the target saturates
+  headroom run /dev/vdb --writes 50 --destroy-data /dev/vdb
+                                                          writes over a device: its content is lost
   headroom run --preset backup --print-file > my.toml     a workload file to edit
   headroom run --file my.toml /data",
     after_help = "-h shows the common flags, --help all"
 )]
 pub struct RunArgs {
-    /// Directory (a test file is made in it and removed), file or block device [default: .]
+    /// Directories (a test file is made in each and removed), files or block devices [default: .]
     #[arg(value_name = "TARGET")]
-    target: Option<PathBuf>,
-    /// Workload file: phases, several workloads at once, in the form of --print-file
+    targets: Vec<PathBuf>,
+    /// Workload file as --print-file prints it, or a matrix: [axes], [fixed] and [runs]
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     file: Option<PathBuf>,
     /// oltp, log, checkpoint, scan, backup or tempdb; flags replace its values
@@ -48,17 +49,31 @@ pub struct RunArgs {
     print_file: bool,
     /// Size of the test file in a directory, or of a file made at TARGET and kept
     #[arg(long, value_name = "SIZE", value_parser = workload_file::values::some_bytes)]
-    create: Option<u64>,
+    size: Option<u64>,
+    /// Raise the outstanding I/Os of all threads together: FROM:TO:STEP, FROM:TO:geometric, a list, or adaptive[:TO]
+    #[arg(
+        long,
+        value_name = "STEPS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "adaptive",
+        value_parser = sweep::steps,
+        conflicts_with_all = ["file", "preset", "outstanding", "print_file"]
+    )]
+    sweep: Option<Steps>,
+    /// The targets as one: span (in sequence) or stripe:UNIT (interleaved); several are compared
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    layout: Vec<Layout>,
     /// Also write a page with charts
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    #[command(flatten)]
-    layout: LayoutFlags,
     /// Write over this file or device: its content is lost
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "PATH")]
     destroy_data: Vec<PathBuf>,
     #[command(flatten)]
     flags: Flags,
+    #[command(flatten)]
+    several: MatrixFlags,
 }
 
 fn preset_name(name: &str) -> Result<&'static workload_file::Preset, String> {
@@ -71,7 +86,15 @@ fn preset_name(name: &str) -> Result<&'static workload_file::Preset, String> {
 
 /// `headroom run`.
 pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    let plan = plan(args)?;
+    args.flags.check()?;
+    if let Some(steps) = &args.sweep {
+        return sweep::run(args, steps, history, out);
+    }
+    let file = args.file.as_deref().map(read_text).transpose()?;
+    if args.makes_a_matrix(file.as_deref()) {
+        return matrix::run(args, file.as_deref(), history, out);
+    }
+    let plan = args.plan(file.as_deref())?;
     if args.print_file {
         out.answer(|_| workload_file::write(&plan), || serde_json::json!(plan));
         return Ok(FINE);
@@ -88,214 +111,80 @@ pub fn run(args: &RunArgs, history: Option<&Path>, out: &mut Output) -> Done {
     run.conduct(&mut history, out)
 }
 
-/// A plan run from opening its targets to the answer, for all commands that run a plan unchanged.
-pub struct Run<'a> {
-    pub plan: &'a Plan,
-    /// Named by the person as what may be written over.
-    pub destroy: &'a [PathBuf],
-    pub traces: &'a Traces,
-    /// How the workloads of a phase, by its number, run together; the targets are open by then.
-    pub how: &'a dyn Fn(usize, &Phase, &Opened) -> Result<RunOptions, Failure>,
-    /// Prints the results.
-    pub answer: &'a dyn Fn(&Measured<'_>, &mut Output) -> Result<(), Failure>,
+fn read_text(file: &Path) -> Result<String, Failure> {
+    text_file::read(file, "workload file", "a TOML file as headroom run --print-file prints")
 }
 
-/// Results of a run, and the facts beside them.
-pub struct Measured<'a> {
-    pub phases: &'a [PhaseResult],
-    /// Its number in the history.
-    pub session: Option<i64>,
-    facts: &'a HashMap<String, TargetFacts>,
-    history: &'a History,
-}
-
-impl Measured<'_> {
-    /// Findings on a result.
-    pub fn findings(&self, result: &RunResult) -> Vec<findings::Finding> {
-        findings::findings(result, &run_conditions(result, self.facts.get(&result.target), self.history))
+impl RunArgs {
+    /// Whether the arguments make several runs that are combined, rather than one plan.
+    fn makes_a_matrix(&self, file: Option<&str>) -> bool {
+        self.several.are_given()
+            || self.flags.have_lists()
+            || self.layout.len() > 1
+            || (self.layout.is_empty() && self.targets.len() > 1)
+            || file.is_some_and(matrix::is_definition)
     }
 
-    /// All of it: `{"phases", "session"}`.
-    pub fn json(&self) -> serde_json::Value {
-        report::json::session(self.phases, |result| self.findings(result), self.session)
+    /// The plan of one workload or of a workload file.
+    ///
+    /// # Errors
+    /// Several values of a flag, which make a matrix.
+    pub fn single_plan(&self) -> Result<Plan, Failure> {
+        self.flags.check()?;
+        let file = self.file.as_deref().map(read_text).transpose()?;
+        if self.sweep.is_some() || self.makes_a_matrix(file.as_deref()) {
+            return Err(Failure::usage("each side is one workload: no list of values, no --sweep"));
+        }
+        self.plan(file.as_deref())
     }
 
-    /// A page with charts, and what is not good in words.
-    pub fn page(&self) -> String {
-        let results = || self.phases.iter().flat_map(|phase| &phase.results);
-        let findings: Vec<findings::Finding> = results().flat_map(|result| self.findings(result)).collect();
-        let bad = findings.iter().filter(|finding| finding.weight != findings::Weight::Good);
-        let sentences: Vec<String> = bad.map(|finding| finding.text.clone()).collect();
-        report::html::runs(&RunsPage {
-            title: &title(self.phases),
-            runs: &NamedRun::phases(self.phases),
-            charts: &[],
-            sentences: &sentences,
-            validity: Validity::of_findings(&findings),
-            command: &page::command_line(),
-            version: env!("CARGO_PKG_VERSION"),
-        })
-    }
-}
-
-/// The conditions of a run. Without the facts of its target only those of the machine are known.
-pub fn run_conditions(result: &RunResult, facts: Option<&TargetFacts>, history: &History) -> RunConditions {
-    let device = facts.and_then(|facts| facts.devices.first());
-    let capability = facts.and_then(|facts| history.latest_capability(facts).ok().flatten());
-    let measured = capability.filter(|(_, capability)| capability.origin.is_measured());
-    let knee = measured.and_then(|(_, capability)| {
-        let same = capability.curves.into_iter().find(|curve| curve.workload == result.workload.shape);
-        same?.knee
-    });
-    RunConditions {
-        memory_bytes: host::memory_figures().get("MemTotal").copied(),
-        sector_bytes: device.and_then(|device| device.physical_block_bytes),
-        cores: std::thread::available_parallelism().ok().and_then(|cores| u32::try_from(cores.get()).ok()),
-        rotational: device.and_then(|device| device.rotational),
-        knee,
-        ..RunConditions::default()
-    }
-}
-
-impl Run<'_> {
-    /// Opens the targets, runs phase after phase, answers, keeps the results and takes away what was made.
-    pub fn conduct(&self, history: &mut History, out: &mut Output) -> Done {
-        interrupt::install();
-        for phase in &self.plan.phases {
-            load::check_content(phase.workloads.iter().map(|placed| &placed.workload))?;
-        }
-        let opened = targets::open(self.plan, self.traces, self.destroy, history, out)?;
-        let (mut phases, failure) = self.run_phases(&opened, out);
-        let facts = opened.facts();
-        for result in phases.iter_mut().flat_map(|phase| &mut phase.results) {
-            result.devices = facts.get(&result.target).map(|facts| facts.devices.clone()).unwrap_or_default();
-        }
-        // The answer first, whatever fails after it; and what was measured before something failed is an answer.
-        let removed = opened.remove(history, out);
-        let measured = phases.iter().any(|phase| phase.results.iter().any(|result| result.elapsed_ns > 0));
-        let mut saved = Ok(());
-        if measured {
-            let kept = history.save_session(&phases);
-            let session = kept.as_ref().ok().map(|(session, _)| session.0);
-            let answered = (self.answer)(&Measured { phases: &phases, session, facts: &facts, history }, out);
-            saved = kept.map(drop).map_err(Failure::from).and(answered);
-        }
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
-        saved?;
-        removed?;
-        if !measured {
-            return Err(Failure::new("ended before anything was measured"));
-        }
-        Ok(judge(&phases, out))
-    }
-
-    /// Runs phase after phase, until one fails or the user ends it.
-    pub fn run_phases(&self, opened: &Opened, out: &mut Output) -> (Vec<PhaseResult>, Option<Failure>) {
-        let mut phases = Vec::new();
-        for (at, phase) in self.plan.phases.iter().enumerate() {
-            let later = &self.plan.phases[at + 1..];
-            let after =
-                later.iter().map(|phase| phase.length.ios_max.is_none().then(|| phase.length.total()));
-            let after: Option<Duration> = after.sum();
-            let mut line = ProgressLine::new(phase);
-            let mut watch = |live: &load::LiveStats| {
-                line.update(live);
-                out.progress(&line, line.left().zip(after).map(|(left, after)| left + after));
-                if interrupt::requested() { RunControl::Interrupt } else { RunControl::Continue }
-            };
-            match self.run_phase(at, phase, opened, &mut watch) {
-                Ok(results) => phases.push(PhaseResult { name: phase.name.clone(), results }),
-                Err(failure) => return (phases, Some(failure)),
+    fn plan(&self, file: Option<&str>) -> Result<Plan, Failure> {
+        let mut plan = match (&self.file, file) {
+            (Some(path), Some(text)) => {
+                if !self.flags.are_silent() {
+                    let what = "--file says what to run: flags that say it too are not taken beside it";
+                    return Err(Failure::usage(what).with_remedy("write it into the file"));
+                }
+                read_plan(path, text)?
             }
-            if interrupt::requested() {
-                break;
+            _ => Plan { targets: Vec::new(), phases: vec![phase(self)?] },
+        };
+        match (plan.targets.is_empty(), self.targets.is_empty()) {
+            (true, _) => plan.targets.push(self.target()?),
+            (false, false) => {
+                let what = "the file names its targets: none is taken beside it";
+                return Err(
+                    Failure::usage(what).with_remedy("leave [targets] out of the file, or TARGET here")
+                );
             }
-        }
-        (phases, None)
-    }
-
-    /// Runs the workloads of a phase at once.
-    fn run_phase(
-        &self,
-        at: usize,
-        phase: &Phase,
-        opened: &Opened,
-        watch: &mut dyn FnMut(&load::LiveStats) -> RunControl,
-    ) -> Result<Vec<RunResult>, Failure> {
-        let mut jobs = Vec::new();
-        for placed in &phase.workloads {
-            jobs.push(Job {
-                region: opened.region(placed.target, placed.workload.shape.caching),
-                workload: &placed.workload,
-                weight: placed.weight,
-                trace: self.traces.replayed_by(placed),
-            });
-        }
-        let how = (self.how)(at, phase, opened)?;
-        Ok(load::run_jobs(&jobs, &how, watch)?)
-    }
-}
-
-/// The names of phases and workloads; of what has none, what its I/Os were like.
-fn title(phases: &[PhaseResult]) -> String {
-    let mut names = Vec::new();
-    for phase in phases {
-        for result in &phase.results {
-            let shape = result.workload.shape.to_string();
-            let all = [phase.name.as_str(), result.workload.name.as_str(), shape.as_str()];
-            let name = all.into_iter().find(|name| !name.is_empty()).unwrap_or_default().to_owned();
-            if !names.contains(&name) {
-                names.push(name);
+            (false, true) if self.size.is_some() => {
+                let what = "the file names its targets: --size is not taken beside it";
+                return Err(
+                    Failure::usage(what).with_remedy("create = \"SIZE\" in the file, beside the path")
+                );
             }
+            (false, true) => {}
         }
+        Ok(plan)
     }
-    names.join(", ")
-}
 
-/// As the phase says, and nothing beside it.
-pub fn plain(_: usize, phase: &Phase, _: &Opened) -> Result<RunOptions, Failure> {
-    Ok(RunOptions { slice: phase.slice, pool: phase.pool, ..RunOptions::from(phase.length) })
-}
-
-/// The runs to make, by flags or file.
-pub fn plan(args: &RunArgs) -> Result<Plan, Failure> {
-    let mut plan = match &args.file {
-        Some(file) => {
-            if !args.flags.are_silent() {
-                let what = "--file says what to run: flags that say it too are not taken beside it";
-                return Err(Failure::usage(what).with_remedy("write it into the file"));
-            }
-            read_file(file)?
-        }
-        None => Plan { targets: Vec::new(), phases: vec![phase(args)?] },
-    };
-    let laid = args.layout.target(args.target.as_deref())?;
-    match (plan.targets.is_empty(), args.target.is_some() || laid.is_some()) {
-        (true, _) => {
-            let path = args.target.clone().unwrap_or_else(|| PathBuf::from("."));
-            let target = laid.unwrap_or(PlanTarget { path, ..PlanTarget::default() });
-            plan.targets.push(PlanTarget { create_bytes: args.create, ..target });
-        }
-        (false, true) => {
-            let what = "the file names its targets: none is taken beside it";
-            return Err(Failure::usage(what).with_remedy("leave [targets] out of the file, or TARGET here"));
-        }
-        (false, false) if args.create.is_some() => {
-            let what = "the file names its targets: --create is not taken beside it";
-            return Err(Failure::usage(what).with_remedy("create = \"SIZE\" in the file, beside the path"));
-        }
-        (false, false) => {}
+    /// The one target: a directory, file or device, or several as a layout.
+    fn target(&self) -> Result<PlanTarget, Failure> {
+        let target = match self.layout.first() {
+            Some(layout) => layouts::laid(*layout, &self.targets)?,
+            None => PlanTarget {
+                path: self.targets.first().cloned().unwrap_or_else(|| PathBuf::from(".")),
+                ..PlanTarget::default()
+            },
+        };
+        Ok(PlanTarget { create_bytes: self.size, ..target })
     }
-    Ok(plan)
 }
 
-fn read_file(file: &Path) -> Result<Plan, Failure> {
-    let text = text_file::read(file, "workload file", "a TOML file as headroom run --print-file prints")?;
-    workload_file::read(&text).map_err(|error| {
+fn read_plan(path: &Path, text: &str) -> Result<Plan, Failure> {
+    workload_file::read(text).map_err(|error| {
         let remedy = error.remedy.clone();
-        Failure::usage(format_args!("cannot run {}: {error}", file.display())).with_remedy(remedy)
+        Failure::usage(format_args!("cannot run {}: {error}", path.display())).with_remedy(remedy)
     })
 }
 
@@ -317,44 +206,4 @@ fn phase(args: &RunArgs) -> Result<Phase, Failure> {
     args.flags.length().apply(&mut phase);
     phase.slice = args.flags.series.unwrap_or(phase.slice);
     Ok(phase)
-}
-
-/// Text of a warning about a run for which [`RunResult::was_stopped`] holds.
-pub const STOPPED: &str = "this program was stopped, or the machine suspended, while the load ran";
-/// Runs of one kind that are repeated because the program was stopped meanwhile.
-pub const RUNS_AGAIN_MAX: u32 = 3;
-
-/// Reports what other programs did to a target; returns whether there is any.
-pub fn warn_of_changes(changes: &[TargetChange], out: &mut Output) -> bool {
-    changes.iter().for_each(|change| out.warn(change));
-    !changes.is_empty()
-}
-
-/// Failed I/Os, blocks that were not as written, a target that other programs changed, and a stop of this program are a problem.
-fn judge(phases: &[PhaseResult], out: &mut Output) -> std::process::ExitCode {
-    let results = || phases.iter().flat_map(|phase| &phase.results);
-    let mut bad = false;
-    for result in results() {
-        let failed = result.failed() + result.sync.failed();
-        if failed > 0 {
-            out.warn(format_args!("{failed} I/Os on {} failed: {DMESG}", result.target));
-            bad = true;
-        }
-        bad |= warn_of_changes(&result.target_changes, out);
-        if result.was_stopped() {
-            out.warn(format_args!("{STOPPED}: the figures of {} are not valid", result.target));
-            bad = true;
-        }
-        if let Some(found) = result.verification.as_ref().filter(|found| found.bad > 0) {
-            out.warn(format_args!(
-                "{} of {} blocks on {} are not as they were written",
-                found.bad, found.blocks, result.target
-            ));
-            bad = true;
-        }
-    }
-    if results().any(|result| result.interrupted) {
-        out.warn("ended early: what was measured until then is printed and kept");
-    }
-    if bad { problem_found() } else { FINE }
 }

@@ -30,7 +30,8 @@ pub fn open(
     history: &mut History,
     out: &mut Output,
 ) -> Result<Opened, Failure> {
-    check_destroy(plan, destroy)?;
+    let members: Vec<PathBuf> = plan.targets.iter().flat_map(PlanTarget::members).cloned().collect();
+    check_destroy(&members, destroy)?;
     let mut opening = Opening { opened: Opened::default(), destroy, history, out };
     for (at, target) in plan.targets.iter().enumerate() {
         let demand = Demand::on_target(plan, traces, at);
@@ -76,20 +77,16 @@ pub fn test_file_bytes(target: &Target) -> u64 {
 }
 
 /// Refuses `--destroy-data` with a directory.
-pub const NO_DIRECTORY_IS_DESTROYED: &str =
+const NO_DIRECTORY_IS_DESTROYED: &str =
     "--destroy-data is for a file or block device; a directory is never written over";
 
-fn check_destroy(plan: &Plan, destroy: &[PathBuf]) -> Result<(), Failure> {
+/// Checks that each path of `--destroy-data` is one of the targets and no directory.
+pub fn check_destroy(targets: &[PathBuf], destroy: &[PathBuf]) -> Result<(), Failure> {
     for named in destroy {
         if named.is_dir() {
             return Err(Failure::usage(NO_DIRECTORY_IS_DESTROYED));
         }
-        if !plan
-            .targets
-            .iter()
-            .flat_map(PlanTarget::members)
-            .any(|path| workspace::canonical(path) == workspace::canonical(named))
-        {
+        if !targets.iter().any(|path| workspace::canonical(path) == workspace::canonical(named)) {
             let what = format!("--destroy-data {}: that is no target of this run", named.display());
             return Err(Failure::usage(what).with_remedy("name the target as it is named for the load"));
         }
@@ -316,7 +313,7 @@ fn unproven(path: &Path) -> Failure {
 
 fn not_overwritten(path: &Path, why: &str) -> Failure {
     Failure::new(format_args!("cannot write to {}: {why}", path.display())).with_remedy(format_args!(
-        "remove it if nothing of yours is in it, and make it again with --create SIZE; or --destroy-data {}, after \
+        "remove it if nothing of yours is in it, and make it again with --size SIZE; or --destroy-data {}, after \
          which its content is lost",
         path.display()
     ))
@@ -333,7 +330,7 @@ fn record(file: &MadeFile, history: &mut History) -> Result<(), Failure> {
 fn not_there(error: StorageError) -> Failure {
     match &error {
         StorageError::NotThere { path } if path.parent().is_some_and(Path::is_dir) => Failure::new(&error)
-            .with_remedy("check the path; or --create SIZE, which makes a lasting file there"),
+            .with_remedy("check the path; or --size SIZE, which makes a lasting file there"),
         _ => error.into(),
     }
 }
@@ -342,7 +339,7 @@ fn not_there(error: StorageError) -> Failure {
 fn not_ours(error: StorageError) -> Failure {
     let StorageError::NotOurs { path, kind } = &error else { return error.into() };
     Failure::new(&error).with_remedy(format_args!(
-        "only reading; a directory, or another path with --create SIZE; or --destroy-data {}, after which the \
+        "only reading; a directory, or another path with --size SIZE; or --destroy-data {}, after which the \
          content of this {kind} is lost",
         path.display()
     ))

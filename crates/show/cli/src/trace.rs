@@ -27,7 +27,7 @@ use workload_file::values;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom trace --source process:812 --for 10s            every I/O of a process
+  headroom trace --source process:812 --duration 10s            every I/O of a process
   headroom trace --source process:comm=postgres --file '*/pg_wal/*' --op write,sync
   headroom trace --source process: --slower 10ms           all slow I/Os of all processes
   headroom trace --html trace.html -- sqlite3 shop.db 'SELECT count(*) FROM orders'
@@ -55,7 +55,7 @@ pub struct TraceArgs {
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = WHICH)]
     slower: Option<Duration>,
     /// End after this time
-    #[arg(long = "for", value_name = "TIME", value_parser = values::some_time, help_heading = LONG)]
+    #[arg(long, value_name = "TIME", value_parser = values::some_time, help_heading = LONG)]
     length: Option<Duration>,
     /// End after this many I/Os
     #[arg(long, value_name = "N", value_parser = values::ios, help_heading = LONG)]

@@ -19,7 +19,7 @@ use workload_file::values;
 Examples:
   headroom watch --source sqlite:/data/shop.db           a live view; ? lists its keys
   headroom watch --source sqlite:/data/shop.db --once    one interval as text
-  headroom watch --source sqlite:/data/shop.db --interval 1s --count 6 --json
+  headroom watch --source sqlite:/data/shop.db --every 1s --count 6 --json
                                                          a JSON line an interval
 
 Into a pipe, text is printed once per interval; --json and --csv print lines for programs.
@@ -33,7 +33,7 @@ pub struct WatchArgs {
     file: Vec<String>,
     /// Time between two samples
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::some_time)]
-    interval: Duration,
+    every: Duration,
     /// Exit after this many intervals
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -53,8 +53,8 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// `headroom watch`: the I/O of each file and its latency, interval by interval.
 pub fn run(args: &WatchArgs, history: Option<&Path>, json: bool, out: &mut Output) -> Done {
-    if args.interval < INTERVAL_MIN {
-        return Err(Failure::usage("--interval is at least 100ms"));
+    if args.every < INTERVAL_MIN {
+        return Err(Failure::usage("--every is at least 100ms"));
     }
     interrupt::install();
     let files: Vec<String> = args.file.iter().map(|file| absolute(file)).collect();
@@ -63,10 +63,10 @@ pub fn run(args: &WatchArgs, history: Option<&Path>, json: bool, out: &mut Outpu
     let opened = args.source.iter().map(|name| Watched::open(name, &files, &names, history.clone()));
     let mut watched = opened.collect::<Result<Vec<Watched>, Failure>>()?;
     let count = if args.once { Some(1) } else { args.count };
-    let ticks = Ticks { began: Instant::now(), interval: args.interval, count: count.unwrap_or(u64::MAX) };
+    let ticks = Ticks { began: Instant::now(), interval: args.every, count: count.unwrap_or(u64::MAX) };
     let live = !json && !args.csv && count.is_none() && std::io::stdout().is_terminal();
     if live {
-        return screen::run(&mut watched, args.interval, &args.bands);
+        return screen::run(&mut watched, args.every, &args.bands);
     }
     let mut lines = Lines { json, csv: args.csv, profile: args.bands, headed: false };
     for tick in 1..=ticks.count {

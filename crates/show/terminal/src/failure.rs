@@ -163,7 +163,7 @@ impl From<load::LoadError> for Failure {
     }
 }
 
-const A_SMALLER_BUFFER: &str = "a smaller --buffer";
+const A_SMALLER_BUFFER: &str = "a smaller buffer: --set buffer=SIZE";
 
 /// Remedy where threads, memory or rings are unavailable.
 fn start_remedy(error: &std::io::Error) -> Option<&'static str> {

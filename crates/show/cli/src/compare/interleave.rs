@@ -1,7 +1,7 @@
 //! `headroom compare --interleave`: both workloads in turn, A B B A, until the answer is clear.
 
 use super::Compared;
-use crate::run::{RUNS_AGAIN_MAX, Run, RunArgs, STOPPED, plain, plan};
+use crate::run::{RUNS_AGAIN_MAX, Run, RunArgs, STOPPED, plain};
 use crate::targets::{self, Opened};
 use crate::traces::Traces;
 use ::compare::{Comparison, InterimSchedule, Rules, Side, Verdict, pairs};
@@ -25,7 +25,7 @@ pub struct InterleaveArgs {
     #[arg(long, value_name = "TIME", requires = "interleave", value_parser = parse_duration)]
     budget: Option<Duration>,
     /// Write over this file or device: its content is lost
-    #[arg(long, value_name = "TARGET", requires = "interleave")]
+    #[arg(long, value_name = "PATH", requires = "interleave")]
     destroy_data: Vec<PathBuf>,
 }
 
@@ -82,7 +82,7 @@ fn side(text: &str) -> Result<Plan, Failure> {
         Failure::usage(format_args!("{why} (in '{}')", flags.join(" ")))
             .with_remedy("flags of headroom run, which headroom run --help lists")
     })?;
-    plan(&parsed.run)
+    parsed.run.single_plan()
 }
 
 /// Both plans; targets with the same path are shared.

@@ -7,16 +7,16 @@ use terminal::{Done, FINE, Failure, Output, SourceName, kept};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
-  headroom history capture --source sqlite:/data/shop.db --label before
+  headroom history capture --source sqlite:/data/shop.db --name before
   ... the index rebuild ...
-  headroom history capture --source sqlite:/data/shop.db --label after
+  headroom history capture --source sqlite:/data/shop.db --name after
   headroom history intervals")]
 pub struct CaptureArgs {
     #[arg(long, value_name = "SOURCE", help = collect::source_help(), value_parser = collect::parse_source_argument)]
     source: SourceName,
     /// Name of the capture
     #[arg(long)]
-    label: Option<String>,
+    name: Option<String>,
 }
 
 /// Output of `headroom history capture --json`.
@@ -44,7 +44,7 @@ pub fn run(args: &CaptureArgs, history: Option<&Path>, out: &mut Output) -> Done
     }
     let mut history = kept::open_to_write(history)?;
     let snapshot = args.source.open(&[], &FileNames::default())?.snapshot()?;
-    let id = history.save_snapshot(&snapshot, args.label.as_deref())?;
+    let id = history.save_snapshot(&snapshot, args.name.as_deref())?;
     let files = snapshot.samples.len();
     out.answer(
         |_| format!("capture {} of {}: {files} files", id.0, args.source),

@@ -47,7 +47,7 @@ pub struct ChartArgs {
     theme: Theme,
     /// Heading of a page [default: the runs' configuration]
     #[arg(long, value_name = "TEXT")]
-    title: Option<String>,
+    name: Option<String>,
 }
 
 /// Results to show.
@@ -131,7 +131,7 @@ pub fn run(args: &ChartArgs, history: Option<&Path>, out: &mut Output) -> Done {
             page::write_marked("picture", path, PNG_MARK, &png)?;
         }
         Format::Html => {
-            let title = args.title.clone().unwrap_or_else(|| charts::title(&runs));
+            let title = args.name.clone().unwrap_or_else(|| charts::title(&runs));
             let page = || {
                 report::html::runs(&RunsPage {
                     title: &title,

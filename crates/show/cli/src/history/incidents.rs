@@ -20,7 +20,7 @@ pub struct IncidentsArgs {
     open: bool,
     /// Show this many, the newest first
     #[arg(long, default_value_t = 100, value_name = "N")]
-    limit: usize,
+    count: usize,
     /// Also write the incident as a page, with the half hours before and after it
     #[arg(long, value_name = "FILE", requires = "id")]
     html: Option<PathBuf>,
@@ -50,8 +50,8 @@ pub fn run(args: &IncidentsArgs, history: Option<&Path>, out: &mut Output) -> Do
         }
         return Ok(FINE);
     }
-    let mut found = if args.open { history.open_incidents()? } else { history.incidents(args.limit)? };
-    found.truncate(args.limit);
+    let mut found = if args.open { history.open_incidents()? } else { history.incidents(args.count)? };
+    found.truncate(args.count);
     let found: Vec<NumberedIncident> =
         found.into_iter().map(|(id, incident)| NumberedIncident { id: id.0, incident }).collect();
     out.answer(|style| report::text::incidents(&found, style), || report::json::incidents(&found));

@@ -8,7 +8,7 @@ use terminal::{Done, FINE, Output, kept};
 pub struct ListArgs {
     /// Show this many lines, the newest
     #[arg(long, default_value_t = LINES, value_name = "N")]
-    limit: usize,
+    count: usize,
 }
 
 /// Lines of the list where no limit is given.
@@ -16,7 +16,7 @@ const LINES: usize = 30;
 
 impl Default for ListArgs {
     fn default() -> ListArgs {
-        ListArgs { limit: LINES }
+        ListArgs { count: LINES }
     }
 }
 
@@ -24,16 +24,16 @@ impl Default for ListArgs {
 pub fn run(args: &ListArgs, history: Option<&Path>, out: &mut Output) -> Done {
     // Many captures make one line, so that more entries are read than lines are printed.
     let history = kept::open(history)?;
-    let entries = history.entries(args.limit.saturating_mul(ENTRIES_A_LINE))?;
+    let entries = history.entries(args.count.saturating_mul(ENTRIES_A_LINE))?;
     let future = history.future_entries()?;
     out.answer(
         |style| {
             // Programs that read a pipe search whole lines.
             let columns = std::io::stdout().is_terminal().then_some(style.width.max(COLUMNS_MIN));
             let note = future.map_or(String::new(), |future| future_note(&future));
-            table(&entries, args.limit, columns) + &note
+            table(&entries, args.count, columns) + &note
         },
-        || serde_json::json!(entries.iter().take(args.limit).collect::<Vec<_>>()),
+        || serde_json::json!(entries.iter().take(args.count).collect::<Vec<_>>()),
     );
     Ok(FINE)
 }

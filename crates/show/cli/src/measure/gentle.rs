@@ -22,7 +22,7 @@ pub struct GentleFlags {
     #[arg(long, help_heading = HEADING, conflicts_with_all = ["destroy_data", "layout", "buffered", "size"])]
     pub gentle: bool,
     /// Read these files instead
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "gentle", conflicts_with = "target", help_heading = HEADING)]
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "gentle", conflicts_with = "targets", help_heading = HEADING)]
     files: Vec<PathBuf>,
     /// Share of the time in which its reads may be in flight [default: 5%]
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "gentle", help_heading = HEADING)]
@@ -32,7 +32,7 @@ pub struct GentleFlags {
     disturb: Option<f64>,
     /// Limit of its reads: 500/s
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "gentle", help_heading = HEADING)]
-    most: Option<f64>,
+    limit: Option<f64>,
     /// Latency over which it stops: read=10ms,write=20ms [default: 10 x that of a read at rest, 20 to 200 ms]
     #[arg(long, value_name = "LATENCIES", value_parser = guard, requires = "gentle", help_heading = HEADING)]
     guard: Option<Guard>,
@@ -99,7 +99,7 @@ impl GentleFlags {
         Limits {
             time_share: self.budget.unwrap_or(BUDGET),
             disturbed_share: self.disturb.unwrap_or(DISTURB),
-            iops_max: self.most,
+            iops_max: self.limit,
             guard: self.guard.unwrap_or_default(),
             precision: if effort == Effort::Thorough { PRECISION_THOROUGH } else { PRECISION },
             outstanding_max: OUTSTANDING_MAX,

@@ -246,7 +246,7 @@ fn a_fleet_without_problems_is_fine_only_where_all_of_it_is_judged() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("db1:9187 /data") && page.contains("Not judged any more"), "{page}");
     let lines =
-        headroom.run(&["fleet", "--prometheus", &server.url(), "--watch", "1s", "--count", "2", "--json"]);
+        headroom.run(&["fleet", "--prometheus", &server.url(), "--every", "1s", "--count", "2", "--json"]);
     assert_eq!(String::from_utf8_lossy(&lines.stdout).lines().count(), 2);
 }
 

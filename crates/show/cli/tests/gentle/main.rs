@@ -123,7 +123,7 @@ fn what_cannot_be_measured_gently_is_refused_with_what_to_do() {
     refused(&["--gentle", here], 3, "no file below it has 16 MiB");
     refused(&["--gentle", "--budget", "0%", here], 2, "as in 5%");
     refused(&["--gentle", "--guard", "soon", here], 2, "read=10ms");
-    refused(&["--gentle", "--destroy-data", here], 2, "cannot be used with");
+    refused(&["--gentle", "--destroy-data", here, here], 2, "cannot be used with");
     refused(&["--budget", "5%", here], 2, "--gentle");
     refused(&["--gentle", "--files", "/nowhere/at/all"], 3, "no such file");
 }

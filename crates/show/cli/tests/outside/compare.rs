@@ -150,7 +150,7 @@ fn the_same_on_this_disk_in_turn_does_not_alarm() {
         &headroom,
         dir.path(),
         dir.path(),
-        "--create 64M --outstanding 4 --duration 1s --warm-up 300ms",
+        "--size 64M --outstanding 4 --duration 1s --warm-up 300ms",
     );
     assert!(!matches!(said["verdict"].as_str().unwrap(), "slower" | "mixed"), "{said:#}");
     let compared = &said["comparisons"][0];
@@ -172,7 +172,7 @@ fn a_disk_at_80_percent_of_the_other_is_found_slower() {
     if !fast.throttle(CapKind::ReadIops, 1000) || !slow.throttle(CapKind::ReadIops, 800) {
         return;
     }
-    let how = "--create 64M --outstanding 4 --duration 1s --warm-up 500ms";
+    let how = "--size 64M --outstanding 4 --duration 1s --warm-up 500ms";
     let said = interleave(&Headroom::new(), fast.mount_point(), slow.mount_point(), how);
     assert!(matches!(said["verdict"].as_str().unwrap(), "slower" | "mixed"), "{said:#}");
     let iops = &said["comparisons"][0]["rows"][0];

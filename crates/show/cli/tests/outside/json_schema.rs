@@ -113,7 +113,7 @@ fn what_commands_print_is_what_their_schemas_say() {
     verify("check", &["check", dir, "--preliminary"]);
     verify("storage", &["storage", dir]);
     verify("simulate --fit", &["simulate", "--fit", dir, "--what-if", "disks=3"]);
-    let short = ["--create", "16M", "--duration", "1s", "--warm-up", "0s"];
+    let short = ["--size", "16M", "--duration", "1s", "--warm-up", "0s"];
     let run = |more: &[&str]| verify("run", &[&["run"], &short[..], more].concat());
     run(&[dir, "--preset", "oltp"]);
     run(&[
@@ -126,12 +126,12 @@ fn what_commands_print_is_what_their_schemas_say() {
         "checksum",
         "--sync",
         "fsync",
-        "--sync-every",
-        "10",
+        "--set",
+        "sync-every=10",
     ]);
-    run(&["--layout", "span", "--target", &a, "--target", &b]);
-    let steps = ["--outstanding", "1,4", "--duration", "300ms", "--warm-up", "0s"];
-    verify("sweep", &[&["sweep", "--compare", "span,stripe:64K", &a, &b], &steps[..]].concat());
+    run(&["--layout", "span", &a, &b]);
+    let steps = ["--sweep=1,4", "--duration", "300ms", "--warm-up", "0s"];
+    verify("run --sweep", &[&["run", "--layout", "span,stripe:64K", &a, &b], &steps[..]].concat());
     verify("compare", &["compare", "run:1", "run:2"]);
     verify("history chart", &["history", "chart", "1", "2", "--kind", "load-curve", "--out", &chart]);
     verify("history capture", &["history", "capture", "--source", "devices:"]);
@@ -146,7 +146,7 @@ fn what_commands_print_is_what_their_schemas_say() {
     verify("history incidents", &["history", "incidents"]);
     verify("sources discover", &["sources", "discover"]);
     verify("sources doctor", &["sources", "doctor", "--source", "devices:"]);
-    verify("matrix --list", &["matrix", "--list"]);
+    verify("history matrices", &["history", "matrices"]);
     verify("storage clean", &["storage", "clean", dir]);
     verify("luns", &["luns", "list"]);
     verify("--version", &["--version"]);

@@ -104,8 +104,8 @@ fn three_disks_of_800_reads_a_second_striped_give_three_times_as_much() {
     let flags = ["--count", "3", "--size", "256M", "--read-iops", "800", "--latency", "8ms"];
     let Some(luns) = Luns::create(&flags) else { return };
     let page = luns.place.path().join("page.html");
-    let steps = "--length 128M --outstanding 2,48,96 --duration 2s --warm-up 1s";
-    let mut sweep = vec!["sweep", "--compare", "span,stripe:64K", "--html", page.to_str().unwrap()];
+    let steps = "--length 128M --sweep=2,48,96 --block 64K --duration 2s --warm-up 1s";
+    let mut sweep = vec!["run", "--layout", "span,stripe:64K", "--html", page.to_str().unwrap()];
     sweep.extend(steps.split(' '));
     timed(|| {
         let found = luns.run(&sweep);
@@ -152,8 +152,8 @@ fn three_disks_of_800_reads_a_second_striped_give_three_times_as_much() {
 fn disks_of_20_ms_at_16_wide_saturate_at_16_and_48() {
     let flags = ["--count", "3", "--size", "256M", "--latency", "20ms", "--width", "16"];
     let Some(luns) = Luns::create(&flags) else { return };
-    let steps = "--length 128M --outstanding 4,96,192 --duration 2s --warm-up 500ms";
-    let mut sweep = vec!["sweep", "--compare", "span,stripe:64K"];
+    let steps = "--length 128M --sweep=4,96,192 --block 64K --duration 2s --warm-up 500ms";
+    let mut sweep = vec!["run", "--layout", "span,stripe:64K"];
     sweep.extend(steps.split(' '));
     timed(|| {
         let found = luns.run(&sweep);

@@ -52,7 +52,7 @@ fn a_running_store_is_watched_like_any_other_source() {
         scope.spawn(|| {
             (0..).take_while(|_| !done.load(Ordering::Relaxed)).for_each(|key| open.commit(key % 1000));
         });
-        let watch = ["watch", "--source", &open.source(), "--once", "--interval", "1s", "--json"];
+        let watch = ["watch", "--source", &open.source(), "--once", "--every", "1s", "--json"];
         let output = ours.run(&watch);
         done.store(true, Ordering::Relaxed);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -74,7 +74,7 @@ fn two_captures_hold_exactly_the_writes_of_the_commits_between() {
     const COMMITS: u32 = 40;
     let (ours, open) = (Headroom::new(), Open::new());
     let capture = |label: &str| {
-        let output = ours.run(&["history", "capture", "--source", &open.source(), "--label", label]);
+        let output = ours.run(&["history", "capture", "--source", &open.source(), "--name", label]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     capture("before");

@@ -29,7 +29,7 @@ fn luns_give_what_their_models_do() {
     let (first, second) = (served.devices[0].as_str(), served.devices[1].as_str());
     let lun = "[[storage.disks]]\ncount = {}\nsize = \"64M\"\nunits = 4\nread = \"10ms\"\n";
     let of = |count: &str| lun.replace("{}", count);
-    let stripe = ["--layout", "stripe:64K", "--target", first, "--target", second];
+    let stripe = ["--layout", "stripe:64K", first, second];
     let limit = "[[storage.disks]]\nsize = \"64M\"\nunits = 64\nread = \"60us\"\n\
                  limits = [{ reads = \"800/s\", refill = \"100ms\" }]\n";
     let cases = [

@@ -189,8 +189,8 @@ fn a_recorded_trace_asked_again_makes_the_same_ios() {
     let (lines, came_to) = bench.trace(&options, &words(&fio));
     assert_eq!(came_to["files"][0]["trace"], recorded);
     assert!(std::fs::read_to_string(&page).unwrap().contains("Offset in"), "the picture");
-    let load = ["--speed", "max", "--outstanding", "1", "--block", "64K", "--replay", &recorded];
-    let run = [&["run", &copy, "--create", "1M"], &load[..]].concat();
+    let load = ["--set", "speed=max", "--outstanding", "1", "--block", "64K", "--replay", &recorded];
+    let run = [&["run", &copy, "--size", "1M"], &load[..]].concat();
     // The first makes the file.
     let made = bench.ours.run(&run);
     assert!(copy_exists(&copy), "{}", String::from_utf8_lossy(&made.stderr));

@@ -13,7 +13,7 @@ fn each_interval_is_a_line_of_json_that_adds_up() {
     let ours = Headroom::new();
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let _running = Scenario::prepare("commits", &dir.path().join("shop.db")).start("commits", 30);
-    let watch = ["watch", "--source", &source(dir.path()), "--interval", "1s", "--count", "3", "--json"];
+    let watch = ["watch", "--source", &source(dir.path()), "--every", "1s", "--count", "3", "--json"];
     let output = ours.run(&watch);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -41,7 +41,7 @@ fn only_the_file_that_was_asked_for_is_shown_as_rows_too() {
     let _running = Scenario::prepare("commits", &dir.path().join("shop.db")).start("commits", 30);
     let wal = dir.path().join("shop.db-wal");
     let source = source(dir.path());
-    let watch = ["watch", "--source", &source, "--interval", "500ms", "--count", "2", "--csv", "--file"];
+    let watch = ["watch", "--source", &source, "--every", "500ms", "--count", "2", "--csv", "--file"];
     let output = ours.run(&[&watch[..], &[wal.to_str().unwrap()]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
@@ -57,7 +57,7 @@ fn a_program_that_ends_is_gone_and_the_watch_goes_on() {
     let scenario = Scenario::prepare("commits", &dir.path().join("shop.db"));
     let running = scenario.start("commits", 30);
     let source = source(dir.path());
-    let watch = ["watch", "--source", &source, "--interval", "500ms", "--count", "5", "--json"];
+    let watch = ["watch", "--source", &source, "--every", "500ms", "--count", "5", "--json"];
     let watching = ours.command(&watch).stdout(std::process::Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1200));
     drop(running);
@@ -77,7 +77,7 @@ fn once_is_a_screen_of_text() {
     let ours = Headroom::new();
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let _running = Scenario::prepare("commits", &dir.path().join("shop.db")).start("commits", 30);
-    let output = ours.run(&["watch", "--source", &source(dir.path()), "--once", "--interval", "1s"]);
+    let output = ours.run(&["watch", "--source", &source(dir.path()), "--once", "--every", "1s"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("syncs/s") && text.contains("shop.db-wal") && text.contains("/dev/"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 132), "{text}");
@@ -95,8 +95,7 @@ fn any_process_is_seen_by_the_kernel_with_exact_counts() {
     let file = dir.path().join("data");
     std::fs::write(&file, vec![7; 16 << 20]).unwrap();
     let file = file.to_str().unwrap();
-    let watch =
-        ["watch", "--source", "process:", "--file", file, "--interval", "1s", "--count", "5", "--json"];
+    let watch = ["watch", "--source", "process:", "--file", file, "--every", "1s", "--count", "5", "--json"];
     let watching = ours.command(&watch).stdout(std::process::Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(2500));
     let fio = ["--name=x", "--rw=randrw", "--bs=4k", "--size=16m", "--number_ios=1500", "--ioengine=psync"];

@@ -79,7 +79,7 @@ struct HeldOut {
     predicted_iops: f64,
 }
 
-/// Output of `headroom sweep --json`.
+/// Output of `headroom run --sweep --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Sweeps"))]
 pub(super) struct Sweeps<'a> {

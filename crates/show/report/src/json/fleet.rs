@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use verdict::VerdictKind;
 
-/// Output of `headroom fleet --json`, of `fleet show`, and each line of `fleet --watch`.
+/// Output of `headroom fleet --json`, of `fleet show`, and each line of `fleet --every`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Fleet"))]
 pub(super) struct FleetOutput<'a> {

@@ -161,7 +161,7 @@ struct PredictionOutput<'a> {
     rows_per_s_after: Option<f64>,
 }
 
-/// Output of `headroom matrix --json`.
+/// Output of `headroom run --json` with lists of values.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MatrixResult"))]
 pub(super) struct MatrixOutput<'a> {

@@ -50,16 +50,15 @@ pub fn pages() -> Vec<(&'static str, String)> {
         charts: &[],
         sentences: &[],
         validity: Validity::Unknown,
-        command: "headroom matrix /data --block-size 4K,8K,16K,64K,256K --outstanding 1,2,4,8,16,32,64,128",
+        command: "headroom run /data --block 4K,8K,16K,64K,256K --outstanding 1,2,4,8,16,32,64,128",
         version: "0.2.0",
     };
     let layouts = runs_sample::layouts();
     let compared = SweepComparison::between(&layouts[0].saturation, &layouts[1].saturation);
-    let study =
-        "headroom sweep --compare span,stripe:64K /dev/loop0 /dev/loop1 /dev/loop2 --outstanding 8:256:8";
+    let study = "headroom run --sweep=8:256:8 --layout span,stripe:64K /dev/loop0 /dev/loop1 /dev/loop2";
     vec![
         ("sweep-layouts.html", html::sweeps(&layouts, compared.as_ref(), study, "0.2.0")),
-        ("sweep-one.html", html::sweeps(&layouts[1..], None, "headroom sweep /dev/loop0", "0.2.0")),
+        ("sweep-one.html", html::sweeps(&layouts[1..], None, "headroom run --sweep /dev/loop0", "0.2.0")),
         (
             "runs-one.html",
             page("oltp on /data", &NamedRun::phases(&oltp), "headroom run oltp /data --duration 60s"),
@@ -67,7 +66,7 @@ pub fn pages() -> Vec<(&'static str, String)> {
         ("runs-open-loop.html", open_loop_page()),
         (
             "runs-sweep.html",
-            page("Rising load on /data", &NamedRun::all(&sweep), "headroom matrix sweep.toml"),
+            page("Rising load on /data", &NamedRun::all(&sweep), "headroom run --file sweep.toml"),
         ),
         ("runs-nothing.html", page("Nothing", &[], "")),
         ("matrix.html", html::matrix(&matrix_page, Factor::Outstanding, Factor::BlockSize)),

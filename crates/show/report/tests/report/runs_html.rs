@@ -81,7 +81,7 @@ fn the_page_of_a_sweep_begins_with_the_picture_and_folds_long_tables() {
 fn a_property_that_only_one_sweep_has_moves_no_other_to_a_wrong_row() {
     let mut layouts = runs_sample::layouts();
     layouts[1].operating_limit_iops = Some(4321.0);
-    let page = html::sweeps(&layouts, None, "headroom sweep", "0.2.0");
+    let page = html::sweeps(&layouts, None, "headroom run --sweep", "0.2.0");
     let table = page.split("id=\"what-the-curves-say\"").nth(1).unwrap().split("</table>").next().unwrap();
     let row = |name: &str| {
         let cell = format!("<td class=\"l\">{name}</td>");

@@ -29,7 +29,7 @@ impl Load {
     fn begin(headroom: &Headroom, disk: LoopDisk) -> Load {
         let dir = disk.mount_point().to_str().unwrap().to_owned();
         let mut command =
-            headroom.command(&["run", &dir, "--create", "64M", "--block", "8K", "--writes", "30"]);
+            headroom.command(&["run", &dir, "--size", "64M", "--block", "8K", "--writes", "30"]);
         command.args(["--rate", &format!("{RATE}/s"), "--duration", "10m"]);
         Load { child: command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap(), disk }
     }

@@ -20,9 +20,9 @@ const HISTORY: &str = "history.db";
 const KEPT: &str = "kept";
 const FILLS_HISTORY: &[&[&str]] = &[
     &["history", "capture", "--source", "devices:"],
-    &["run", "--create", "1M", "--duration", "50ms", "--warm-up", "10ms"],
-    &["run", "--create", "1M", "--duration", "50ms", "--warm-up", "10ms", "--writes", "50"],
-    &["history", "capture", "--source", "devices:", "--label", "after"],
+    &["run", "--size", "1M", "--duration", "50ms", "--warm-up", "10ms"],
+    &["run", "--size", "1M", "--duration", "50ms", "--warm-up", "10ms", "--writes", "50"],
+    &["history", "capture", "--source", "devices:", "--name", "after"],
 ];
 const STDERR_BYTES_MAX: u64 = 1 << 20;
 

@@ -66,7 +66,7 @@ impl Watching {
 impl Watch {
     fn begin(headroom: &Headroom, sources: &[&str], options: &[&str]) -> Watch {
         let lines = NamedTempFile::new().unwrap();
-        let mut arguments = vec!["watch", "--json", "--interval", "250ms"];
+        let mut arguments = vec!["watch", "--json", "--every", "250ms"];
         sources.iter().for_each(|source| arguments.extend(["--source", source]));
         arguments.extend(options);
         let out = File::create(lines.path()).unwrap();

@@ -11,7 +11,7 @@ fn a_clock_that_is_set_changes_nothing_but_when_a_run_is_said_to_have_begun() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let Some(library) = wall_clock::alternating(dir.path()) else { return };
     let ours = Headroom::new();
-    let flags = ["--create", "64M", "--rate", "500/s", "--series", "500ms", "--warm-up", "500ms"];
+    let flags = ["--size", "64M", "--rate", "500/s", "--series", "500ms", "--warm-up", "500ms"];
     let command = [&["run", text(dir.path()), "--json", "--duration", "2s"], &flags[..]].concat();
     for run in 1..=2 {
         let said = Started::new(ours.command(&command).env("LD_PRELOAD", &library)).end();

@@ -14,7 +14,7 @@ fn storage() -> tempfile::TempDir {
 }
 
 fn load<'a>(dir: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
-    [&["run", text(dir), "--create", "64M", "--warm-up", "0s", "--duration", "2s", "--json"], more].concat()
+    [&["run", text(dir), "--size", "64M", "--warm-up", "0s", "--duration", "2s", "--json"], more].concat()
 }
 
 /// Its one result, measured without a failure and with nothing left behind.
@@ -126,20 +126,20 @@ fn a_buffer_beyond_the_limit_of_the_control_group_is_refused() {
     let (ours, dir) = (Headroom::new(), storage());
     let Some(group) = MemoryGroup::new(256 << 20) else { return };
     let file = dir.path().join("file");
-    let made = group.run(&ours, &["run", text(&file), "--create", "1M", "--duration", "100ms"]);
+    let made = group.run(&ours, &["run", text(&file), "--size", "1M", "--duration", "100ms"]);
     assert_eq!(made.code, Some(0), "{}", made.stderr);
-    let load = ["run", text(&file), "--writes", "50", "--duration", "100ms", "--buffer"];
+    let load = ["run", text(&file), "--writes", "50", "--duration", "100ms", "--set"];
     group
-        .run(&ours, &[&load[..], &["300M"]].concat())
-        .refused(3, &["take their content from need 300 MiB of memory", "try: a smaller --buffer"]);
-    let within = group.run(&ours, &[&load[..], &["64M"]].concat());
+        .run(&ours, &[&load[..], &["buffer=300M"]].concat())
+        .refused(3, &["take their content from need 300 MiB of memory", "try: a smaller buffer"]);
+    let within = group.run(&ours, &[&load[..], &["buffer=64M"]].concat());
     assert_eq!(within.code, Some(0), "{}", within.stderr);
 }
 
 #[test]
 fn a_source_of_processes_lives_in_64_mib_and_is_refused_with_figures_in_less() {
     let ours = Headroom::new();
-    let watch = ["watch", "--source", "process:", "--interval", "500ms", "--count", "1", "--json"];
+    let watch = ["watch", "--source", "process:", "--every", "500ms", "--count", "1", "--json"];
     let Some(group) = MemoryGroup::new(64 << 20) else { return };
     let said = group.run(&ours, &watch);
     if said.code == Some(3) && !said.stderr.contains(" of memory, ") {
@@ -202,17 +202,17 @@ fn too_few_open_files_are_told_with_the_limit_to_raise() {
 fn a_buffer_of_content_larger_than_memory_is_refused_with_the_option_to_change() {
     let (ours, dir) = (Headroom::new(), storage());
     let file = dir.path().join("file");
-    assert_eq!(headroom(&ours, &["run", text(&file), "--create", "1M", "--duration", "100ms"]).code, Some(0));
+    assert_eq!(headroom(&ours, &["run", text(&file), "--size", "1M", "--duration", "100ms"]).code, Some(0));
     for size in ["9223372036854775808", "18446744073709551615", "16777215T", "8T"] {
-        headroom(&ours, &["run", text(&file), "--writes", "50", "--buffer", size])
-            .refused(3, &["take their content from need", "of memory", "try: a smaller --buffer"]);
+        headroom(&ours, &["run", text(&file), "--writes", "50", "--set", &format!("buffer={size}")])
+            .refused(3, &["take their content from need", "of memory", "try: a smaller buffer"]);
         headroom(&ours, &["diskspd", "-d1", "-W0", "-w50", &format!("-Z{size}"), text(&file)])
             .refused(3, &["take their content from need", "of memory", "try: a smaller -Z"]);
     }
     // Before a test file is made, for which there would be no space.
-    headroom(&ours, &["run", text(dir.path()), "--create", "1000T", "--writes", "50", "--buffer", "8T"])
-        .refused(3, &["take their content from need 8 TiB", "try: a smaller --buffer"]);
-    let arguments = ["run", text(&file), "--writes", "50", "--buffer", "2G"];
+    headroom(&ours, &["run", text(dir.path()), "--size", "1000T", "--writes", "50", "--set", "buffer=8T"])
+        .refused(3, &["take their content from need 8 TiB", "try: a smaller buffer"]);
+    let arguments = ["run", text(&file), "--writes", "50", "--set", "buffer=2G"];
     let Some(said) = limited(&ours, &["--as=2000000000"], &arguments) else { return };
-    said.refused(3, &["cannot ", "try: a smaller --buffer"]);
+    said.refused(3, &["cannot ", "try: a smaller buffer"]);
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// 2 x 4 x 2 x 3 x 2 runs.
 const NINETY_SIX: &[&str] = &[
-    "matrix",
+    "run",
     "--pattern",
     "random,sequential",
     "--writes",
@@ -73,7 +73,7 @@ fn planned(ours: &Headroom, arguments: &[&str]) -> Vec<(u64, u64, String)> {
 #[test]
 fn a_matrix_of_96_runs_survives_five_kills_with_each_run_exactly_once() {
     let (ours, dir) = (Headroom::new(), storage());
-    let arguments = with(NINETY_SIX, &["--target", text(dir.path())]);
+    let arguments = with(NINETY_SIX, &[text(dir.path())]);
     let planned = planned(&ours, &arguments);
     assert_eq!(planned.len(), 96);
 
@@ -103,7 +103,7 @@ fn a_matrix_of_96_runs_survives_five_kills_with_each_run_exactly_once() {
     assert_eq!(test_files_on_record(&ours), 0);
 
     // Finished: it is shown again, and nothing is run.
-    let again = ours.json(&["matrix", "--resume", "1"]);
+    let again = ours.json(&["run", "--resume=1"]);
     assert_eq!(again["points"].as_array().unwrap().len(), 96);
     assert_eq!(self::kept(&ours).len(), 96);
 }
@@ -111,7 +111,7 @@ fn a_matrix_of_96_runs_survives_five_kills_with_each_run_exactly_once() {
 #[test]
 fn ctrl_c_keeps_what_was_run_and_says_how_to_go_on() {
     let (ours, dir) = (Headroom::new(), storage());
-    let arguments = with(NINETY_SIX, &["--target", text(dir.path())]);
+    let arguments = with(NINETY_SIX, &[text(dir.path())]);
     let run = Started::new(&mut ours.command(&arguments));
     run.wait_until("the third run", || {
         let history = rusqlite::Connection::open(ours.history()).unwrap();
@@ -120,7 +120,7 @@ fn ctrl_c_keeps_what_was_run_and_says_how_to_go_on() {
     run.signal("-INT");
     let said = run.end();
     assert_eq!(said.code, Some(130), "{}", said.stderr);
-    assert!(said.stderr.contains("headroom matrix --resume 1"), "{}", said.stderr);
+    assert!(said.stderr.contains("headroom run --resume=1"), "{}", said.stderr);
     assert!(said.stdout.contains("still to come"), "{}", said.stdout);
     nothing_left(dir.path());
     let before = kept(&ours).len();
@@ -131,23 +131,23 @@ fn ctrl_c_keeps_what_was_run_and_says_how_to_go_on() {
     same.refused(2, &["started before, as matrix 1", "--resume", "--start-over"]);
     // A different one is another matter.
     let small =
-        ["matrix", "--buffered", "--size", "1M", "--duration", "50ms", "--warm-up", "0s", "--outstanding"];
-    let other = headroom(&ours, &with(&small, &["1,2,3,4", "--target", text(dir.path())]));
+        ["run", "--buffered", "--size", "1M", "--duration", "50ms", "--warm-up", "0s", "--outstanding"];
+    let other = headroom(&ours, &with(&small, &["1,2,3,4", text(dir.path())]));
     assert_eq!(other.code, Some(0), "{}", other.stderr);
-    let list = ours.json(&["matrix", "--list"]);
+    let list = ours.json(&["history", "matrices"]);
     assert_eq!((&list[0]["done"], &list[1]["done"]), (&Value::from(4), &Value::from(before)));
 }
 
 #[test]
 fn two_at_once_do_not_share_a_matrix() {
     let (ours, dir) = (Headroom::new(), storage());
-    let arguments = with(NINETY_SIX, &["--target", text(dir.path())]);
+    let arguments = with(NINETY_SIX, &[text(dir.path())]);
     let run = Started::new(&mut ours.command(&arguments));
     run.wait_until("the first run", || {
         let history = rusqlite::Connection::open(ours.history()).unwrap();
         history.query_row("SELECT count(*) > 0 FROM runs", [], |row| row.get(0)).unwrap_or(false)
     });
-    headroom(&ours, &["matrix", "--resume"]).refused(3, &["another headroom works at matrix 1"]);
+    headroom(&ours, &["run", "--resume"]).refused(3, &["another headroom works at matrix 1"]);
     run.signal("-INT");
     assert_eq!(run.end().code, Some(130));
 }
@@ -155,7 +155,7 @@ fn two_at_once_do_not_share_a_matrix() {
 #[test]
 fn a_budget_is_kept_and_what_it_left_out_is_said() {
     let (ours, dir) = (Headroom::new(), storage());
-    let arguments = ["--budget", "4s", "--target", text(dir.path())];
+    let arguments = ["--budget", "4s", text(dir.path())];
     // Not the time it takes to build it.
     built();
     let began = std::time::Instant::now();
@@ -181,7 +181,7 @@ fn others_files_are_neither_written_to_nor_written_over() {
     let (ours, dir) = (Headroom::new(), storage());
     let file = dir.path().join("precious");
     fs::write(&file, vec![7; 1 << 20]).unwrap();
-    let base = ["matrix", "--duration", "50ms", "--warm-up", "0s", "--buffered", "--target"];
+    let base = ["run", "--duration", "50ms", "--warm-up", "0s", "--buffered", "--repeats", "1"];
     let said = headroom(&ours, &with(&base, &[text(&file), "--writes", "50"]));
     said.refused(3, &["would destroy the content", "--destroy-data"]);
     let csv = dir.path().join("table.csv");
@@ -206,7 +206,7 @@ fn fio() -> bool {
 /// Eight runs in a directory whose name asks for quoting.
 fn emit(ours: &Headroom, dir: &Path, tool: &str) -> String {
     let arguments = [
-        "matrix",
+        "run",
         "--pattern",
         "random,sequential",
         "--writes",
@@ -226,7 +226,6 @@ fn emit(ours: &Headroom, dir: &Path, tool: &str) -> String {
         "0s",
         "--emit",
         tool,
-        "--target",
         text(dir),
     ];
     let said = headroom(ours, &arguments);

@@ -41,9 +41,9 @@ fn a_file_of_the_users_is_written_only_if_it_may_be_destroyed() {
     let read = a_while(&ours, &[text(&file), "--read-only"]);
     assert!(!read["curves"].as_array().unwrap().is_empty());
     assert!(fs::read(&file).unwrap() == content);
-    let both = headroom(&ours, &["measure", text(&file), "--read-only", "--destroy-data"]);
+    let both = headroom(&ours, &["measure", text(&file), "--read-only", "--destroy-data", text(&file)]);
     both.refused(2, &["--read-only", "--destroy-data"]);
-    let directory = headroom(&ours, &["measure", text(dir.path()), "--destroy-data"]);
+    let directory = headroom(&ours, &["measure", text(dir.path()), "--destroy-data", text(dir.path())]);
     directory.refused(2, &["--destroy-data is for a file or block device"]);
     nothing_left(dir.path());
 }
@@ -62,7 +62,7 @@ fn no_mark_in_a_history_of_another_user_lets_root_overwrite_a_file() {
     // Makes a history, with the mark of a file.
     let other = dir.path().join("other");
     let made =
-        headroom(&ours, &["run", text(&other), "--create", "8M", "--warm-up", "0s", "--duration", "100ms"]);
+        headroom(&ours, &["run", text(&other), "--size", "8M", "--warm-up", "0s", "--duration", "100ms"]);
     assert_eq!(made.code, Some(0), "{}", made.stderr);
     let found = fs::metadata(&file).unwrap();
     let time = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
@@ -99,7 +99,7 @@ fn a_file_that_may_be_destroyed_is_written() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = dir.path().join("scratch");
     let content = precious(&file);
-    let mut command = ours.command(&["measure", "--quick", "--destroy-data", text(&file)]);
+    let mut command = ours.command(&["measure", "--quick", "--destroy-data", text(&file), text(&file)]);
     let run = Started::new(&mut command);
     // Reads come first.
     run.wait_until("the writes", || fs::read(&file).unwrap() != content);
@@ -120,7 +120,7 @@ fn a_mounted_device_is_refused_whatever_is_said() {
     let device = disk.device().to_path_buf();
     let said = headroom(&ours, &["measure", text(&device)]);
     said.refused(3, &["would destroy the content of this block device", "try: "]);
-    let said = headroom(&ours, &["measure", text(&device), "--destroy-data"]);
+    let said = headroom(&ours, &["measure", text(&device), "--destroy-data", text(&device)]);
     let use_ = format!("use: mounted at {}", dir.display());
     said.refused(3, &["it is in use", &use_, "try: measure a directory on it instead"]);
     assert!(fs::read(dir.join("precious.db")).unwrap() == content);

@@ -19,7 +19,7 @@ fn storage() -> tempfile::TempDir {
 
 /// `headroom run` of a 64 MiB test file in `dir`, with further arguments such as its length.
 fn running(ours: &Headroom, dir: &Path, more: &[&str]) -> Started {
-    let all = [&["run", text(dir), "--create", "64M", "--warm-up", "0s", "--block", "4K"], more].concat();
+    let all = [&["run", text(dir), "--size", "64M", "--warm-up", "0s", "--block", "4K"], more].concat();
     Started::new(&mut ours.command(&all))
 }
 
@@ -71,7 +71,7 @@ fn a_signal_ends_it_and_keeps_what_was_measured() {
 #[test]
 fn a_signal_before_the_load_leaves_nothing_and_says_so() {
     let (ours, dir) = (Headroom::new(), storage());
-    let run = Started::new(&mut ours.command(&["run", text(dir.path()), "--create", "1G"]));
+    let run = Started::new(&mut ours.command(&["run", text(dir.path()), "--size", "1G"]));
     run.wait_until("the test file", || test_file(dir.path()).exists());
     run.signal("-INT");
     run.end().refused(130, &["interrupted while writing the test file", "it is removed again"]);
@@ -100,16 +100,16 @@ fn killed_the_next_run_cleans_and_goes_on() {
         let base = ["run", text(&lasting), "--writes", "100", "--warm-up", "0s", "--duration", time];
         Started::new(&mut ours.command(&[&base, create].concat()))
     };
-    let run = load(&["--create", "1G"], "1h");
+    let run = load(&["--size", "1G"], "1h");
     run.wait_until("the lasting file", || lasting.metadata().is_ok_and(|file| file.len() == 1024 * MIB));
     run.signal("-KILL");
     assert_eq!(run.end().code, None);
     let killed = ["a headroom was killed while it wrote to this file", "try: remove it if nothing of yours"];
-    for create in [&[][..], &["--create", "1G"], &["--create", "64M"]] {
+    for create in [&[][..], &["--size", "1G"], &["--size", "64M"]] {
         load(create, "1s").end().refused(3, &killed);
     }
     fs::remove_file(&lasting).unwrap();
-    assert_eq!(load(&["--create", "64M"], "1s").end().code, Some(0));
+    assert_eq!(load(&["--size", "64M"], "1s").end().code, Some(0));
     assert_eq!(fs::metadata(&lasting).unwrap().len(), 64 * MIB);
     let run = load(&[], "1h");
     std::thread::sleep(Duration::from_secs(2));
@@ -117,7 +117,7 @@ fn killed_the_next_run_cleans_and_goes_on() {
     assert_eq!(run.end().code, None);
     let file_system = OpenOptions::new().write(true).open(&lasting).unwrap();
     file_system.write_all_at(b"a file system", 0).unwrap();
-    for create in [&[][..], &["--create", "64M"]] {
+    for create in [&[][..], &["--size", "64M"]] {
         load(create, "1s").end().refused(3, &killed);
     }
     assert!(fs::read(&lasting).unwrap().starts_with(b"a file system"));
@@ -132,7 +132,7 @@ fn killed_the_next_run_cleans_and_goes_on() {
 
 #[test]
 fn a_file_that_somebody_cuts_meanwhile_is_told_beside_what_was_measured() {
-    for caching in [&[][..], &["--buffered"], &["--mapped"]] {
+    for caching in [&[][..], &["--buffered"], &["--set", "caching=mapped"]] {
         let (ours, dir) = (Headroom::new(), storage());
         let file = dir.path().join("data.bin");
         precious(&file, 64 * MIB);
@@ -179,8 +179,8 @@ fn a_file_that_loses_its_name_under_a_load_ends_every_command_with_a_problem() {
     let file = |name: &str| dir.path().join(name);
     let commands: [(&str, &[&str], &[&str]); 5] = [
         ("run", &["run"], &["--warm-up", "0s", "--duration", "3s", "--json"]),
-        ("sweep", &["sweep"], &["--warm-up", "0s", "--duration", "3s", "--outstanding", "4"]),
-        ("matrix", &["matrix", "--block", "4K", "--duration", "3s", "--warm-up", "0s", "--target"], &[]),
+        ("sweep", &["run", "--sweep=4", "--block", "64K"], &["--warm-up", "0s", "--duration", "3s"]),
+        ("matrix", &["run", "--block", "4K,8K", "--duration", "3s", "--warm-up", "0s"], &[]),
         ("diskspd", &["diskspd", "-b4K", "-r", "-d3", "-W0", "-Su"], &[]),
         ("compare", &["compare", "--interleave", "--rounds", "2"], &[]),
     ];
@@ -229,7 +229,7 @@ fn a_run_that_is_stopped_blames_neither_the_client_nor_the_storage() {
         (ours, run)
     });
     let swept = Headroom::new();
-    let sweep = [&["sweep", text(&file), "--outstanding", "4"], &time[..]].concat();
+    let sweep = [&["run", text(&file), "--sweep=4"], &time[..]].concat();
     let sweep = Started::new(&mut swept.command(&sweep));
     runs.iter().map(|(_, run)| run).chain([&sweep]).for_each(|run| wait_for_target(run, &file));
     std::thread::scope(|scope| {
@@ -295,13 +295,13 @@ fn storage_that_fills_up_while_a_file_is_made_is_left_clean() {
     let ours = Headroom::new();
     let lasting = dir.join("scratch.dat");
     for target in [&dir, &lasting] {
-        let said = headroom(&ours, &["run", text(target), "--create", "128M"]);
+        let said = headroom(&ours, &["run", text(target), "--size", "128M"]);
         said.refused(
             3,
             &["No space left on device", "it is removed again", "\n  try: something else filled"],
         );
     }
-    let said = headroom(&ours, &["run", text(&lasting), "--create", "1T"]);
+    let said = headroom(&ours, &["run", text(&lasting), "--size", "1T"]);
     said.refused(3, &["not enough room", "\n  free: ", "\n  try: a smaller one (up to "]);
     assert!(!lasting.exists());
     assert_eq!(test_files_on_record(&ours), 0);
@@ -364,7 +364,7 @@ fn only_what_headroom_made_is_written_to_unless_it_is_named_as_lost() {
     let writing = ["--writes", "100", "--warm-up", "0s", "--duration", "1s"];
     let write = |more: &[&str]| headroom(&ours, &[&["run", text(&file)], &writing[..], more].concat());
     write(&[]).refused(3, &["would destroy the content of this file", "try: only reading; a directory"]);
-    write(&["--create", "8M"])
+    write(&["--size", "8M"])
         .refused(3, &["something is there that headroom did not make", "try: name another"]);
     write(&["--destroy-data", text(dir.path())])
         .refused(2, &["--destroy-data is for a file or block device"]);
@@ -381,14 +381,14 @@ fn only_what_headroom_made_is_written_to_unless_it_is_named_as_lost() {
 
     let scratch = dir.path().join("scratch.dat");
     let load = |more: &[&str]| headroom(&ours, &[&["run", text(&scratch)], &writing[..], more].concat());
-    load(&[]).refused(3, &["there is no such file", "--create SIZE, which makes a lasting file there"]);
-    for more in [&["--create", "8M"][..], &[], &["--create", "8M"]] {
+    load(&[]).refused(3, &["there is no such file", "--size SIZE, which makes a lasting file there"]);
+    for more in [&["--size", "8M"][..], &[], &["--size", "8M"]] {
         let said = load(more);
         assert_eq!(said.code, Some(0), "{}", said.stderr);
     }
     // Somebody makes it their own: of the same name, inode and size.
     let content = precious(&scratch, 8 * MIB);
-    for more in [&["--create", "8M"][..], &[]] {
+    for more in [&["--size", "8M"][..], &[]] {
         load(more)
             .refused(3, &["it was written to, renamed or given other rights since", "or --destroy-data"]);
     }
@@ -401,10 +401,8 @@ fn the_file_that_flags_print_runs_and_a_wrong_one_is_told_by_line() {
     let (ours, dir) = (Headroom::new(), storage());
     let file = dir.path().join("mine.toml");
     let flags = ["--preset", "backup", "--limit", "50M/s", "--duration", "1s", "--warm-up", "0s"];
-    let printed = headroom(
-        &ours,
-        &[&["run", text(dir.path()), "--create", "64M", "--print-file"], &flags[..]].concat(),
-    );
+    let printed =
+        headroom(&ours, &[&["run", text(dir.path()), "--size", "64M", "--print-file"], &flags[..]].concat());
     assert_eq!(printed.code, Some(0), "{}", printed.stderr);
     fs::write(&file, &printed.stdout).unwrap();
     nothing_left(dir.path());
@@ -447,15 +445,21 @@ fn a_recorded_trace_is_asked_again_io_by_io() {
     fs::write(&trace, &lines).unwrap();
     let replay = |speed: &str| {
         let load =
-            ["run", text(dir.path()), "--create", "64M", "--warm-up", "0s", "--duration", "10s", "--json"];
-        let said = headroom(&ours, &[&load[..], &["--replay", text(&trace), "--speed", speed]].concat());
+            ["run", text(dir.path()), "--size", "64M", "--warm-up", "0s", "--duration", "10s", "--json"];
+        let said = headroom(
+            &ours,
+            &[&load[..], &["--replay", text(&trace), "--set", &format!("speed={speed}")]].concat(),
+        );
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         answer(&said)["phases"][0]["results"][0].clone()
     };
     // Its writes and sizes are held against no flag.
     let told = |speed: &str| {
-        let load = ["run", text(dir.path()), "--create", "64M", "--warm-up", "0s", "--duration", "10s"];
-        let said = headroom(&ours, &[&load[..], &["--replay", text(&trace), "--speed", speed]].concat());
+        let load = ["run", text(dir.path()), "--size", "64M", "--warm-up", "0s", "--duration", "10s"];
+        let said = headroom(
+            &ours,
+            &[&load[..], &["--replay", text(&trace), "--set", &format!("speed={speed}")]].concat(),
+        );
         assert!(said.stdout.contains("a recorded trace"), "{}", said.stdout);
         assert!(!said.stdout.contains("as requested"), "{}", said.stdout);
     };
@@ -475,7 +479,7 @@ fn a_recorded_trace_is_asked_again_io_by_io() {
     // A replay that only reads may run on a file that is not Headroom's.
     let foreign = dir.path().join("foreign");
     fs::write(&foreign, vec![7; 4 << 20]).unwrap();
-    let on_foreign = ["run", text(&foreign), "--warm-up", "0s", "--duration", "10s", "--speed", "max"];
+    let on_foreign = ["run", text(&foreign), "--warm-up", "0s", "--duration", "10s", "--set", "speed=max"];
     let on_foreign = [&on_foreign[..], &["--replay", text(&trace)]].concat();
     headroom(&ours, &on_foreign).refused(3, &["foreign", "--destroy-data"]);
     fs::write(&trace, lines.replace("write", "read")).unwrap();

@@ -52,8 +52,8 @@ fn what_only_reads_refuses_a_history_that_is_not_there_and_makes_none() {
         &["history", "pack"],
         &["history", "analyze"],
         &["history", "intervals"],
-        &["matrix", "--list"],
-        &["matrix", "--resume"],
+        &["history", "matrices"],
+        &["run", "--resume"],
         &["compare", "run:1", "run:2"],
         &["history", "chart", "1", "--out", "runs.svg"],
         &["simulate", "--fit", text(&home)],
@@ -76,7 +76,7 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
     let plain = dir.path().join("plain");
     fs::write(&plain, "garbage").unwrap();
     // (command, the file's kind, its form)
-    let cases: [(&[&str], &str, &str); 4] = [
+    let cases: [(&[&str], &str, &str); 3] = [
         (
             &["run", "--file"],
             "it is not a workload file",
@@ -86,11 +86,6 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
             &["simulate"],
             "it is not a workload file",
             "try: name a TOML file as headroom run --print-file prints",
-        ),
-        (
-            &["matrix"],
-            "is a directory, not a definition",
-            "try: name a TOML file with the parameters under [axes]",
         ),
         (
             &["agent", "--config"],
@@ -106,7 +101,6 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
         let said = of(text(&plain));
         assert_eq!(said.code, Some(2), "{}", said.stderr);
     }
-    headroom(&ours, &["matrix", text(&plain)]).refused(2, &["garbage", "try: correct the TOML there"]);
     headroom(&ours, &["diskspd", "-X/no/where.xml"]).refused(2, &["/no/where.xml", "try: name a profile"]);
     headroom(&ours, &["storage", "clean", text(&plain)])
         .refused(3, &["Not a directory", "try: name a directory"]);

@@ -75,7 +75,7 @@ impl Claims {
 
     /// Each incident that was reported as closed is kept. No agent runs.
     pub fn check(&self, headroom: &Headroom) {
-        let listed = headroom.json(&["history", "incidents", "--limit", "10000"]);
+        let listed = headroom.json(&["history", "incidents", "--count", "10000"]);
         let listed = listed["incidents"].as_array().expect("a list of incidents");
         let number = |one: &Value| one["id"].as_i64().unwrap();
         let kept: BTreeSet<i64> = listed.iter().map(number).collect();

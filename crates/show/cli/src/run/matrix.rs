@@ -1,62 +1,83 @@
-//! `headroom matrix`: the runs (definition), their targets (places) and their process (owner), run sequentially.
+//! Every combination of lists of values: the runs (definition), their targets (places) and their process (owner), run sequentially.
 
 mod definition;
 mod owner;
 mod places;
 mod sheet;
 
-use crate::run::{RUNS_AGAIN_MAX, STOPPED, warn_of_changes};
+use super::{RUNS_AGAIN_MAX, RunArgs, STOPPED, warn_of_changes};
 use ::matrix::script::{self, ScriptFormat};
-use ::matrix::{Figures, Matrix, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
+use ::matrix::{Figures, Matrix, Order, Planner, Point, Progress, Row, RunKey, RunState, Step, Summary};
 use charts::{Factor, NamedRun};
-use definition::{DefinitionArgs, one_of};
+pub use definition::is_definition;
+use definition::one_of;
 use history::{History, MatrixId};
 use load::RunControl;
 use places::Places;
 use report::html::{RunsPage, Validity};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use terminal::{Done, FINE, Failure, Output, failure::DMESG, interrupt, kept, page, problem_found};
 use workload::{RunResult, TargetChange};
+use workload_file::values;
 
-/// Arguments of `headroom matrix`.
-#[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  headroom matrix --block 8K,64K --outstanding 1,4,16 --target /data    six runs
-  headroom matrix study.toml --dry-run                which runs, in which order, how long
-  headroom matrix study.toml --budget 40m --repeats 3 the best picture in 40 minutes
-  headroom matrix --resume                            resumes after Ctrl-C, kill or reboot
-  headroom matrix study.toml --emit diskspd > m.ps1   a script for Windows
-
-Lists are combined, each value with each. Flags count more than FILE.")]
-pub struct MatrixArgs {
-    #[command(flatten)]
-    definition: DefinitionArgs,
+/// Options of several runs that are combined.
+#[derive(clap::Args, Default, PartialEq)]
+pub struct MatrixFlags {
+    /// Runs of each combination; several give confidence intervals [default: 1]
+    #[arg(long, value_name = "N", help_heading = SEVERAL)]
+    repeats: Option<u32>,
+    /// listed or random [default: listed]
+    #[arg(long, value_name = "ORDER", value_parser = definition::order, help_heading = SEVERAL, hide_short_help = true)]
+    order: Option<Order>,
+    /// Time for all of it: a coarse pass first, then where curves bend or repeats disagree
+    #[arg(long, value_name = "TIME", value_parser = values::some_time, help_heading = SEVERAL)]
+    budget: Option<Duration>,
+    /// Skip points beyond saturation: where four times the outstanding I/Os gain less than PERCENT [default: 5]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5",
+        help_heading = SEVERAL,
+        hide_short_help = true
+    )]
+    prune: Option<f64>,
     /// Resume matrix ID, or FILE's, or the newest that is not finished
-    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "start_over")]
+    #[arg(
+        long,
+        value_name = "ID",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with = "start_over",
+        help_heading = SEVERAL
+    )]
     resume: Option<Option<i64>>,
     /// Start a new matrix although the same one is unfinished
-    #[arg(long)]
+    #[arg(long, help_heading = SEVERAL, hide_short_help = true)]
     start_over: bool,
-    /// List the matrices that were started
-    #[arg(long, conflicts_with_all = ["resume", "start_over", "dry_run", "emit"])]
-    list: bool,
     /// Only print the runs in their order, with their seeds, and the estimated time
-    #[arg(long, conflicts_with_all = ["resume", "emit"])]
+    #[arg(long, conflicts_with_all = ["resume", "emit"], help_heading = SEVERAL)]
     dry_run: bool,
     /// Print a script for hosts without Headroom: diskspd, fio (a job file) or sh (fio)
-    #[arg(long, value_name = "TOOL", value_parser = kind, conflicts_with = "resume")]
+    #[arg(long, value_name = "TOOL", value_parser = kind, conflicts_with = "resume", help_heading = SEVERAL, hide_short_help = true)]
     emit: Option<ScriptFormat>,
-    /// Write over the content of targets that are files or devices; a mounted device is refused even then
-    #[arg(long)]
-    destroy_data: bool,
-    /// Also write a page with heat maps and curves
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    /// Name for lists and headings
+    #[arg(long, help_heading = SEVERAL, hide_short_help = true)]
+    name: Option<String>,
     /// Also write the table as CSV
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = SEVERAL)]
     csv: Option<PathBuf>,
+}
+
+const SEVERAL: &str = "Several runs (lists of values are combined, each with each)";
+
+impl MatrixFlags {
+    /// Whether one was given.
+    pub fn are_given(&self) -> bool {
+        *self != MatrixFlags::default()
+    }
 }
 
 fn kind(text: &str) -> Result<ScriptFormat, String> {
@@ -64,38 +85,26 @@ fn kind(text: &str) -> Result<ScriptFormat, String> {
     one_of(&kinds, text)
 }
 
-/// `headroom matrix`.
-pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done {
-    if args.list {
-        return list(history, out);
-    }
-    if let Some(kind) = args.emit {
-        let matrix = args.definition.matrix()?;
-        let script = script::emit(kind, &matrix, args.destroy_data).map_err(Failure::usage)?;
+/// Runs every combination; `text` is that of the file.
+pub fn run(args: &RunArgs, text: Option<&str>, history: Option<&Path>, out: &mut Output) -> Done {
+    let flags = &args.several;
+    if let Some(kind) = flags.emit {
+        let matrix = definition::matrix(args, text)?;
+        let script = script::emit(kind, &matrix, !args.destroy_data.is_empty()).map_err(Failure::usage)?;
         out.answer(|_| script.clone(), || serde_json::json!({ "script": script }));
         return Ok(FINE);
     }
-    if args.dry_run {
-        return dry_run(&args.definition.matrix()?, out);
+    if flags.dry_run {
+        return dry_run(&definition::matrix(args, text)?, out);
     }
-    sheet::check(args.csv.as_deref())?;
+    sheet::check(flags.csv.as_deref())?;
     page::check(args.html.as_deref())?;
-    let begins = args.definition.is_given();
-    let open = if begins { kept::open_to_write } else { kept::open_to_change };
+    let open = if defines_runs(args) { kept::open_to_write } else { kept::open_to_change };
     let mut history = open(history)?;
-    if !begins && args.destroy_data && !history.is_of_this_user_alone() {
-        let what = format!(
-            "--destroy-data: {} names the targets, and another user can change it",
-            history.path().display()
-        );
-        return Err(Failure::new(what).with_remedy(
-            "give the matrix's definition again instead of --resume; or let only this user write to the history and its directory",
-        ));
-    }
     interrupt::install();
 
-    let id = start_or_resume(args, &mut history)?;
-    let worked = work(id, args.destroy_data, &mut history, out);
+    let id = start_or_resume(args, text, &mut history)?;
+    let worked = work(id, &args.destroy_data, &mut history, out);
     if !history.leave_matrix(id)? {
         worked?;
         return Err(Failure::new("ended before the first run was done: nothing is kept"));
@@ -103,12 +112,12 @@ pub fn run(args: &MatrixArgs, history: Option<&Path>, out: &mut Output) -> Done 
     // Kept results are shown, also where the rest could not be done.
     let (summary, changes) = summary(id, &history)?;
     out.answer(|style| report::text::matrix(&summary, style), || report::json::matrix(&summary));
-    sheet::write(args.csv.as_deref(), || report::csv::matrix(&summary), out)?;
+    sheet::write(flags.csv.as_deref(), || report::csv::matrix(&summary), out)?;
     write_page(args.html.as_deref(), &summary, id, &history, out)?;
     if let Some(left) = &summary.left {
         let done: usize = summary.rows.iter().map(|row| row.runs.len()).sum();
         out.warn(format_args!(
-            "ended early: {done} runs are kept and {} are left; headroom matrix --resume {id} continues",
+            "ended early: {done} runs are kept and {} are left; headroom run --resume={id} continues",
             left.runs
         ));
     }
@@ -164,31 +173,46 @@ fn write_page(
     page::write(path, || report::html::matrix(&shown, factors[0].0, factors[1].0), out)
 }
 
+/// Whether the arguments say what to run, rather than only to resume it.
+fn defines_runs(args: &RunArgs) -> bool {
+    let MatrixFlags { repeats, order, budget, prune, name, .. } = &args.several;
+    args.file.is_some()
+        || !args.targets.is_empty()
+        || !args.flags.are_silent()
+        || args.size.is_some()
+        || repeats.is_some()
+        || order.is_some()
+        || budget.is_some()
+        || prune.is_some()
+        || name.is_some()
+}
+
 /// The matrix that this process works at from now on.
-fn start_or_resume(args: &MatrixArgs, history: &mut History) -> Result<MatrixId, Failure> {
+fn start_or_resume(args: &RunArgs, text: Option<&str>, history: &mut History) -> Result<MatrixId, Failure> {
     let us = owner::this_process();
     let take = |history: &mut History, id| -> Result<MatrixId, Failure> {
         history.take_matrix(id, &us, owner::is_alive)?;
         Ok(id)
     };
-    if let Some(Some(id)) = args.resume {
-        if args.definition.is_given() {
-            return Err(Failure::usage("--resume ID continues what was started; leave the rest out"));
+    let MatrixFlags { resume, start_over, .. } = args.several;
+    if let Some(Some(id)) = resume {
+        if defines_runs(args) {
+            return Err(Failure::usage("--resume=ID continues what was started; leave the rest out"));
         }
         return take(history, MatrixId(id));
     }
-    if args.resume.is_some() && !args.definition.is_given() {
+    if resume.is_some() && !defines_runs(args) {
         let Some(id) = history.unfinished_matrix(None)? else {
             return Err(Failure::new("there is no matrix to go on with: all that were started are finished")
-                .with_remedy("headroom matrix --list, and --resume ID, which prints one again"));
+                .with_remedy("headroom history matrices, and --resume=ID, which prints one again"));
         };
         return take(history, id);
     }
-    let matrix = args.definition.matrix()?;
+    let matrix = definition::matrix(args, text)?;
     let unfinished = history.unfinished_matrix(Some(&matrix))?;
     match unfinished {
-        Some(id) if args.resume.is_some() => take(history, id),
-        Some(id) if !args.start_over => Err(Failure::usage(format_args!(
+        Some(id) if resume.is_some() => take(history, id),
+        Some(id) if !start_over => Err(Failure::usage(format_args!(
             "this matrix was started before, as matrix {id}, and is not finished"
         ))
         .with_remedy(format_args!("--resume continues it, --start-over starts a new one"))),
@@ -197,14 +221,14 @@ fn start_or_resume(args: &MatrixArgs, history: &mut History) -> Result<MatrixId,
 }
 
 /// Does the remaining runs.
-fn work(id: MatrixId, destroy_data: bool, history: &mut History, out: &mut Output) -> Result<(), Failure> {
+fn work(id: MatrixId, destroy: &[PathBuf], history: &mut History, out: &mut Output) -> Result<(), Failure> {
     let (matrix, mut progress) = history.matrix(id)?;
     if progress.counts().0 == 0 {
         return Ok(());
     }
     let planner = Planner::new(&matrix);
     let began = Instant::now();
-    let places = Places::check(&matrix, &planner, &progress, destroy_data)?;
+    let places = Places::check(&matrix, &planner, &progress, destroy)?;
     let forecast = planner.forecast(&progress, places.bytes_to_write());
     out.note(format_args!("matrix {id}: {}", report::text::forecast(&matrix, &forecast)));
     let prepared = places.prepare(id, history, out)?;
@@ -369,34 +393,6 @@ fn dry_run(matrix: &Matrix, out: &mut Output) -> Done {
                 "forecast": forecast,
             })
         },
-    );
-    Ok(FINE)
-}
-
-fn list(history: Option<&Path>, out: &mut Output) -> Done {
-    let history = kept::open(history)?;
-    let matrices = history.matrices()?;
-    out.answer(
-        |_| {
-            if matrices.is_empty() {
-                return "no matrix was started yet".into();
-            }
-            let line = |it: &history::MatrixInfo| {
-                let state = if it.planned == 0 { "finished".into() } else { format!("{} left", it.planned) };
-                let skipped =
-                    if it.skipped > 0 { format!(", {} skipped", it.skipped) } else { String::new() };
-                let name = if it.name.is_empty() { String::new() } else { format!("  {}", it.name) };
-                let at = kept::format_time(it.created_unix_ns);
-                format!(
-                    "{:>4}  {at}  {} done{skipped}, {state}{name}  {}\n",
-                    it.id,
-                    it.done,
-                    it.targets.join(", ")
-                )
-            };
-            matrices.iter().map(line).collect()
-        },
-        || serde_json::json!(matrices),
     );
     Ok(FINE)
 }

@@ -1,12 +1,12 @@
 //! Targets of a matrix: test files in directories, made once for all runs, and files and devices unchanged.
 
 use crate::layouts;
-use crate::targets::NO_DIRECTORY_IS_DESTROYED;
+use crate::targets::check_destroy;
 use ::matrix::{Matrix, Planner, Progress};
 use history::{History, MatrixId};
 use std::path::PathBuf;
 use storage::{Access, Region, Target, TestFile, Workspace};
-use terminal::{Failure, Output, workspace};
+use terminal::{Failure, Output, workspace, workspace::canonical};
 use workload::{Caching, Layout, TargetKind, format_bytes};
 
 /// The targets, looked at and found fit; nothing is made yet.
@@ -14,7 +14,8 @@ pub struct Places<'a> {
     matrix: &'a Matrix,
     /// `None`: nothing is left to do there.
     targets: Vec<Option<Aim>>,
-    access: Access,
+    /// Files and devices that may be written over, as the person named them.
+    destroy: &'a [PathBuf],
 }
 
 /// One target of a matrix: a directory, file or device, or several files or devices as one.
@@ -25,11 +26,8 @@ struct Aim {
 
 impl Aim {
     fn open(name: &str) -> Result<Aim, Failure> {
-        let (layout, paths) = match layouts::of_name(name) {
-            Some((layout, members)) => (Some(layout), members),
-            None => (None, vec![PathBuf::from(name)]),
-        };
-        let targets = paths.iter().map(|path| Target::open(path)).collect::<Result<_, _>>()?;
+        let layout = layouts::of_name(name).map(|(layout, _)| layout);
+        let targets = members(name).iter().map(|path| Target::open(path)).collect::<Result<_, _>>()?;
         Ok(Aim { targets, layout })
     }
 
@@ -44,8 +42,8 @@ impl Aim {
         self.layout.map_or_else(|| paths.join(", "), |layout| layouts::name(layout, &paths))
     }
 
-    fn region(&self, access: Access, caching: Caching) -> Result<Region, Failure> {
-        let open = |target: &Target| target.open_for(access, caching);
+    fn region(&self, places: &Places<'_>) -> Result<Region, Failure> {
+        let open = |target: &Target| target.open_for(places.access(target), places.matrix.fixed.caching);
         match self.layout {
             None => Ok(open(&self.targets[0])?),
             Some(layout) => {
@@ -54,6 +52,11 @@ impl Aim {
             }
         }
     }
+}
+
+/// The paths of a target's name: one, or the members of a layout.
+fn members(name: &str) -> Vec<PathBuf> {
+    layouts::of_name(name).map_or_else(|| vec![PathBuf::from(name)], |(_, members)| members)
 }
 
 /// The targets, ready for load.
@@ -83,8 +86,10 @@ impl<'a> Places<'a> {
         matrix: &'a Matrix,
         planner: &Planner,
         progress: &Progress,
-        destroy_data: bool,
+        destroy: &'a [PathBuf],
     ) -> Result<Places<'a>, Failure> {
+        let named = matrix.targets.iter().flat_map(|name| members(name));
+        check_destroy(&named.collect::<Vec<_>>(), destroy)?;
         let mut targets: Vec<Option<Aim>> = Vec::new();
         for (at, path) in matrix.targets.iter().enumerate() {
             let left = planner
@@ -93,12 +98,19 @@ impl<'a> Places<'a> {
                 .any(|key| planner.points()[key.point].target == at && progress.is_planned(*key));
             let target = if left { Some(Aim::open(path)?) } else { None };
             for target in target.iter().flat_map(|aim| &aim.targets) {
-                check(target, matrix, destroy_data)?;
+                check(target, matrix)?;
             }
             targets.push(target);
         }
-        let access = if matrix.writes() { Access::ReadWrite { destroy_data } } else { Access::ReadOnly };
-        Ok(Places { matrix, targets, access })
+        Ok(Places { matrix, targets, destroy })
+    }
+
+    fn access(&self, target: &Target) -> Access {
+        if !self.matrix.writes() {
+            return Access::ReadOnly;
+        }
+        let path = canonical(target.path());
+        Access::ReadWrite { destroy_data: self.destroy.iter().any(|named| canonical(named) == path) }
     }
 
     /// Bytes of the test files that [`prepare`](Places::prepare) will write.
@@ -134,7 +146,7 @@ impl<'a> Places<'a> {
     ) -> Result<Place, Failure> {
         let caching = self.matrix.fixed.caching;
         let Some(target) = aim.directory() else {
-            let region = aim.region(self.access, caching)?;
+            let region = aim.region(self)?;
             let least = self.matrix.bytes_least();
             if region.bytes < least {
                 return Err(Failure::new(format_args!(
@@ -192,11 +204,8 @@ impl Made {
 }
 
 /// Refuses a target that would fail after minutes of writing.
-fn check(target: &Target, matrix: &Matrix, destroy_data: bool) -> Result<(), Failure> {
+fn check(target: &Target, matrix: &Matrix) -> Result<(), Failure> {
     let path = target.path().display();
-    if is_directory(target) && destroy_data && matrix.targets.len() == 1 {
-        return Err(Failure::usage(NO_DIRECTORY_IS_DESTROYED));
-    }
     if matrix.fixed.caching != Caching::Direct {
         return Ok(());
     }
