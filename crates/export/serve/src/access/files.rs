@@ -1,7 +1,7 @@
 //! The files that say who may ask: read within bounds, and compared with what they were.
 
 use super::AccessError;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Files {
         self.0.push((path.to_owned(), state(path)));
         let unreadable =
             |why: &dyn std::fmt::Display| AccessError::Unreadable(path.to_owned(), why.to_string());
-        let file = File::open(path).map_err(|error| unreadable(&error))?;
+        let file = host::open_regular_file(path).map_err(|error| unreadable(&error))?;
         let found = file.metadata().map_err(|error| unreadable(&error))?;
         check(&found)?;
         let mut bytes = Vec::new();
