@@ -52,6 +52,12 @@ impl LoopDevice {
             _ => backing == name || is_removed,
         }
     }
+
+    /// Whether it is attached to the file with this device and inode (`st_dev`, `st_ino`), which a rename does not change.
+    /// `false` also where this user may not ask the device.
+    pub fn is_attached_to_inode(&self, file: (u64, u64)) -> bool {
+        LoopStatus::read(self).is_some_and(|status| status.file == file)
+    }
 }
 
 /// All loop devices that are attached to a file.

@@ -24,6 +24,23 @@ pub fn hostname() -> String {
     setting("hostname")
 }
 
+/// The names of this host that are known without a network: its host name, and the names beside it in /etc/hosts, of which one
+/// is usually the fully qualified one.
+pub fn host_names() -> Vec<String> {
+    names_of_host(&hostname(), &fs::read_to_string("/etc/hosts").unwrap_or_default())
+}
+
+fn names_of_host(hostname: &str, hosts: &str) -> Vec<String> {
+    if hostname.is_empty() {
+        return Vec::new();
+    }
+    // "127.0.1.1 db1.example.com db1 # a comment"
+    let lines = hosts.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let names = lines.map(|line| line.split_whitespace().skip(1).collect::<Vec<&str>>());
+    let of_this_host = names.filter(|names| names.contains(&hostname)).flatten();
+    std::iter::once(hostname).chain(of_this_host).map(str::to_owned).collect()
+}
+
 /// The kernel's release, "6.1.0-18-amd64"; empty without /proc.
 pub fn release() -> String {
     setting("osrelease")
@@ -61,6 +78,14 @@ fn parse_memory_figures(text: &str) -> HashMap<String, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_names_beside_the_host_name_are_of_this_host() {
+        let hosts = "127.0.0.1 localhost\n127.0.1.1\tdb1.example.com db1 # of db1 only\n#192.0.2.1 db1 old\n192.0.2.2 db2\n";
+        assert_eq!(names_of_host("db1", hosts), ["db1", "db1.example.com", "db1"]);
+        assert_eq!(names_of_host("db3", hosts), ["db3"]);
+        assert!(names_of_host("", hosts).is_empty());
+    }
 
     #[test]
     fn memory_is_in_bytes_and_huge_pages_are_counted() {

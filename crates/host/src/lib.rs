@@ -14,6 +14,7 @@
 //! local_clients   /proc/PID/fd, net/tcp      the processes that are connected to a server
 //! listeners       /proc/PID/net/unix, tcp    unix_listeners_of(pid), tcp_listeners_of(pid): where it listens
 //! socket_file     open(2), connect(2)        SocketFile::find: a socket by a path that no other user leads elsewhere; peer_at
+//! path_walk       openat(2)                  find_trusted: a file by a path that no other user leads elsewhere
 //! peer            SO_PEERCRED                peer_of(socket): who is at the other end
 //! open_files      /proc/PID/fd, fdinfo       open_files(pid), working_directory(pid)
 //! process_files   /proc/PID/mountinfo, root  ProcessFiles: where its files lie on this host, and what is in them
@@ -22,8 +23,8 @@
 //! pressure        /proc/pressure/io          io_stalled_us: how long tasks waited for I/O, of the host and of a control group
 //! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
 //! scheduling_group  /proc/PID/cgroup, autogroup  SchedulingGroups: among which processes a nice value counts
-//! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
-//! users           /etc/passwd                name_of_user, user_id, group_id
+//! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, host_names, release, memory_figures, available_memory_bytes
+//! users           /etc/passwd, /etc/group    name_of_user, user_id, group_id, others_may_write
 //! privileges      capget(2), capset(2)       give_up_unneeded, with(privilege, work): capabilities of threads
 //! clock           clock_gettime(2)           unix_ns, monotonic_ns, suspended_ns
 //! stops           /proc/thread-self/schedstat  StopMeter, TimedSleep: for how long this process was stopped
@@ -54,10 +55,12 @@ mod listeners;
 mod local_clients;
 mod membership;
 mod mounts;
+mod named_file;
 mod open_devices;
 mod open_files;
 mod overlays;
 mod own_usage;
+mod path_walk;
 mod peer;
 mod pressure;
 mod private_file;
@@ -87,14 +90,16 @@ pub use holders::{Hold, Holder};
 pub use in_use::{
     DeviceUse, HOLDERS_WAIT_MAX, ProcessUse, device_uses, device_writers, file_uses, processes_using,
 };
-pub use kernel::{BOOT_ID, available_memory_bytes, boot_id, hostname, memory_figures, release};
+pub use kernel::{BOOT_ID, available_memory_bytes, boot_id, host_names, hostname, memory_figures, release};
 pub use listeners::{tcp_listeners_of, unix_listeners_of};
 pub use local_clients::local_clients;
 pub use membership::control_group_of;
 pub use mounts::{MOUNTINFO, Mount, Mounts};
+pub use named_file::open_regular_file;
 pub use open_devices::open_devices;
 pub use open_files::{OpenFile, open_files, working_directory};
 pub use own_usage::OwnUsage;
+pub use path_walk::{PathError, find_trusted};
 pub use peer::{Peer, peer_of};
 pub use pressure::{PRESSURE, io_stalled_us, io_stalled_us_of_group};
 pub use private_file::is_private;
@@ -103,8 +108,9 @@ pub use process::{
     threads_of, user_of, waits_of,
 };
 pub use process_files::{FilePlace, MountView, ProcessFiles};
+pub use process_memory::within_limit;
 pub use processors::{ProcessorTimes, clock_ticks};
 pub use scheduling_group::{SchedulingGroup, SchedulingGroups};
 pub use socket_file::{SocketFile, peer_at};
 pub use stops::{StopMeter, TimedSleep, suspended_since};
-pub use users::{group_id, name_of_user, user_id};
+pub use users::{group_id, name_of_user, others_may_write, user_id};

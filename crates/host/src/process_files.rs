@@ -3,6 +3,7 @@
 
 use crate::bounded_read::read_bounded;
 use crate::open_files::OpenFile;
+use crate::process_memory::within_limit;
 use crate::{DeviceNumber, Mount, Mounts};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -143,21 +144,34 @@ impl ProcessFiles {
         }
     }
 
-    /// The first bytes of a regular file that the process names so. Nothing of a file system that may not answer is read.
+    /// The first bytes of a regular file that the process names so. Nothing of a file system that may not answer is read, and
+    /// of one that a link leads to within the limit of [`within_limit`].
     pub fn read(&self, path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
-        read_bounded(&self.reachable(path)?, bytes_max).ok()
+        let real = self.reachable(path)?;
+        within_limit(self.pid, move || read_bounded(&real, bytes_max).ok())?
     }
 
     /// Target of a link that the process names so; `None` also where it is no link.
     pub fn read_link(&self, path: &Path) -> Option<PathBuf> {
-        fs::read_link(self.reachable(path)?).ok()
+        let real = self.reachable(path)?;
+        within_limit(self.pid, move || fs::read_link(real).ok())?
+    }
+
+    /// The name without links of a file that the process names so.
+    pub fn real_path(&self, path: &Path) -> Option<PathBuf> {
+        let real = self.reachable(path)?;
+        within_limit(self.pid, move || fs::canonicalize(real).ok())?
     }
 
     /// The names in a directory that the process names so, at most `names_max`.
     pub fn list(&self, directory: &Path, names_max: usize) -> Vec<PathBuf> {
-        let entries = self.reachable(directory).and_then(|real| fs::read_dir(real).ok());
-        let entries = entries.into_iter().flatten().take(names_max).flatten();
-        entries.map(|entry| directory.join(entry.file_name())).collect()
+        let names = self.reachable(directory).and_then(|real| {
+            within_limit(self.pid, move || {
+                let entries = fs::read_dir(real).into_iter().flatten().take(names_max).flatten();
+                entries.map(|entry| entry.file_name()).collect::<Vec<_>>()
+            })
+        });
+        names.into_iter().flatten().map(|name| directory.join(name)).collect()
     }
 
     /// The name under which this process reaches a file, also one that no mount of its own shows. `None` on a file system
@@ -190,6 +204,15 @@ fn place(mount: &Mount, path: Option<PathBuf>) -> FilePlace {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+    use std::ffi::CString;
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+    use std::sync::mpsc;
+    use std::time::Duration;
 
     const OWN: &[u8] = b"27 1 254:0 / / rw - ext4 /dev/vda rw\n\
         31 27 8:16 / /data rw - xfs /dev/sdb rw\n\
@@ -235,6 +258,38 @@ mod tests {
         assert_eq!(files.reachable(Path::new("/home/ann/mnt/PG_VERSION")), None);
         assert_eq!(files.reachable(Path::new("/data/x")), Some("/data/x".into()));
         assert!(!files.place_of(Path::new("/home/ann/mnt")).unwrap().is_local());
+    }
+
+    #[test]
+    fn a_file_system_that_answers_nothing_delays_no_scan_by_the_links_of_a_process() {
+        const NOBODY: u32 = 65_534;
+        let place = tempfile::tempdir().unwrap();
+        let (point, link) = (place.path().join("mnt"), place.path().join("link"));
+        fs::create_dir(&point).unwrap();
+        symlink(point.join("file"), &link).unwrap();
+        // This server answers no request, not even the first.
+        let Ok(server) = File::options().read(true).write(true).open("/dev/fuse") else {
+            return println!("skipped: no FUSE here");
+        };
+        let data = format!("fd={},rootmode=40000,user_id=0,group_id=0", server.as_raw_fd());
+        let data = CString::new(data).unwrap();
+        if let Err(error) = mount("mute", &point, "fuse", MountFlags::empty(), data.as_c_str()) {
+            return println!("skipped: no FUSE file system may be mounted here: {error}");
+        }
+        let mut process = Command::new("sleep").arg("60").uid(NOBODY).gid(NOBODY).spawn().unwrap();
+        let files = ProcessFiles::of_process(process.id());
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let found = (files.real_path(&link), files.read(&link, 16), files.list(&link, 16));
+            sender.send(found).unwrap();
+        });
+        let found = receiver.recv_timeout(Duration::from_secs(20));
+        // Its end is that of all who wait for it.
+        drop(server);
+        unmount(&point, UnmountFlags::DETACH).unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
+        assert_eq!(found, Ok((None, None, Vec::new())));
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Reads of `/proc` that wait for the memory of a process, within a limit.
+//! Reads that the user of a process can delay, within a limit: of its memory by `/proc`, and of the files that it names.
 //!
 //! `/proc/PID/cmdline`, `environ`, `maps` and `map_files` take the lock of the process's memory. A user can map a file of a FUSE
 //! file system of his own, answer no read of it, and so hold that lock for as long as he likes; `ps` hangs on such a process, too.
+//! A link in a name that a process gives may lead to such a file system as well.
 
 use crate::process::user_of;
 use std::collections::BTreeMap;
@@ -20,12 +21,9 @@ const STUCK_MAX: usize = 32;
 /// The threads of stuck reads belong to this process, and so does their number.
 static STUCK: Stuck = Stuck::new();
 
-/// Performs `read`, which waits for the memory of the process, in a thread of its own. `None` where it takes longer than
-/// [`READ_LIMIT`], or too many such reads are stuck: what is in that process stays unknown.
-pub(crate) fn within_limit<T: Send + 'static>(
-    pid: u32,
-    read: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
+/// Performs `read`, which the user of the process can delay, in a thread of its own. `None` where it takes longer than half a
+/// second, or too many such reads are stuck: what it would read stays unknown.
+pub fn within_limit<T: Send + 'static>(pid: u32, read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     STUCK.within_limit(user_of(pid)?, read)
 }
 

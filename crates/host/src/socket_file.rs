@@ -1,36 +1,22 @@
 //! Sockets of the file system whose path another user may have made, and connections to them.
 //!
-//! ```text
-//! /var/run/postgresql/.s.PGSQL.5432     each name is opened in its directory (O_PATH, O_NOFOLLOW):
-//!  |   |    |          `- the socket    connected to by this very inode, whatever has its name by then
-//!  |   |    `- a directory              entered, whatever user owns it
-//!  |   `- a link                        followed where only root or this user can have put it there
-//!  `- the root, of this process; of another one where the path begins with /proc/PID/root
-//! ```
-//! A link that anybody may make leads root to a socket that its user may not reach, and a chain of long ones delays it.
+//! The path is walked as [`crate::path_walk`] says, and connected to is the inode that was found. A link that anybody may make
+//! leads root to a socket that its user may not reach, and a chain of long ones delays it.
 
+use crate::path_walk::{PathError, Trust, find_file};
 use crate::peer::{Peer, peer_of};
 use crate::privileges::{self, Privilege};
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
+use rustix::fs::{FileType, fstat};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
-use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Directories between the root and a socket, each open during the search. The name of a socket that is bound has at most
-/// 107 bytes.
-const DEPTH_MAX: usize = 32;
-/// Links on one path. Systems have one or two: /var/run, /tmp.
-const LINKS_MAX: usize = 8;
-/// Names that are opened, those of the targets of links included: a target has up to 4095 bytes.
-const NAMES_MAX: usize = 256;
 /// Connecting as another user takes microseconds; the caller goes on without a thread that takes longer.
 const CONNECT_AS_LIMIT: Duration = Duration::from_secs(1);
 /// Threads that connect as another user at the same time, those included that no caller waits for any more.
@@ -48,10 +34,10 @@ impl SocketFile {
     /// # Errors
     /// If there is no socket of that name, or a link leads there that a user other than root and this one may have made.
     pub fn find(path: &Path) -> io::Result<SocketFile> {
-        let file = Walk::begin(path)?.run()?;
+        let file = find_socket(path)?;
         match FileType::from_raw_mode(fstat(&file)?.st_mode) {
             FileType::Socket => Ok(SocketFile(file)),
-            _ => Err(io::Error::other(format!("{} is not a socket", path.display()))),
+            _ => Err(not_a_socket(path)),
         }
     }
 
@@ -107,6 +93,18 @@ impl SocketFile {
     }
 }
 
+fn find_socket(path: &Path) -> io::Result<OwnedFd> {
+    find_file(path, Trust::Links).map_err(|error| match error {
+        PathError::Io(error) if error.kind() == io::ErrorKind::IsADirectory => not_a_socket(path),
+        PathError::Io(error) => error,
+        PathError::Refused(why) => io::Error::new(io::ErrorKind::PermissionDenied, why),
+    })
+}
+
+fn not_a_socket(path: &Path) -> io::Error {
+    io::Error::other(format!("{} is not a socket", path.display()))
+}
+
 /// Returns the process that listens on a socket of the file system: connects, sends nothing, and closes.
 ///
 /// # Errors
@@ -155,115 +153,10 @@ impl Drop for Count {
     }
 }
 
-/// The search for a file, name by name.
-struct Walk {
-    path: PathBuf,
-    /// From the root down to where the search is.
-    directories: Vec<OwnedFd>,
-    /// The names that are left, the next one last.
-    names: Vec<OsString>,
-    links: usize,
-}
-
-impl Walk {
-    fn begin(path: &Path) -> io::Result<Walk> {
-        let path = std::path::absolute(path)?;
-        let (root, below) = split_root(&path);
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // The link /proc/PID/root is the kernel's, and leads to a directory, not to a name.
-        let root = openat(CWD, &root, flags, Mode::empty())?;
-        let mut walk = Walk { path: path.clone(), directories: vec![root], names: Vec::new(), links: 0 };
-        walk.push_names(below);
-        Ok(walk)
-    }
-
-    fn run(mut self) -> io::Result<OwnedFd> {
-        for _ in 0..NAMES_MAX {
-            let Some(name) = self.names.pop() else {
-                return Err(io::Error::other(format!("{} is not a socket", self.path.display())));
-            };
-            if name == ".." {
-                // Above a root is that root.
-                self.directories.truncate((self.directories.len() - 1).max(1));
-                continue;
-            }
-            let directory = self.directories.last().expect("the root is never left");
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = openat(directory, &name, flags, Mode::empty())?;
-            let found = fstat(&file)?;
-            match FileType::from_raw_mode(found.st_mode) {
-                FileType::Symlink => self.follow(&file, &found, &name)?,
-                FileType::Directory if self.directories.len() < DEPTH_MAX => self.directories.push(file),
-                FileType::Directory => return Err(self.refusal("has too many directories")),
-                _ if self.names.is_empty() => return Ok(file),
-                _ => return Err(io::ErrorKind::NotADirectory.into()),
-            }
-        }
-        Err(self.refusal("has too many names"))
-    }
-
-    fn follow(&mut self, link: &OwnedFd, found: &Stat, name: &OsStr) -> io::Result<()> {
-        self.links += 1;
-        if self.links > LINKS_MAX {
-            return Err(self.refusal("has too many links"));
-        }
-        let directory = self.directories.last().expect("the root is never left");
-        if let Some(why) = distrust(found, &fstat(directory)?) {
-            let why = format!("leads through the link {}, {why}; name its target", Path::new(name).display());
-            return Err(self.refusal(&why));
-        }
-        let target = readlinkat(link, "", Vec::new())?.into_bytes();
-        let target = PathBuf::from(OsString::from_vec(target));
-        if target.is_absolute() {
-            self.directories.truncate(1);
-        }
-        self.push_names(&target);
-        Ok(())
-    }
-
-    fn push_names(&mut self, path: &Path) {
-        let names = path.components().rev().filter_map(|component| match component {
-            Component::Normal(name) => Some(name.to_owned()),
-            Component::ParentDir => Some("..".into()),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-        });
-        self.names.extend(names);
-    }
-
-    fn refusal(&self, why: &str) -> io::Error {
-        let why = format!("its path {} {why}", self.path.display());
-        io::Error::new(io::ErrorKind::PermissionDenied, why)
-    }
-}
-
-/// The root that a path begins at, and the rest: "/proc/812/root" and "run/mysqld/mysqld.sock".
-fn split_root(path: &Path) -> (PathBuf, &Path) {
-    let mut components = path.components();
-    let first: Vec<Component<'_>> = components.by_ref().take(4).collect();
-    let names: Vec<&[u8]> = first.iter().map(|component| component.as_os_str().as_bytes()).collect();
-    let is_pid = |name: &[u8]| name == b"self" || name.iter().all(u8::is_ascii_digit);
-    match names[..] {
-        [b"/", b"proc", pid, b"root"] if is_pid(pid) => (first.iter().collect(), components.as_path()),
-        _ => ("/".into(), path),
-    }
-}
-
-/// Why a link may be another user's work; `None` where only root or this user can have put it into its directory.
-fn distrust(link: &Stat, directory: &Stat) -> Option<String> {
-    let is_own = |stat: &Stat| stat.st_uid == 0 || stat.st_uid == geteuid().as_raw();
-    let mode = Mode::from_raw_mode(directory.st_mode);
-    let is_open = mode.intersects(Mode::WGRP | Mode::WOTH) && !mode.contains(Mode::SVTX);
-    match (is_own(link), is_own(directory)) {
-        (false, _) => Some(format!("which user {} made", link.st_uid)),
-        (true, false) => Some(format!("whose directory belongs to user {}", directory.st_uid)),
-        (true, true) if is_open => Some("whose directory other users may write to".into()),
-        (true, true) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path_walk::SOCKET_DEPTH_MAX;
     use rustix::thread::gettid;
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
@@ -312,7 +205,7 @@ mod tests {
         assert!(refusal(&path("circle")).contains("too many links"));
         symlink("run/../".repeat(500) + "run", path("long")).unwrap();
         assert!(refusal(&path("long/socket")).contains("too many names"));
-        let deep = "d/".repeat(DEPTH_MAX);
+        let deep = "d/".repeat(SOCKET_DEPTH_MAX);
         fs::create_dir_all(path(&deep)).unwrap();
         assert!(refusal(&path(&deep).join("socket")).contains("too many directories"));
     }
@@ -325,10 +218,8 @@ mod tests {
         symlink("../run", path("links/link")).unwrap();
         let through = path("links/link/socket");
         let set = |mode| fs::set_permissions(path("links"), Permissions::from_mode(mode)).unwrap();
-        for open in [0o777, 0o775] {
-            set(open);
-            assert!(refusal(&through).contains("whose directory other users may write to"), "{open:o}");
-        }
+        set(0o777);
+        assert!(refusal(&through).contains("whose directory other users may write to"));
         set(0o1777);
         assert!(peer_at(&through).is_ok(), "as in /tmp");
         if !is_root() {
@@ -336,29 +227,22 @@ mod tests {
         }
         set(0o755);
         chown(path("links"), Some(OTHER_USER), None).unwrap();
-        assert!(refusal(&through).contains("whose directory belongs to user 65534"));
+        assert!(refusal(&through).contains("whose directory belongs to user nobody"));
         chown(path("links"), Some(0), None).unwrap();
         lchown(path("links/link"), Some(OTHER_USER), None).unwrap();
         let refused = refusal(&through);
-        assert!(refused.contains("the link link, which user 65534 made; name its target"), "{refused}");
+        assert!(refused.contains("links/link, which user nobody made; name its target"), "{refused}");
         // Directories and the socket may be anybody's: it is asked who listens.
         chown(path("run"), Some(OTHER_USER), None).unwrap();
         assert!(peer_at(&path("run/socket")).is_ok());
     }
 
     #[test]
-    fn links_below_the_root_of_a_process_end_there() {
+    fn the_root_of_a_process_is_that_of_its_socket() {
         let (place, _listener) = place();
         let path = place.path().join("run/socket");
         let own_root = Path::new("/proc/self/root").join(path.strip_prefix("/").unwrap());
         assert!(peer_at(&own_root).is_ok());
-        let below = Path::new("run/mysqld/mysqld.sock");
-        assert_eq!(split_root(&Path::new("/proc/812/root").join(below)), ("/proc/812/root".into(), below));
-        for other in ["/proc/x/root/run/s", "/proc/812/cwd/s", "/run/s", "/proc/812"] {
-            assert_eq!(split_root(Path::new(other)), ("/".into(), Path::new(other)));
-        }
-        let walk = Walk::begin(&Path::new("/proc/self/root/../..").join(below)).unwrap();
-        assert_eq!((walk.directories.len(), walk.names.len()), (1, 5));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 use std::fmt;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
@@ -31,7 +33,8 @@ impl Tls {
         };
         let builder = ClientConfig::builder().with_root_certificates(roots);
         let Some((chain, key)) = identity else { return Ok(Tls(Arc::new(builder.with_no_client_auth()))) };
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+        let found = open_pem(key).and_then(PrivateKeyDer::from_pem_reader);
+        let key = found.map_err(|error| {
             WrongTls(format!("no key without a passphrase can be read from {}: {error}", key.display()))
         })?;
         let config = builder.with_client_auth_cert(certificates(chain)?, key);
@@ -67,9 +70,13 @@ fn roots_of(file: &Path) -> Result<RootCertStore, WrongTls> {
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, WrongTls> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let read = read.map_err(|error| unreadable(file, &error))?;
+    let read = open_pem(file).and_then(|file| CertificateDer::pem_reader_iter(file).collect());
+    let read: Vec<_> = read.map_err(|error| unreadable(file, &error))?;
     if read.is_empty() { Err(unreadable(file, &"there is none in it")) } else { Ok(read) }
+}
+
+fn open_pem(file: &Path) -> Result<BufReader<File>, pem::Error> {
+    host::open_regular_file(file).map(BufReader::new).map_err(pem::Error::Io)
 }
 
 fn unreadable(file: &Path, why: &dyn fmt::Display) -> WrongTls {

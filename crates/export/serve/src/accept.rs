@@ -200,7 +200,7 @@ where
     let class = Class::from_path(request.uri().path());
     let is_open = request.uri().path() == HEALTH;
     let authorization = request.headers().get(AUTHORIZATION).cloned();
-    let mut response = match refuse(&request, &server.access) {
+    let mut response = match refuse(&request, &server.access, &rules) {
         Some(refusal) => refusal.map(Either::Right),
         None if !is_open && !server.access.allows(&rules, authorization.as_ref()).await => {
             unauthorized(&rules).map(Either::Right)
@@ -222,9 +222,10 @@ where
 }
 
 /// The answer to a request that no client may make.
-fn refuse(request: &Request<Incoming>, access: &Access) -> Option<Response<Full<Bytes>>> {
-    if !access.is_host(host(request)) {
-        let text = "this host has another name: ask for localhost, or give --host-name NAME\n";
+fn refuse(request: &Request<Incoming>, access: &Access, rules: &Rules) -> Option<Response<Full<Bytes>>> {
+    if !access.is_host(rules, host(request)) {
+        let text = "this host has another name: ask for its address or localhost, or start headroom with \
+                    --host-name NAME for the name that you use\n";
         return Some(plain(StatusCode::MISDIRECTED_REQUEST, text));
     }
     if request.method() != Method::GET && request.method() != Method::HEAD {

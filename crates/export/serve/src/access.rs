@@ -41,7 +41,8 @@ pub struct Settings {
     pub web_config: Option<PathBuf>,
     /// A file with a token a line.
     pub bearer_token_file: Option<PathBuf>,
-    /// Names of the host by which clients ask on a loopback address, beside `localhost` and the address itself.
+    /// Names of the host by which clients ask where nothing authenticates them, beside `localhost`, the address, and on one
+    /// that other machines reach the names that this host knows of itself.
     pub host_names: Vec<String>,
     /// Whether an address that other machines reach may do without authentication.
     pub without_authentication: bool,
@@ -60,7 +61,8 @@ pub enum Reload {
 pub struct Access {
     settings: Settings,
     address: SocketAddr,
-    host_names: Option<HostNames>,
+    host_names: HostNames,
+    is_loopback: bool,
     random: SystemRandom,
     passwords: Passwords,
     current: Mutex<Current>,
@@ -105,7 +107,11 @@ impl Access {
         let rules = load(&settings, address, &random, &mut files)?;
         let is_loopback = address.ip().to_canonical().is_loopback();
         Ok(Access {
-            host_names: is_loopback.then(|| HostNames::new(address.ip(), &settings.host_names)),
+            host_names: match is_loopback {
+                true => HostNames::new(address.ip(), &settings.host_names),
+                false => HostNames::for_network(&settings.host_names),
+            },
+            is_loopback,
             passwords: Passwords::new(&random).map_err(|_| no_random_numbers())?,
             current: Mutex::new(Current { rules: Arc::new(rules), files, looked: Instant::now() }),
             settings,
@@ -142,10 +148,12 @@ impl Access {
         current.rules.clone()
     }
 
-    /// Whether a request names this host by one of its names: a page of another site whose name leads to 127.0.0.1 in a
-    /// browser of this machine does not.
-    pub(crate) fn is_host(&self, name: Option<&str>) -> bool {
-        self.host_names.as_ref().is_none_or(|names| name.is_some_and(|name| names.contain(name)))
+    /// Whether a request names this host by one of its names: a page of another site whose name leads to this host does not.
+    /// A browser that must authenticate itself does so to a name, and one that checks a certificate finds another name in it:
+    /// then any name is accepted at an address that other machines reach.
+    pub(crate) fn is_host(&self, rules: &Rules, name: Option<&str>) -> bool {
+        let is_any_accepted = !self.is_loopback && (rules.authenticate() || rules.tls.is_some());
+        is_any_accepted || name.is_some_and(|name| self.host_names.contain(name))
     }
 
     /// Whether an authority has a name that the user gave this host.

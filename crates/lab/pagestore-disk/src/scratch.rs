@@ -4,7 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+
+const PREFIX: &str = "scratch.";
 
 /// A file without a name, which is gone when this is dropped or the process ends.
 pub trait Scratch: Send + Sync {
@@ -64,12 +67,39 @@ pub(crate) fn create_in(directory: &Path) -> io::Result<File> {
         Err(error)
             if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT)) =>
         {
-            let path = directory.join(format!("scratch.{}", std::process::id()));
-            let file = options.custom_flags(0).create_new(true).open(&path)?;
-            std::fs::remove_file(&path)?;
-            Ok(file)
+            create_named_in(directory, options.custom_flags(0).create_new(true))
         }
         opened => opened,
+    }
+}
+
+/// A file whose name is removed at once. A process that was killed in between has left one, which is removed before: no file of
+/// such a name is needed by its name, also one that a thread has just made.
+fn create_named_in(directory: &Path, options: &OpenOptions) -> io::Result<File> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    for entry in std::fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        if name.to_str().is_some_and(is_scratch) {
+            remove(&directory.join(name))?;
+        }
+    }
+    let name = format!("{PREFIX}{}.{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
+    let path = directory.join(name);
+    let file = options.open(&path)?;
+    remove(&path)?;
+    Ok(file)
+}
+
+/// "scratch.4711" of earlier versions, "scratch.4711.0".
+fn is_scratch(name: &str) -> bool {
+    let numbers = name.strip_prefix(PREFIX).unwrap_or_default();
+    numbers.split('.').all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
@@ -77,6 +107,23 @@ pub(crate) fn create_in(directory: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
     use std::sync::Arc;
+
+    #[test]
+    fn without_unnamed_files_nothing_of_a_killed_process_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let make = |name: &str| std::fs::write(place.path().join(name), "").unwrap();
+        let own = format!("scratch.{}", std::process::id());
+        ["scratch.1", &own, "scratch.4711.0", "scratch.notes", "scratch."].into_iter().for_each(make);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let [first, second] = [0, 1].map(|_| create_named_in(place.path(), &options).unwrap());
+        first.write(0, &[7; 16]).unwrap();
+        assert_eq!(second.metadata().unwrap().len(), 0, "another file");
+        let mut kept: Vec<_> =
+            std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        kept.sort();
+        assert_eq!(kept, ["scratch.", "scratch.notes"]);
+    }
 
     #[test]
     fn what_is_written_is_read_and_the_directory_stays_empty() {

@@ -108,7 +108,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Failu
 fn prepare(arguments: &Arguments) -> Result<(), Failure> {
     let default = if arguments.scenario == Scenario::Readers { 65_536 } else { 4_096 };
     let rows = arguments.rows.unwrap_or(default);
-    database::create(&arguments.database, PAGE_BYTES, |connection| {
+    database::create(&arguments.database, None, PAGE_BYTES, |connection| {
         let transaction = connection.transaction()?;
         transaction.execute_batch(
             "CREATE TABLE items (id INTEGER PRIMARY KEY, payload BLOB NOT NULL);

@@ -1,6 +1,7 @@
 //! Databases of experiments: created in a new file, marked when complete, opened only with the mark.
 
 use crate::{Error, PageCache};
+use rusqlite::ffi::SQLITE_ERROR;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
@@ -20,10 +21,14 @@ const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 /// the file is switched to WAL, marked, synced and evicted from the page cache. The file is removed if
 /// anything fails.
 ///
+/// Where another user may lead `path` elsewhere, it is `/proc/self/fd/N/NAME`, below an open directory, and `vfs` that of
+/// [`crate::counted_sqlite`], which keeps such a name. The default VFS replaces it by the directory's path.
+///
 /// # Errors
 /// [`Error::Exists`] if a file of that name, or a journal of its name, exists; it is left alone.
 pub fn create(
     path: &Path,
+    vfs: Option<&str>,
     page_bytes: u32,
     fill: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
 ) -> Result<(), Error> {
@@ -40,7 +45,7 @@ pub fn create(
         }
         Err(source) => return Err(Error::Io { doing: "make", path: path.into(), source }),
     }
-    let made = build(path, page_bytes, fill)
+    let made = build(path, vfs, page_bytes, fill)
         .map_err(|source| Error::Sqlite { doing: "make the tables", path: path.into(), source })
         .and_then(|()| {
             let cache = PageCache::open(path)?;
@@ -59,10 +64,11 @@ pub fn create(
 
 fn build(
     path: &Path,
+    vfs: Option<&str>,
     page_bytes: u32,
     fill: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
-    let mut connection = Connection::open_with_flags(path, flags())?;
+    let mut connection = connect(path, flags(), vfs)?;
     connection.pragma_update(None, "page_size", page_bytes)?;
     connection.pragma_update(None, "journal_mode", "OFF")?;
     connection.pragma_update(None, "synchronous", "OFF")?;
@@ -82,14 +88,17 @@ fn build(
 /// [`Error::NotOurs`] for any other file.
 pub fn open(path: &Path, vfs: Option<&str>) -> Result<Connection, Error> {
     // Read-only first: not even the journal of another program's database may be rolled back.
-    if !is_ours(path).unwrap_or(false) {
-        return Err(Error::NotOurs { path: path.into() });
+    let failed = |source| Error::Sqlite { doing: "open a connection", path: path.into(), source };
+    match is_ours(path, vfs) {
+        Ok(true) => {}
+        // SQLite's code where it has no VFS of that name.
+        Err(error) if error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_ERROR) => {
+            return Err(failed(error));
+        }
+        Ok(false) | Err(_) => return Err(Error::NotOurs { path: path.into() }),
     }
     let open = || {
-        let connection = match vfs {
-            Some(vfs) => Connection::open_with_flags_and_vfs(path, flags(), vfs)?,
-            None => Connection::open_with_flags(path, flags())?,
-        };
+        let connection = connect(path, flags(), vfs)?;
         // The directory under test may be full.
         history::guard_wal_index(&connection);
         connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -98,15 +107,22 @@ pub fn open(path: &Path, vfs: Option<&str>) -> Result<Connection, Error> {
         connection.pragma_update(None, "mmap_size", 0)?;
         Ok(connection)
     };
-    open().map_err(|source| Error::Sqlite { doing: "open a connection", path: path.into(), source })
+    open().map_err(failed)
 }
 
-fn is_ours(path: &Path) -> rusqlite::Result<bool> {
+fn is_ours(path: &Path, vfs: Option<&str>) -> rusqlite::Result<bool> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = connect(path, flags, vfs)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     Ok(id == APPLICATION_ID)
+}
+
+fn connect(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result<Connection> {
+    match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs),
+        None => Connection::open_with_flags(path, flags),
+    }
 }
 
 /// Through no link: the directory may be another user's, who may put one in the place of a name that was just checked.
@@ -123,10 +139,11 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
     use tempfile::tempdir;
 
     fn create_small(path: &Path) -> Result<(), Error> {
-        create(path, 8192, |connection| connection.execute_batch("CREATE TABLE t (v)"))
+        create(path, None, 8192, |connection| connection.execute_batch("CREATE TABLE t (v)"))
     }
 
     #[test]
@@ -171,10 +188,43 @@ mod tests {
     }
 
     #[test]
+    fn below_a_descriptor_all_files_stay_in_their_directory_whatever_takes_its_name() {
+        crate::counted_sqlite().unwrap();
+        let vfs = Some(headroom_sqlite::VFS_NAME);
+        let dir = tempdir().unwrap();
+        let [workspace, moved, elsewhere] =
+            ["headroom.tmp", "moved", "elsewhere"].map(|name| dir.path().join(name));
+        for made in [&workspace, &elsewhere] {
+            fs::create_dir(made).unwrap();
+        }
+        let names = ["a.db", "a.db-journal", "a.db-wal", "a.db-shm"];
+        names.iter().for_each(|name| fs::write(elsewhere.join(name), "precious").unwrap());
+        let opened = fs::File::open(&workspace).unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}/a.db", opened.as_raw_fd()));
+        // As the owner of the directory does it, at the worst moment.
+        fs::rename(&workspace, &moved).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &workspace).unwrap();
+        let fill = |connection: &mut Connection| connection.execute_batch("CREATE TABLE t (v)");
+        create(&path, vfs, 8192, fill).unwrap();
+        let connection = open(&path, vfs).unwrap();
+        connection.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        assert!(moved.join("a.db-wal").exists() && moved.join("a.db-shm").exists());
+        let error = create(&path, vfs, 8192, fill).unwrap_err().to_string();
+        assert!(error.contains(moved.join("a.db").to_str().unwrap()), "errors have the path: {error}");
+        drop(connection);
+        assert_eq!(fs::read_dir(&moved).unwrap().count(), 1);
+        for name in names {
+            assert_eq!(fs::read_to_string(elsewhere.join(name)).unwrap(), "precious", "{name}");
+        }
+        let counted = crate::counted_sqlite().unwrap().files().any(|file| file.path == moved.join("a.db"));
+        assert!(counted, "counted by its path");
+    }
+
+    #[test]
     fn an_unfinished_database_is_removed_and_a_foreign_one_is_not_used() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("a.db");
-        assert!(create(&path, 8192, |connection| connection.execute_batch("NONSENSE")).is_err());
+        assert!(create(&path, None, 8192, |connection| connection.execute_batch("NONSENSE")).is_err());
         assert!(!path.exists());
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE goods (name)").unwrap();
         let before = fs::read(&path).unwrap();

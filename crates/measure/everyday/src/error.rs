@@ -1,13 +1,11 @@
-use std::path::PathBuf;
+use headroom_sqlite::path_of_descriptor;
+use std::path::{Path, PathBuf};
 
 /// Why the workload cannot be run or observed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file exists already.
-    #[error(
-        "cannot make the experiment's database {}: {} exists already",
-        path.display(), existing.display()
-    )]
+    #[error("cannot make the experiment's database {}: {} exists already", shown(path), shown(existing))]
     Exists {
         /// The database.
         path: PathBuf,
@@ -15,10 +13,7 @@ pub enum Error {
         existing: PathBuf,
     },
     /// The file was not made here, or was not finished.
-    #[error(
-        "will not use {}: it is no finished database of a Headroom experiment",
-        path.display()
-    )]
+    #[error("will not use {}: it is no finished database of a Headroom experiment", shown(path))]
     NotOurs {
         /// The file.
         path: PathBuf,
@@ -40,7 +35,7 @@ pub enum Error {
     #[error(transparent)]
     Source(#[from] collect::SourceError),
     /// The system refused.
-    #[error("cannot {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {source}", shown(path))]
     Io {
         /// The step that failed.
         doing: &'static str,
@@ -50,7 +45,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// SQLite refused.
-    #[error("cannot {doing} in {}: {source}", path.display())]
+    #[error("cannot {doing} in {}: {source}", shown(path))]
     Sqlite {
         /// The step that failed.
         doing: &'static str,
@@ -80,6 +75,11 @@ impl Error {
             _ => Vec::new(),
         }
     }
+}
+
+/// A path that a reader can look for: a name below a descriptor means nothing outside of this process.
+fn shown(path: &Path) -> String {
+    path_of_descriptor(path).unwrap_or_else(|| path.into()).display().to_string()
 }
 
 /// Remedy where SQLite fails; `None` where none is known.

@@ -1,7 +1,8 @@
 use crate::Error;
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, OFlags, fadvise};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A file that can be evicted from the operating system's page cache.
@@ -15,12 +16,12 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// Opens the file.
+    /// Opens the file, through no link in the place of its name.
     ///
     /// # Errors
     /// It cannot be opened.
     pub fn open(path: &Path) -> Result<PageCache, Error> {
-        let file = File::open(path);
+        let file = File::options().read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path);
         let file = file.map_err(|source| Error::Io { doing: "open", path: path.into(), source })?;
         Ok(PageCache { file, path: path.into() })
     }

@@ -38,7 +38,7 @@ const INDEXES: &str = "
 /// [`Error::Exists`] where there is such a file already; [`Error::Plan`].
 pub fn prepare(path: &Path, plan: &Plan, progress: &mut dyn FnMut(u64, u64)) -> Result<(), Error> {
     plan.validate()?;
-    database::create(path, PAGE_BYTES, |connection| fill(connection, plan, progress))
+    database::create(path, plan.vfs.as_deref(), PAGE_BYTES, |connection| fill(connection, plan, progress))
 }
 
 fn fill(

@@ -99,9 +99,17 @@ impl LoopDevice {
 
     /// The devices that are attached to a file.
     pub fn attached_to(file: &Path) -> Vec<LoopDevice> {
-        let ours = host::loop_devices().into_iter().filter(|device| device.is_attached_to(file));
-        ours.map(|device| LoopDevice { path: Path::new("/dev").join(device.name), number: device.number })
-            .collect()
+        LoopDevice::attached(|device| device.is_attached_to(file))
+    }
+
+    /// The attached devices that are wanted.
+    pub fn attached(is_wanted: impl Fn(&host::LoopDevice) -> bool) -> Vec<LoopDevice> {
+        let wanted = host::loop_devices().into_iter().filter(is_wanted);
+        let device = |found: host::LoopDevice| LoopDevice {
+            path: Path::new("/dev").join(found.name),
+            number: found.number,
+        };
+        wanted.map(device).collect()
     }
 
     /// "/dev/loop3".

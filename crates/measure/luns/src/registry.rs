@@ -101,12 +101,14 @@ impl Registry {
         found.next().ok_or_else(|| LunError::NotOurs(device.display().to_string()))
     }
 
-    /// Removes a LUN with its content, also one that a killed run or a restart of the host left incomplete.
+    /// Removes a LUN with its content, also one that a killed run or a restart of the host left incomplete. A file that was
+    /// renamed stays, and its device is detached.
     ///
     /// # Errors
     /// [`LunError::InUse`] if its device is mounted or held, and nothing is removed; [`LunError::Io`].
     pub fn remove(&self, lun: &Lun) -> Result<(), LunError> {
         need_root()?;
+        self.clear_unrecorded();
         for device in self.attached(lun) {
             refuse_in_use(&device)?;
         }
@@ -219,11 +221,16 @@ impl Registry {
         Ok(())
     }
 
-    /// Loop devices on the files of this LUN, whether the record names them or not.
+    /// Loop devices on the files of this LUN, whether the record names them or not. The device of the record is known also
+    /// where its file was renamed.
     fn attached(&self, lun: &Lun) -> Vec<LoopDevice> {
-        let mut devices = LoopDevice::attached_to(&lun.file);
-        devices.extend(LoopDevice::attached_to(&self.directory(lun.id).disk()));
-        devices
+        let disk = self.directory(lun.id).disk();
+        LoopDevice::attached(|device| {
+            let is_recorded = lun.number.as_ref() == Some(&device.number.to_string());
+            device.is_attached_to(&lun.file)
+                || device.is_attached_to(&disk)
+                || is_recorded && device.is_attached_to_inode(lun.inode)
+        })
     }
 
     fn state(&self, lun: &Lun) -> LunState {
@@ -265,14 +272,21 @@ impl Registry {
         own.remove()
     }
 
-    /// Removes directories of makers that were killed before they wrote a record.
+    /// Removes what makers left that were killed before they wrote a record, or another one over it.
     fn clear_unrecorded(&self) {
-        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
-            let changed = entry.metadata().and_then(|metadata| metadata.modified()).ok();
+        let is_old = |path: &Path| {
+            let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified()).ok();
             let age = changed.and_then(|changed| changed.elapsed().ok());
-            let is_old = age.is_some_and(|age| age > RECORD_DELAY_MAX);
-            if is_old && !entry.path().join(LunDirectory::RECORD).exists() {
-                let _ = fs::remove_file(entry.path().join(LunDirectory::NEW_RECORD));
+            age.is_some_and(|age| age > RECORD_DELAY_MAX)
+        };
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let new = entry.path().join(LunDirectory::NEW_RECORD);
+            if entry.path().join(LunDirectory::RECORD).exists() {
+                if is_old(&new) {
+                    let _ = fs::remove_file(new);
+                }
+            } else if is_old(&entry.path()) {
+                let _ = fs::remove_file(new);
                 // Removes only an empty directory.
                 let _ = fs::remove_dir(entry.path());
             }
@@ -322,7 +336,10 @@ mod tests {
             make("3", &[RECORD, NEW_RECORD], true),
             make("4", &["a person's"], true),
         ];
+        let dir = make("5", &[RECORD, NEW_RECORD], false);
+        File::options().write(true).open(dir.join(NEW_RECORD)).unwrap().set_modified(hour_ago).unwrap();
         registry.clear_unrecorded();
+        assert!(dir.join(RECORD).exists() && !dir.join(NEW_RECORD).exists(), "its maker wrote it long ago");
         assert!(gone.iter().all(|dir| !dir.exists()));
         assert!(kept.iter().all(|dir| dir.exists()));
         assert!(kept[1].join(NEW_RECORD).exists());

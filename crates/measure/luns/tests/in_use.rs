@@ -138,3 +138,24 @@ fn a_loop_device_is_known_by_its_file_whatever_its_path() {
     fs::write(fixture.directory.path().join("other"), "").unwrap();
     assert!(!is_attached(&fixture.directory.path().join("other")));
 }
+
+#[test]
+fn the_device_of_a_renamed_file_is_detached_and_the_file_stays() {
+    let _alone = one_at_a_time();
+    let Some(mut fixture) = Fixture::new() else { return };
+    let renamed = fixture.directory.path().join("renamed.img");
+    fs::rename(&fixture.lun.file, &renamed).unwrap();
+    let is_attached = || host::loop_devices().iter().any(|device| device.is_attached_to(&renamed));
+    assert!(is_attached());
+    fixture.mount(b"mnt");
+    assert!(fixture.refusal()[0].starts_with("mounted on "), "also with that name");
+    fixture.unmount();
+    fixture.registry.remove(&fixture.lun).unwrap();
+    assert!(!is_attached());
+    assert!(renamed.exists() && fixture.registry.list().unwrap().is_empty());
+    // For the end of the fixture, which removes one.
+    fixture.lun = fixture
+        .registry
+        .create(&LunSpec { bytes: 8 << 20, ..LunSpec::default() }, Path::new("/bin/false"))
+        .unwrap();
+}

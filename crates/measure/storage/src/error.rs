@@ -211,6 +211,14 @@ pub enum StorageError {
         /// As above.
         why: String,
     },
+    /// Another user may lead the path of data that is to be destroyed elsewhere.
+    #[error("cannot destroy the data at {}: {why}", path.display())]
+    PathOfOthers {
+        /// The target as named.
+        path: PathBuf,
+        /// "its path /srv/disk leads through the link /srv/disk, which user ann made; name its target".
+        why: String,
+    },
     /// The workspace contains files of others, so that it is kept.
     #[error("{} is kept: it holds files or mounts that headroom did not make", path.display())]
     WorkspaceKept {
@@ -419,6 +427,11 @@ impl StorageError {
             }
             StorageError::PathNotPrivate { .. } => {
                 "name a directory in which only root may rename files, or run headroom as another user".into()
+            }
+            StorageError::PathOfOthers { .. } => {
+                "name it by a path on which only root and you make links and rename directories, or run headroom as the \
+                 user who may"
+                    .into()
             }
             StorageError::WorkspaceKept { path, .. } => {
                 format!("look at them, unmount what is mounted there, then remove {} yourself", path.display())

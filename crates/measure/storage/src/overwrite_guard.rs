@@ -3,7 +3,7 @@
 //! ```text
 //! reads only                  opened as it is
 //! writes, not --destroy-data  NotOurs: refused
-//! writes, --destroy-data      ReadOnlyDevice, or InUse (mounted, swap, held by another device, backing a loop
+//! writes, --destroy-data      PathOfOthers (another user may lead the path elsewhere), ReadOnlyDevice, or InUse (mounted, swap, held by another device, backing a loop
 //!                             device, opened exclusively by another program, open for writing or locked in another
 //!                             process): refused
 //! ```
@@ -13,13 +13,16 @@
 use crate::extents::Unwritten;
 use crate::region::{OpenMode, Region, without_atime};
 use crate::{MadeFile, StorageError, Target};
-use host::{DeviceNumber, DeviceUse, device_uses, device_writers, file_uses, is_read_only};
+use host::{
+    DeviceNumber, DeviceUse, PathError, device_uses, device_writers, file_uses, find_trusted, is_read_only,
+};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use workload::{Caching, TargetKind};
 
@@ -55,7 +58,8 @@ impl Target {
     /// [`TestFile::region`](crate::TestFile::region).
     ///
     /// # Errors
-    /// [`StorageError::NotOurs`] for writes without `destroy_data`; [`StorageError::InUse`] for writes to a device or
+    /// [`StorageError::NotOurs`] for writes without `destroy_data`; [`StorageError::PathOfOthers`] for writes where another
+    /// user may lead the path elsewhere; [`StorageError::InUse`] for writes to a device or
     /// file in use, with `destroy_data` as well; [`StorageError::Unwritten`] for a file with holes;
     /// [`StorageError::NoDirectIo`] where `caching` is direct and the file system does not support it;
     /// [`StorageError::ReadOnlyFilesystem`], [`StorageError::ReadOnlyDevice`] and the kernel's errors.
@@ -70,9 +74,10 @@ impl Target {
             return Err(StorageError::NotOurs { path: path.into(), kind });
         }
         let mode = self.mode(caching);
+        let place = Place::find(path, access)?;
         match self.facts().kind {
-            TargetKind::BlockDevice => open_device(path, access, mode),
-            _ => region_of(&open_regular(path, OFlags::RDONLY)?, path, access, mode),
+            TargetKind::BlockDevice => open_device(&place, access, mode),
+            _ => region_of(&place.open_regular(OFlags::RDONLY)?, path, access, mode),
         }
     }
 
@@ -92,6 +97,38 @@ impl Target {
     pub(crate) fn mode(&self, caching: Caching) -> OpenMode<'_> {
         let filesystem = self.facts().filesystem.as_deref();
         OpenMode { caching, alignment: self.alignment(), filesystem }
+    }
+}
+
+/// Where a target is opened.
+struct Place<'a> {
+    /// As the user named it, for messages.
+    path: &'a Path,
+    /// The path again, or what was found there: `/proc/self/fd/N`.
+    opened_by: PathBuf,
+    _found: Option<OwnedFd>,
+}
+
+impl Place<'_> {
+    /// What is written to must be there by the will of this user or root: it is found first, and that very inode opened.
+    fn find(path: &Path, access: Access) -> Result<Place<'_>, StorageError> {
+        if access == Access::ReadOnly {
+            return Ok(Place { path, opened_by: path.into(), _found: None });
+        }
+        let found = find_trusted(path).map_err(|error| match error {
+            PathError::Io(error) => StorageError::from_io("open", path, error),
+            PathError::Refused(why) => StorageError::PathOfOthers { path: path.into(), why },
+        })?;
+        Ok(Place {
+            path,
+            opened_by: format!("/proc/self/fd/{}", found.as_raw_fd()).into(),
+            _found: Some(found),
+        })
+    }
+
+    fn open_regular(&self, flags: OFlags) -> Result<File, StorageError> {
+        open_without_waiting(&self.opened_by, flags)
+            .map_err(|error| StorageError::from_io("open", self.path, error))
     }
 }
 
@@ -140,10 +177,10 @@ pub(crate) fn check_written(path: &Path, unwritten: Unwritten, bytes: u64) -> Re
     Err(StorageError::Unwritten { path: path.into(), hole_bytes, unwritten_bytes, bytes })
 }
 
-fn open_device(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region, StorageError> {
-    let mut flags = access.flags();
+fn open_device(place: &Place<'_>, access: Access, mode: OpenMode<'_>) -> Result<Region, StorageError> {
+    let (path, mut flags) = (place.path, access.flags());
     let in_use = |uses| StorageError::InUse { path: path.into(), uses };
-    let number = DeviceNumber::for_block_device(path);
+    let number = DeviceNumber::for_block_device(&place.opened_by);
     if access != Access::ReadOnly {
         // The kernel lets a write-protected device be opened for writing and fails the writes.
         if number.is_some_and(is_read_only) {
@@ -158,7 +195,7 @@ fn open_device(path: &Path, access: Access, mode: OpenMode<'_>) -> Result<Region
     if mode.caching == Caching::Direct {
         flags |= OFlags::DIRECT;
     }
-    let mut file = match open_when_free(path, flags | OFlags::CLOEXEC) {
+    let mut file = match open_when_free(&place.opened_by, flags | OFlags::CLOEXEC) {
         Ok(file) => file,
         Err(Errno::BUSY) => {
             return Err(in_use(vec!["the kernel holds it for another user".into()]));
@@ -201,10 +238,11 @@ fn open_when_free(path: &Path, flags: OFlags) -> Result<File, Errno> {
 }
 
 pub(crate) fn open_regular(path: &Path, flags: OFlags) -> Result<File, StorageError> {
+    open_without_waiting(path, flags).map_err(|error| StorageError::from_io("open", path, error))
+}
+
+fn open_without_waiting(path: &Path, flags: OFlags) -> Result<File, Errno> {
     // NONBLOCK: if a pipe has replaced the file, the open must not hang.
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => Ok(File::from(file)),
-        Err(error) => Err(StorageError::from_io("open", path, error)),
-    }
+    rustix::fs::open(path, flags, Mode::empty()).map(File::from)
 }

@@ -84,15 +84,10 @@ impl Workspace {
         self.path.join(format!("{PREFIX}{name}"))
     }
 
-    /// Path of an entry without symbolic links, for a program that opens the file by its path and follows
-    /// none.
-    ///
-    /// # Errors
-    /// Without /proc.
-    pub fn real_entry(&self, name: &str) -> Result<PathBuf, StorageError> {
-        let directory = fs::read_link(format!("/proc/self/fd/{}", self.directory.as_raw_fd()));
-        let directory = directory.map_err(|error| StorageError::from_io("look at", &self.path, error))?;
-        Ok(directory.join(format!("{PREFIX}{name}")))
+    /// A name of a file below the open directory, `/proc/self/fd/N/headroom-NAME`, for a library that opens files by name:
+    /// no rename leads it elsewhere. It is valid in this process and as long as this workspace.
+    pub fn entry_by_descriptor(&self, name: &str) -> PathBuf {
+        format!("/proc/self/fd/{}/{PREFIX}{name}", self.directory.as_raw_fd()).into()
     }
 
     /// Lets other users traverse the directory, but not list it: a server of an experiment may run as another user, and

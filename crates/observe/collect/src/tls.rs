@@ -8,13 +8,15 @@
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     SupportedProtocolVersion,
 };
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -79,7 +81,7 @@ impl Authorities {
 impl Identity {
     /// A certificate, perhaps with intermediate ones, and its key, both in PEM.
     pub fn from_files(chain: &Path, key: &Path) -> Result<Identity, String> {
-        let found = PrivateKeyDer::from_pem_file(key);
+        let found = open_pem(key).and_then(PrivateKeyDer::from_pem_reader);
         let key = found.map_err(|error| {
             format!("no key without a passphrase can be read from {}: {error}", key.display())
         })?;
@@ -89,9 +91,13 @@ impl Identity {
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let unreadable = |why: String| format!("no certificate can be read from {}: {why}", file.display());
-    let found = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(error.to_string()))?;
-    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(|error| unreadable(error.to_string()))?;
+    let found = open_pem(file).and_then(|file| CertificateDer::pem_reader_iter(file).collect());
+    let found: Vec<_> = found.map_err(|error| unreadable(error.to_string()))?;
     if found.is_empty() { Err(unreadable("there is none in it".into())) } else { Ok(found) }
+}
+
+fn open_pem(file: &Path) -> Result<BufReader<File>, pem::Error> {
+    host::open_regular_file(file).map(BufReader::new).map_err(pem::Error::Io)
 }
 
 /// The configuration of a client.

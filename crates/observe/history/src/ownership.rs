@@ -22,8 +22,6 @@ use std::path::{Component, Path, PathBuf};
 const SERVICE: &str = "headroom";
 /// Write permission of the group and of others.
 const OTHERS_WRITE: u32 = 0o022;
-/// Write permission of all users.
-const ALL_WRITE: u32 = 0o002;
 /// Files that SQLite keeps beside a database.
 const SIDECARS: [&str; 3] = ["-wal", "-journal", "-shm"];
 const STICKY: u32 = 0o1000;
@@ -87,8 +85,9 @@ pub(crate) fn check_place(path: &Path) -> Result<(), Error> {
     let real = real_path(path);
     let refused = |why: String| Err(Error::OpenPlace { path: path.into(), why });
     let directory = real.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if fs::metadata(directory).is_ok_and(|found| found.mode() & ALL_WRITE != 0) {
-        return refused(format!("every user can put files into {}", directory.display()));
+    let is_open = |found: Metadata| host::others_may_write(directory, found.uid(), found.gid(), found.mode());
+    if fs::metadata(directory).is_ok_and(is_open) {
+        return refused(format!("users other than its owner can put files into {}", directory.display()));
     }
     let owner = fs::metadata(&real).map_or(geteuid().as_raw(), |found| found.uid());
     for suffix in SIDECARS {

@@ -8,6 +8,7 @@ use std::ffi::{c_char, c_double, c_int, c_void};
 pub(crate) const SQLITE_OK: c_int = 0;
 pub(crate) const SQLITE_ERROR: c_int = 1;
 pub(crate) const SQLITE_NOTFOUND: c_int = 12;
+pub(crate) const SQLITE_CANTOPEN: c_int = 14;
 pub(crate) const SQLITE_IOERR: c_int = 10;
 pub(crate) const SQLITE_IOERR_SHORT_READ: c_int = SQLITE_IOERR | (2 << 8);
 pub(crate) const SQLITE_OK_LOAD_PERMANENTLY: c_int = SQLITE_OK | (1 << 8);
@@ -76,8 +77,7 @@ pub struct SqliteVfs {
     pub(crate) delete: Option<unsafe extern "C" fn(*mut SqliteVfs, *const c_char, c_int) -> c_int>,
     pub(crate) access:
         Option<unsafe extern "C" fn(*mut SqliteVfs, *const c_char, c_int, *mut c_int) -> c_int>,
-    pub(crate) full_pathname:
-        Option<unsafe extern "C" fn(*mut SqliteVfs, *const c_char, c_int, *mut c_char) -> c_int>,
+    pub(crate) full_pathname: Option<FullPathname>,
     pub(crate) dl_open: Option<unsafe extern "C" fn(*mut SqliteVfs, *const c_char) -> *mut c_void>,
     pub(crate) dl_error: Option<unsafe extern "C" fn(*mut SqliteVfs, c_int, *mut c_char)>,
     pub(crate) dl_sym: Option<unsafe extern "C" fn(*mut SqliteVfs, *mut c_void, *const c_char) -> DlSymbol>,
@@ -97,6 +97,9 @@ pub struct SqliteVfs {
 
 pub(crate) type OpenFile =
     unsafe extern "C" fn(*mut SqliteVfs, *const c_char, *mut SqliteFile, c_int, *mut c_int) -> c_int;
+
+pub(crate) type FullPathname =
+    unsafe extern "C" fn(*mut SqliteVfs, *const c_char, c_int, *mut c_char) -> c_int;
 
 /// `sqlite3_vfs_find`.
 pub type VfsFind = unsafe extern "C" fn(*const c_char) -> *mut SqliteVfs;

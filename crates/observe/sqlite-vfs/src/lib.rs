@@ -20,7 +20,8 @@
 //! their own in [`Details`].
 //!
 //! The shim links against no SQLite and changes nothing that passes through it. It never fails an
-//! operation that the VFS below did not fail.
+//! operation that the VFS below did not fail. One name is kept from it: that of a file below an open directory, see
+//! [`register`].
 
 mod abi;
 mod counters_file;
@@ -39,4 +40,4 @@ pub use layout::{FILES_MAX, PATH_BYTES_MAX};
 pub use published::{ProcessIdentity, counters_dir};
 pub use reader::{CountersFile, CountersFiles, Details, FileReading, ReadError, published_in};
 pub use registry::{Registry, TEMP_FILES};
-pub use vfs::{RegisterError, VFS_NAME, register};
+pub use vfs::{RegisterError, VFS_NAME, path_of_descriptor, register};

@@ -1,17 +1,23 @@
 //! The shim's VFS: registers it, opens files, and calls the VFS below for everything else.
 
-use crate::abi::{DlSymbol, SQLITE_ERROR, SQLITE_OK, SqliteFile, SqliteFunctions, SqliteVfs};
+use crate::abi::{
+    DlSymbol, FullPathname, SQLITE_CANTOPEN, SQLITE_ERROR, SQLITE_OK, SqliteFile, SqliteFunctions, SqliteVfs,
+};
 use crate::counters_file::Publish;
 use crate::file::{CountedFile, methods_like, vfs_below};
 use crate::registry::Registry;
 use std::ffi::{CStr, OsStr, c_char, c_double, c_int, c_void};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The name to open a database with.
 pub const VFS_NAME: &str = "headroom";
 const VFS_NAME_C: &CStr = c"headroom";
+/// A path that begins with this names a directory that this process has open.
+const DESCRIPTORS: &str = "/proc/self/fd/";
 
 /// Why the shim could not be registered.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +42,10 @@ static REGISTERING: Mutex<()> = Mutex::new(());
 /// Registers the shim over SQLite's default VFS, under the name [`VFS_NAME`] and, with `make_default`, as the new
 /// default. A second call returns the same registry and ignores its `publish`.
 ///
+/// With [`Publish::Private`], which a program uses for databases of its own, a database below a directory that is open as
+/// descriptor N has the name `/proc/self/fd/N/NAME`. SQLite would replace that by the directory's path, which another user
+/// may lead elsewhere. The shim keeps it for the database, its log and journals; [`Registry::files`] has the path.
+///
 /// # Safety
 /// The functions must be those of one SQLite library (3.5.9 or later) that stays loaded.
 ///
@@ -56,7 +66,7 @@ pub unsafe fn register(
             return Err(RegisterError::NoDefaultVfs);
         }
         // SAFETY: SQLite keeps its VFS objects alive while they are registered.
-        Box::into_raw(Box::new(unsafe { shim_over(below) }))
+        Box::into_raw(Box::new(unsafe { shim_over(below, &publish) }))
     } else {
         // SAFETY: a registered VFS is alive; `open` exists in every version.
         let ours = unsafe { (*registered).open }
@@ -67,17 +77,22 @@ pub unsafe fn register(
         registered
     };
     // Before SQLite can open a file with the shim.
+    let is_first = REGISTRY.get().is_none();
     let registry = match REGISTRY.get() {
         Some(registry) => registry,
         None => {
             let new = Registry::new(publish)?;
-            // SAFETY: the handler is a function of this library, which is never unloaded.
-            unsafe { libc::atexit(at_exit) };
             REGISTRY.get_or_init(|| new)
         }
     };
-    // SAFETY: the shim is never freed.
-    match unsafe { (functions.vfs_register)(shim, c_int::from(make_default)) } {
+    // SAFETY: the handler is a function of this library, which is never unloaded; the shim is never freed.
+    let code = unsafe {
+        if is_first {
+            libc::atexit(at_exit);
+        }
+        (functions.vfs_register)(shim, c_int::from(make_default))
+    };
+    match code {
         SQLITE_OK => Ok(registry),
         code => Err(RegisterError::Refused(code)),
     }
@@ -91,10 +106,14 @@ extern "C" fn at_exit() {
 
 /// # Safety
 /// `below` is a registered VFS.
-unsafe fn shim_over(below: *mut SqliteVfs) -> SqliteVfs {
+unsafe fn shim_over(below: *mut SqliteVfs, publish: &Publish) -> SqliteVfs {
     // SAFETY: by contract; the fields read are those that `version` promises.
     let under = unsafe { &*below };
     let version = under.version.clamp(1, 3);
+    let full_pathname: FullPathname = match publish {
+        Publish::Private => full_pathname_or_descriptor,
+        Publish::Shared { .. } => full_pathname,
+    };
     SqliteVfs {
         version,
         file_bytes: size_of::<CountedFile>() as c_int + under.file_bytes,
@@ -145,11 +164,42 @@ unsafe extern "C" fn open(
         if code == SQLITE_OK
             && let Some(registry) = REGISTRY.get()
         {
-            let name = (!name.is_null()).then(|| OsStr::from_bytes(CStr::from_ptr(name).to_bytes()));
-            (*counted).slot = registry.slot_for(name, flags);
+            let name =
+                (!name.is_null()).then(|| Path::new(OsStr::from_bytes(CStr::from_ptr(name).to_bytes())));
+            let name = name.map(|name| path_of_descriptor(name).unwrap_or_else(|| name.into()));
+            (*counted).slot = registry.slot_for(name.as_ref().map(|name| name.as_os_str()), flags);
         }
         code
     }
+}
+
+/// The full path of a file by its name, unless that begins with an open directory: that name stays as it is.
+unsafe extern "C" fn full_pathname_or_descriptor(
+    shim: *mut SqliteVfs,
+    name: *const c_char,
+    bytes: c_int,
+    out: *mut c_char,
+) -> c_int {
+    // SAFETY: SQLite passes its shim, a null-terminated name, and `bytes` bytes for the path.
+    unsafe {
+        let text = CStr::from_ptr(name).to_bytes_with_nul();
+        if !text.starts_with(DESCRIPTORS.as_bytes()) {
+            return full_pathname(shim, name, bytes, out);
+        }
+        if usize::try_from(bytes).is_ok_and(|bytes| text.len() <= bytes) {
+            ptr::copy_nonoverlapping(name, out, text.len());
+            return SQLITE_OK;
+        }
+        SQLITE_CANTOPEN
+    }
+}
+
+/// The path at present of a file in a directory of this process, from `/proc/self/fd/N/NAME`; `None` for other names.
+pub fn path_of_descriptor(name: &Path) -> Option<PathBuf> {
+    let (directory, file) = (name.parent()?, name.file_name()?);
+    let number = directory.strip_prefix(DESCRIPTORS).ok()?.to_str()?;
+    number.parse::<u32>().ok()?;
+    Some(fs::read_link(directory).ok()?.join(file))
 }
 
 /// Functions that call the VFS below unchanged. A function that the VFS below lacks is never called: the shim

@@ -16,6 +16,7 @@ use ::diskspd::usage::{USAGE, UsageError};
 use ::diskspd::windows_path;
 use load::RunOptions;
 use options::{Options, TextForm};
+use std::io::Read;
 use std::path::Path;
 use terminal::{Done, FINE, Failure, Output, kept};
 use workload::{Phase, Plan};
@@ -211,13 +212,15 @@ fn advise(phase: &Phase, extras: &Extras, opened: &Opened) -> Result<(), Failure
 
 fn read_xml(source: &Source) -> Result<Option<String>, Failure> {
     let Source::Xml { path, .. } = source else { return Ok(None) };
-    let size = std::fs::metadata(path).map_or(0, |facts| facts.len());
-    let bytes = if size <= XML_BYTES_MAX {
-        std::fs::read(path)
-    } else {
-        Err(std::io::Error::other("it is larger than any profile"))
+    let read = || {
+        let mut bytes = Vec::new();
+        host::open_regular_file(path.as_ref())?.take(XML_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > XML_BYTES_MAX {
+            true => Err(std::io::Error::other("it is larger than any profile")),
+            false => Ok(bytes),
+        }
     };
-    let bytes = bytes.map_err(|error| {
+    let bytes = read().map_err(|error| {
         Failure::usage(format!("cannot read the profile {path}: {error}"))
             .with_remedy("name a profile in XML, as headroom diskspd -Rpxml with your flags shows one")
     })?;

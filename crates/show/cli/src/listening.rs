@@ -19,7 +19,7 @@ pub struct AccessArgs {
     /// Require one of the bearer tokens in this file, one a line
     #[arg(long, value_name = "FILE")]
     pub bearer_token_file: Option<PathBuf>,
-    /// Accept requests to a loopback address with this host name
+    /// Accept requests with this host name, where clients need no authentication
     #[arg(long, value_name = "NAME")]
     pub host_name: Vec<String>,
     /// Serve all clients, also at an address that other machines reach

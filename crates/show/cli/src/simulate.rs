@@ -190,7 +190,7 @@ fn fitted(capability: &Capability, of: &str, out: &mut Output) -> Result<Fit, Fa
 /// A capability from a file of JSON, or the newest that was kept of a target.
 fn capability(of: &Path, history: Option<&Path>) -> Result<(Capability, String), Failure> {
     let name = of.display().to_string();
-    let head = std::fs::File::open(of).ok().filter(|file| file.metadata().is_ok_and(|it| it.is_file()));
+    let head = host::open_regular_file(of).ok();
     let is_json = of.extension().is_some_and(|extension| extension == "json");
     if let Some(file) = head.filter(|_| is_json) {
         let read = std::io::Read::take(file, CAPABILITY_BYTES_MAX);

@@ -270,9 +270,8 @@ fn read(file: &Path) -> Result<Capability, Failure> {
     let mut text = String::new();
     let read = match is_standard(file) {
         true => std::io::stdin().take(IMPORT_BYTES_MAX).read_to_string(&mut text),
-        false => {
-            std::fs::File::open(file).and_then(|file| file.take(IMPORT_BYTES_MAX).read_to_string(&mut text))
-        }
+        false => host::open_regular_file(file)
+            .and_then(|file| file.take(IMPORT_BYTES_MAX).read_to_string(&mut text)),
     };
     read.map_err(|error| Failure::new(format_args!("cannot read {}: {error}", file.display())))?;
     serde_json::from_str(&text).map_err(|error| {

@@ -1,7 +1,6 @@
 //! The recorded traces that a plan replays, read before any file is created or written.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use terminal::Failure;
@@ -34,7 +33,8 @@ fn read_file(file: &Path) -> Result<Trace, Failure> {
         Failure::new(format_args!("cannot replay {}: {why}", file.display())).with_remedy(remedy)
     };
     let mut bytes = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(TRACE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    let read =
+        host::open_regular_file(file).and_then(|file| file.take(TRACE_BYTES_MAX + 1).read_to_end(&mut bytes));
     read.map_err(|error| refused(&error, "name a trace that exists and may be read"))?;
     if bytes.len() as u64 > TRACE_BYTES_MAX {
         let what = format_args!("it is larger than {}", format_bytes(TRACE_BYTES_MAX));

@@ -29,7 +29,11 @@ impl Body for Endless {
 }
 
 fn server(settings: Settings) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    server_at("127.0.0.1:0", settings)
+}
+
+fn server_at(address: &str, settings: Settings) -> SocketAddr {
+    let listener = TcpListener::bind(address).unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
     let access = Access::new(settings, address, |_| {}).unwrap();
@@ -200,5 +204,30 @@ fn only_get_and_only_for_this_host() {
         (&["GET /api/v1/state HTTP/1.1", "Host: localhost", "Sec-Fetch-Site: same-origin"], 200),
     ] {
         assert_eq!(status(lines), expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn without_authentication_a_page_of_another_site_has_no_name_that_leads_to_this_host() {
+    let settings = Settings {
+        host_names: vec!["db.example".into()],
+        without_authentication: true,
+        ..Settings::default()
+    };
+    let address = SocketAddr::from(([127, 0, 0, 1], server_at("0.0.0.0:0", settings).port()));
+    let own = host::hostname();
+    for (name, expected) in [
+        ("192.0.2.7:9187", " 200 "),
+        ("[2001:db8::7]:9187", " 200 "),
+        ("localhost:9187", " 200 "),
+        ("db.example:9187", " 200 "),
+        (own.as_str(), " 200 "),
+        ("evil.example:9187", " 421 "),
+        ("192.0.2.7.evil.example", " 421 "),
+    ] {
+        let (head, body) = ask(address, &["GET /metrics HTTP/1.1", &format!("Host: {name}")]);
+        assert!(head.contains(expected), "{name}: {head}");
+        let body = String::from_utf8(body).unwrap();
+        assert_eq!(body.contains("--host-name NAME"), expected == " 421 ", "{name}: {body}");
     }
 }

@@ -1,7 +1,7 @@
 //! The files of access control: read within bounds, and compared with their former contents.
 
 use super::AccessError;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Files {
         self.0.push((path.to_owned(), state(path)));
         let unreadable =
             |why: &dyn std::fmt::Display| AccessError::Unreadable(path.to_owned(), why.to_string());
-        let file = File::open(path).map_err(|error| unreadable(&error))?;
+        let file = host::open_regular_file(path).map_err(|error| unreadable(&error))?;
         let found = file.metadata().map_err(|error| unreadable(&error))?;
         check(&found)?;
         let mut bytes = Vec::new();

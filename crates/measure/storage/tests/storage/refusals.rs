@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, chown, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
 use storage::{Access, StorageError, Target, Workspace};
@@ -186,4 +186,35 @@ fn a_read_only_file_system_is_named_with_its_device() {
     let file = directory.join("file");
     assert!(matches!(open(&file, DESTROY), Err(StorageError::ReadOnlyFilesystem { .. })));
     assert_eq!(open(&file, READ).unwrap().bytes, 8192);
+}
+
+#[test]
+fn a_file_is_not_destroyed_by_a_path_that_another_user_may_lead_elsewhere() {
+    const OTHER_USER: u32 = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: links of another user need root");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fs::create_dir(path("data")).unwrap();
+    fs::write(path("data/disk"), vec![1; MIB as usize]).unwrap();
+    symlink("data", path("own")).unwrap();
+    symlink("data/disk", path("theirs")).unwrap();
+    lchown(path("theirs"), Some(OTHER_USER), None).unwrap();
+    let refused = |name: &str| match open(&path(name), DESTROY).unwrap_err() {
+        error @ StorageError::PathOfOthers { .. } => (error.to_string(), error.remedy().unwrap()),
+        error => panic!("{error}"),
+    };
+    let (error, remedy) = refused("theirs");
+    assert!(error.contains("/theirs, which user nobody made; name its target"), "{error}");
+    assert!(remedy.contains("name it by a path on which only root and you make links"), "{remedy}");
+    open(&path("own/disk"), DESTROY).unwrap();
+    open(&path("theirs"), READ).unwrap();
+    chown(path("data"), Some(OTHER_USER), None).unwrap();
+    assert!(refused("data/disk").0.contains("/data, which belongs to user nobody"));
+    let Some(disk) = LoopDisk::new(32 * MIB) else { return };
+    symlink(disk.device(), path("device")).unwrap();
+    open(&path("device"), DESTROY).unwrap();
+    lchown(path("device"), Some(OTHER_USER), None).unwrap();
+    assert!(refused("device").0.contains("/device, which user nobody made"));
 }

@@ -23,7 +23,7 @@ impl Finder {
         // A link in the name would lead to the wrong mount; it can be followed where names mean the same.
         let real = match self.files.view() {
             MountView::Other => None,
-            _ => self.files.reachable(path).and_then(|path| std::fs::canonicalize(path).ok()),
+            _ => self.files.real_path(path),
         };
         if let Some(place) = self.files.place_of(real.as_deref().unwrap_or(path)) {
             self.add_place(role, place);

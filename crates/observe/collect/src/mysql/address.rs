@@ -4,7 +4,7 @@
 //! mysql:                                        as the option files say, else the usual socket
 //! mysql://headroom@db.example.com:3306/         TCP
 //! mysql://headroom@/run/mysqld/mysqld.sock      a socket; also mysql:socket=/run/mysqld/mysqld.sock user=headroom
-//! options: user, socket, require-peer, defaults-extra-file, defaults-file, ssl-mode, ssl-ca
+//! options: user, socket, require-peer, defaults-extra-file, defaults-file, ssl-mode, ssl-ca, get-server-public-key
 //! ```
 //!
 //! It has no password: every user of the machine could read it in the list of processes.
@@ -26,12 +26,16 @@ pub(super) struct Address {
     /// Read instead of all others.
     pub defaults_file: Option<PathBuf>,
     pub tls: Tls,
+    /// Whether a password may be sent encrypted with a key that the server sends, where the connection is not encrypted.
+    pub accepts_server_key: bool,
 }
 
 /// How the connection is encrypted; the names are those of the clients' `--ssl-mode`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tls {
+    /// Encrypted, with any certificate, where the server offers that.
     #[default]
+    Preferred,
     Disabled,
     /// Encrypted, with any certificate.
     Required,
@@ -41,8 +45,16 @@ pub(super) enum Tls {
     VerifyIdentity(Option<PathBuf>),
 }
 
-pub(super) const OPTIONS: [&str; 7] =
-    ["user", "socket", "require-peer", "defaults-extra-file", "defaults-file", "ssl-mode", "ssl-ca"];
+pub(super) const OPTIONS: [&str; 8] = [
+    "user",
+    "socket",
+    "require-peer",
+    "defaults-extra-file",
+    "defaults-file",
+    "ssl-mode",
+    "ssl-ca",
+    "get-server-public-key",
+];
 
 impl Address {
     pub fn parse(text: &str) -> Result<Address, String> {
@@ -102,24 +114,34 @@ impl Address {
                 "defaults-file" => self.defaults_file = Some(value.into()),
                 "ssl-mode" => mode = Some(value.to_ascii_lowercase().replace('-', "_")),
                 "ssl-ca" => authority = Some(PathBuf::from(value)),
+                "get-server-public-key" => self.accepts_server_key = parse_switch(&value)?,
                 "password" => return Err(PASSWORD_IS_VISIBLE.into()),
                 _ => return Err(no_such_option(&OPTIONS)),
             }
         }
         self.tls = match (mode.as_deref(), authority) {
-            (None | Some("disabled"), None) => Tls::Disabled,
+            (None | Some("preferred"), None) => Tls::Preferred,
+            (Some("disabled"), None) => Tls::Disabled,
             (Some("required"), None) => Tls::Required,
             (Some("verify_ca"), Some(authority)) => Tls::VerifyCa(authority),
             (None | Some("verify_identity"), authority) => Tls::VerifyIdentity(authority),
             (Some("verify_ca"), None) => return Err("ssl-mode=verify_ca needs ssl-ca=FILE".into()),
-            (Some("disabled" | "required"), Some(_)) => {
+            (Some("disabled" | "preferred" | "required"), Some(_)) => {
                 return Err("ssl-ca is for ssl-mode=verify_ca and verify_identity".into());
             }
             (Some(_), _) => {
-                return Err("ssl-mode is disabled, required, verify_ca or verify_identity".into());
+                return Err("ssl-mode is disabled, preferred, required, verify_ca or verify_identity".into());
             }
         };
         Ok(())
+    }
+}
+
+fn parse_switch(value: &str) -> Result<bool, String> {
+    match value.to_ascii_lowercase().as_str() {
+        "" | "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err("get-server-public-key is true or false".into()),
     }
 }
 
@@ -149,6 +171,9 @@ mod tests {
         assert_eq!(parse("mysql://[::1]:3306").host.as_deref(), Some("::1"));
         assert_eq!(parse("mysql:"), Address::default());
         assert_eq!(parse("mysql://h?ssl-mode=VERIFY_CA&ssl-ca=/ca.pem").tls, Tls::VerifyCa("/ca.pem".into()));
+        assert_eq!((parse("mysql://h").tls, parse("mysql://h").accepts_server_key), (Tls::Preferred, false));
+        assert!(parse("mysql://h?get-server-public-key=true").accepts_server_key);
+        assert!(!parse("mysql://h?get-server-public-key=0").accepts_server_key);
     }
 
     #[test]
@@ -165,7 +190,10 @@ mod tests {
         for text in ["mysql://host/shop", "mysql://host:0", "mysql://host:many", "mysql://host?colour=red"] {
             assert!(Address::parse(text).is_err(), "{text}");
         }
-        for options in ["ssl-mode=verify_ca", "ssl-mode=required&ssl-ca=/x", "ssl-mode=maybe", "user=%zz"] {
+        let key = "get-server-public-key=perhaps";
+        for options in
+            ["ssl-mode=verify_ca", "ssl-mode=required&ssl-ca=/x", "ssl-mode=maybe", "user=%zz", key]
+        {
             assert!(Address::parse(&format!("mysql://host?{options}")).is_err(), "{options}");
         }
     }

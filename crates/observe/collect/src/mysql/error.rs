@@ -36,6 +36,9 @@ pub enum MysqlError {
     /// It refuses the login: its message.
     #[error("the server refuses the login: {0}")]
     Refused(String),
+    /// It requests the password itself (caching_sha2_password) without TLS.
+    #[error("the server requests the password itself, but offers no encryption that keeps it from others")]
+    PasswordInClear,
     /// Any other failure, with its cause.
     #[error("{0}")]
     Failed(String),
@@ -65,11 +68,15 @@ impl SourceFault for MysqlError {
             MysqlError::Refused(_) => Some(
                 "give user and password in ~/.my.cnf under [client], mode 0600, or the password in MYSQL_PWD",
             ),
+            MysqlError::PasswordInClear => Some(
+                "let the server have a certificate, and give ssl-mode=verify_identity, or connect by its socket; \
+                 get-server-public-key=true sends the password encrypted with the key of any server that answers there",
+            ),
             MysqlError::Failed(_) => None,
         }
     }
 
     fn is_refusal(&self) -> bool {
-        matches!(self, MysqlError::Refused(_))
+        matches!(self, MysqlError::Refused(_) | MysqlError::PasswordInClear)
     }
 }

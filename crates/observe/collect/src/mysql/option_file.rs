@@ -11,8 +11,7 @@
 use super::address::Address;
 use super::error::MysqlError;
 use std::fmt;
-use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -112,11 +111,13 @@ impl ClientOptions {
 
 /// The mode and the text of a file.
 fn read_file(path: &Path) -> io::Result<(u32, String)> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
-        return Err(io::Error::other("it is not a file, or too large for options"));
+    let file = host::open_regular_file(path)?;
+    let (mode, mut bytes) = (file.metadata()?.mode(), Vec::new());
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::other("it is too large for options"));
     }
-    Ok((metadata.mode(), String::from_utf8_lossy(&fs::read(path)?).into_owned()))
+    Ok((mode, String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Parses a value: without surrounding blanks and comment, unquoted (' or "), with \\ \" \' \n \t \s and the like resolved.
@@ -159,6 +160,7 @@ mod tests {
     use super::*;
     use crate::error::SourceFault;
     use proptest::prelude::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn file(dir: &Path, name: &str, mode: u32, text: &str) -> PathBuf {

@@ -6,7 +6,7 @@ mod fuzzing;
 use super::address::{Address, Tls};
 use super::error::{ANSWER_TIMEOUT, MysqlError};
 use super::option_file::{ClientOptions, Secret};
-use super::protocol::{self, Credentials, Fault, Limits, Wire};
+use super::protocol::{self, Credentials, Fault, Limits, Protection, Wire};
 use super::server::{self, Place, Server};
 use crate::tls::{self, Authorities, Names, Trust};
 use crate::{dial, environment};
@@ -36,6 +36,7 @@ pub(super) struct Login {
     place: Place,
     options: ClientOptions,
     tls: Tls,
+    accepts_server_key: bool,
     /// The user that must run the server that listens on a socket.
     required_peer: Option<u32>,
 }
@@ -67,7 +68,9 @@ impl Login {
             environment::user_id(name).ok_or_else(unknown)
         });
         let required_peer = required_peer.transpose()?;
-        Ok(Login { place: place(&address, &options), options, tls: address.tls, required_peer })
+        let place = place(&address, &options);
+        let accepts_server_key = address.accepts_server_key;
+        Ok(Login { place, options, tls: address.tls, accepts_server_key, required_peer })
     }
 
     /// "mysql HOST:PORT" or "mysql /PATH/OF/SOCKET".
@@ -90,7 +93,7 @@ impl Login {
 
     /// A connection that is logged in, and its server. The next statements have the same deadline.
     pub fn connect(&self, limits: Limits, deadline: Instant) -> Result<(Wire, Server), MysqlError> {
-        let (mut wire, tls_client) = match &self.place {
+        let (mut wire, tls) = match &self.place {
             Place::Socket(path) => {
                 let socket = dial::unix(path, deadline)?;
                 if let Some(user) = self.required_peer {
@@ -104,7 +107,20 @@ impl Login {
             }
         };
         let password = self.options.password.as_ref().map_or("", |password| password.0.as_str());
-        protocol::log_in(&mut wire, tls_client, &Credentials { user: self.user(), password }, limits)?;
+        let protection = Protection {
+            requires_tls: tls.is_some() && self.tls != Tls::Preferred,
+            tls,
+            accepts_server_key: self.accepts_server_key,
+        };
+        let credentials = Credentials { user: self.user(), password };
+        protocol::log_in(&mut wire, protection, &credentials, limits).map_err(|fault| match fault {
+            // Such as TLS 1.1 of an old server, for an encryption that was not requested.
+            Fault::Tls(error) if self.tls == Tls::Preferred => {
+                let why = tls::describe_error(&error);
+                Fault::Encryption(format!("{why}; ssl-mode=disabled connects without encryption"))
+            }
+            fault => fault,
+        })?;
         let server = self.identify(&mut wire)?;
         Ok((wire, server))
     }
@@ -123,7 +139,7 @@ impl Login {
 fn tls_client(wanted: &Tls, host: &str) -> Result<Option<ClientConnection>, String> {
     let trust = match wanted {
         Tls::Disabled => return Ok(None),
-        Tls::Required => Trust::Any,
+        Tls::Preferred | Tls::Required => Trust::Any,
         Tls::VerifyCa(file) => Trust::Signed(Authorities::from_file(file)?, Names::Ignored),
         Tls::VerifyIdentity(Some(file)) => Trust::Signed(Authorities::from_file(file)?, Names::Checked),
         Tls::VerifyIdentity(None) => Trust::Signed(Authorities::public(), Names::Checked),
@@ -220,6 +236,7 @@ impl From<Fault> for MysqlError {
             },
             Fault::Tls(error) => MysqlError::Failed(tls::describe_error(&error)),
             Fault::Encryption(why) => MysqlError::Failed(format!("no encrypted connection: {why}")),
+            Fault::PasswordInClear => MysqlError::PasswordInClear,
             Fault::Protocol(why) => MysqlError::Failed(why.into()),
             Fault::UnknownPlugin(plugin) => MysqlError::Refused(format!(
                 "it wants the authentication plugin {plugin}, which Headroom does not have"

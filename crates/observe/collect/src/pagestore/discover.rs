@@ -31,7 +31,7 @@ pub(super) fn find(programs: &Programs) -> Vec<Instance> {
 
 /// The counters have device and inode of the directory; its name is that of the files that the program has open.
 fn directory(pid: u32, [device, inode]: [u64; 2]) -> Option<PathBuf> {
-    let is_it = |directory: &Path| {
+    let is_it = move |directory: &Path| {
         std::fs::metadata(directory).is_ok_and(|found| (found.dev(), found.ino()) == (device, inode))
     };
     let files = host::open_files(pid).into_iter().filter(|file| !file.is_deleted);
@@ -39,5 +39,6 @@ fn directory(pid: u32, [device, inode]: [u64; 2]) -> Option<PathBuf> {
         files.filter_map(|file| Some(file.path.parent()?.to_path_buf())).collect();
     directories.sort();
     directories.dedup();
-    directories.into_iter().find(|directory| is_it(directory))
+    // The program's user chooses the file system, which may be one that never answers.
+    host::within_limit(pid, move || directories.into_iter().find(|directory| is_it(directory)))?
 }

@@ -1,6 +1,7 @@
 //! libpq's password file: `HOST:PORT:DATABASE:USER:PASSWORD`, `*` for any value. The first line that matches counts.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 /// The server, database and user of a password.
@@ -26,8 +27,9 @@ pub(super) fn password(file: &Path, server: &Server) -> Result<Option<String>, S
             file.display()
         ));
     }
-    let text = fs::read_to_string(file)
-        .map_err(|error| format!("password file {} cannot be read: {error}", file.display()))?;
+    let mut text = String::new();
+    let read = host::open_regular_file(file).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text));
+    read.map_err(|error| format!("password file {} cannot be read: {error}", file.display()))?;
     Ok(text.lines().find_map(|line| password_of(line, server)))
 }
 

@@ -4,7 +4,11 @@ use crate::connection_text::percent_decode;
 use crate::environment::Environment;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::io::Read;
 use std::path::PathBuf;
+
+/// Bytes of a service file that are read.
+const SERVICES_BYTES_MAX: u64 = 1 << 20;
 
 /// Values by name.
 #[derive(Default)]
@@ -220,7 +224,12 @@ fn service_settings(service: &str, environment: Environment) -> Result<Settings,
     let system = environment("PGSYSCONFDIR").unwrap_or_else(|| "/etc/postgresql-common".into());
     let files = [own, Some(PathBuf::from(system).join("pg_service.conf"))];
     for file in files.iter().flatten() {
-        let Ok(text) = std::fs::read_to_string(file) else { continue };
+        let mut text = String::new();
+        let read = host::open_regular_file(file)
+            .and_then(|file| file.take(SERVICES_BYTES_MAX).read_to_string(&mut text));
+        if read.is_err() {
+            continue;
+        }
         let mut lines = text.lines().map(str::trim);
         if lines.any(|line| line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) == Some(service)) {
             let section = lines.take_while(|line| !line.starts_with('['));

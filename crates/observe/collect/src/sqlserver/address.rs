@@ -15,7 +15,6 @@
 use super::tls::Trust;
 use crate::connection_text::{PASSWORD_IS_VISIBLE, host_and_port, no_such_option, percent_decode};
 use crate::environment::Environment;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use tds::{Encryption, TEXT_CHARS_MAX};
@@ -143,7 +142,7 @@ fn parse_host_and_port(text: &str, separator: char) -> Result<(String, u16), Str
 /// Reads the first line of a file that only its owner can read.
 fn read_password(file: &Path) -> Result<String, String> {
     let unreadable = |error: io::Error| format!("cannot read the password file {}: {error}", file.display());
-    let opened = File::open(file).map_err(unreadable)?;
+    let opened = host::open_regular_file(file).map_err(unreadable)?;
     if !host::is_private(file, &opened.metadata().map_err(unreadable)?) {
         return Err(format!("others can read the password file {}: chmod 600 it", file.display()));
     }

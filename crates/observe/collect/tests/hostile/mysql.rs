@@ -34,6 +34,7 @@ fn greeting(capabilities: u32, plugin: &str) -> Vec<u8> {
 }
 
 const PLAIN: u32 = 0x8_A201;
+const ACCEPTS_KEY: &str = "get-server-public-key=true";
 const NATIVE: &str = "mysql_native_password";
 
 fn greeted(tcp: &mut TcpStream, plugin: &str) -> io::Result<()> {
@@ -173,15 +174,39 @@ fn no_server_of_mysql_ends_more_than_its_own_source() {
             }
             Ok(())
         }),
+        fails("the password itself, without TLS", |tcp| {
+            greeted(tcp, "caching_sha2_password")?;
+            tcp.write_all(&packet(2, &[1, 4]))?;
+            let mut rest = Vec::new();
+            tcp.read_to_end(&mut rest)?;
+            assert!(rest.is_empty(), "neither a password nor the request for a key");
+            Ok(())
+        }),
+        with(
+            "ssl-mode=preferred",
+            fails("TLS is offered and ends at once", |tcp| {
+                tcp.write_all(&greeting(PLAIN | 0x800, NATIVE))?;
+                read_packet(tcp).map(drop)
+            }),
+        ),
         fails("more data, and none", |tcp| proved(tcp, &[1])),
-        fails("a key that is none", |tcp| key(tcp, b"hello")),
-        fails("a key without content", |tcp| {
-            key(tcp, b"-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n")
-        }),
-        fails("a key that is cut", |tcp| {
-            key(tcp, b"-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOC\n-----END PUBLIC KEY-----\n")
-        }),
-        fails("a key of 1 MiB", |tcp| key(tcp, &vec![b'A'; 1 << 20])),
+        with(ACCEPTS_KEY, fails("a key that is none", |tcp| key(tcp, b"hello"))),
+        with(
+            ACCEPTS_KEY,
+            fails("a key without content", |tcp| {
+                key(tcp, b"-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n")
+            }),
+        ),
+        with(
+            ACCEPTS_KEY,
+            fails("a key that is cut", |tcp| {
+                key(
+                    tcp,
+                    b"-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOC\n-----END PUBLIC KEY-----\n",
+                )
+            }),
+        ),
+        with(ACCEPTS_KEY, fails("a key of 1 MiB", |tcp| key(tcp, &vec![b'A'; 1 << 20]))),
         with(
             "ssl-mode=required",
             fails("TLS is refused", |tcp| tcp.write_all(&greeting(PLAIN, NATIVE)).and_then(|()| silent(tcp))),

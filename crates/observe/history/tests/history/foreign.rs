@@ -74,7 +74,7 @@ fn what_another_users_journal_names_is_not_removed() {
 }
 
 #[test]
-fn a_history_in_a_directory_of_all_users_or_beside_anothers_file_is_refused() {
+fn a_history_in_a_directory_of_other_users_or_beside_anothers_file_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("h.db");
     drop(History::open(&path).unwrap());
@@ -83,6 +83,13 @@ fn a_history_in_a_directory_of_all_users_or_beside_anothers_file_is_refused() {
     for opened in [History::open(&path), History::open_kept(&path), History::open(&dir.path().join("new.db"))]
     {
         assert!(matches!(opened, Err(Error::OpenPlace { .. })), "{opened:?}");
+    }
+    // A group of which its owner is the only member, as each user has on many systems, is no other user.
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o775)).unwrap();
+    if chown(dir.path(), None, Some(OTHER_USER)).is_ok() {
+        let opened = History::open_kept(&path);
+        assert!(matches!(opened, Err(Error::OpenPlace { .. })), "another group may write: {opened:?}");
+        chown(dir.path(), None, Some(0)).unwrap();
     }
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     for suffix in ["wal", "journal", "shm"] {

@@ -134,7 +134,10 @@ impl Everyday<'_> {
 
     /// Runs the workload and judges it.
     fn run(&self, capability: &Capability, first: First, out: &mut Output) -> Result<Seen, Failure> {
-        let database = self.workspace.real_entry("everyday.db")?;
+        // The directory may be another user's, who may put a link in the place of the workspace at any time.
+        let database = self.workspace.entry_by_descriptor("everyday.db");
+        // Before the database is made: its VFS keeps that name.
+        let counted = everyday::counted_sqlite().map_err(failure)?;
         let mut preparing = |done: u64, total: u64| {
             out.progress(format_args!("making an everyday database, {} %", 100 * done / total.max(1)), None);
         };
@@ -146,7 +149,7 @@ impl Everyday<'_> {
         if first == First::Due && self.args.duration.is_none() {
             plan.duration = duration_within(self.began.elapsed());
         }
-        let source = collect::sqlite::InProcess::new(everyday::counted_sqlite().map_err(failure)?);
+        let source = collect::sqlite::InProcess::new(counted);
         let mut observer = Observer::new(Box::new(source), self.target.clone(), Scope::One);
         let mut listening = Listening { args: self.args, began: self.began, capability, first, out };
         let phases = everyday::experiment(&database, &plan, &mut observer, interrupt::flag(), &mut listening);

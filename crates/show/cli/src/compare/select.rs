@@ -4,6 +4,7 @@ use ::compare::RUNS_MAX;
 use capability::Capability;
 use history::{EntryKind, History, ResultId};
 use serde_json::Value;
+use std::io::Read;
 use std::path::Path;
 use terminal::{Failure, kept};
 use workload::{PhaseResult, RunResult};
@@ -205,11 +206,13 @@ fn of_file(path: &Path) -> Result<Chosen, Failure> {
         Failure::new(format_args!("cannot compare {name}: {why}"))
             .with_remedy("give what headroom run --json or headroom measure --json printed")
     };
-    let metadata = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
-    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
-        return Err(refused("it is no result: it is no file, or too large".into()));
+    let mut text = String::new();
+    host::open_regular_file(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
+        .map_err(|error| refused(error.to_string()))?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(refused("it is too large for a result".into()));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
     let what = parse(&text).map_err(refused)?;
     let at_unix_ns = match &what {
         What::Runs(subjects) => subjects[0][0].started_unix_ns,

@@ -225,7 +225,7 @@ fn from_file(given: &Given) -> Result<Vec<NamedRun<'static>>, Failure> {
 impl Given {
     fn read(&self) -> std::io::Result<String> {
         let source: Box<dyn Read> = match self {
-            Given::File(path) => Box::new(std::fs::File::open(path)?),
+            Given::File(path) => Box::new(host::open_regular_file(path)?),
             _ => Box::new(std::io::stdin()),
         };
         let mut text = String::new();

@@ -264,7 +264,7 @@ fn source(path: &Path) -> Result<Source, Failure> {
     let read = if stdin {
         std::io::stdin().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
     } else {
-        fs::File::open(path).and_then(|file| {
+        host::open_regular_file(path).and_then(|file| {
             let written = file.metadata()?.modified().ok();
             let since = written.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
             written_unix_ns = since.and_then(|since| u64::try_from(since.as_nanos()).ok());

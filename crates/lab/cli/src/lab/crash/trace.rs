@@ -31,7 +31,8 @@ pub(super) fn replay(path: &Path, out: &mut Output) -> Done {
             .with_remedy("the file of a trace that `headroom lab crash` has left")
     };
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(TRACE_BYTES_MAX).read_to_string(&mut text));
+    let read =
+        host::open_regular_file(path).and_then(|file| file.take(TRACE_BYTES_MAX).read_to_string(&mut text));
     read.map_err(|error| cannot(&error))?;
     let failure = replay_threads(&text).map_err(|why| cannot(&why))?;
     out.answer(

@@ -9,6 +9,8 @@ pub enum Fault {
     Tls(rustls::Error),
     /// The connection cannot be encrypted. The text is for people.
     Encryption(String),
+    /// The server requests the password itself on a connection that others can read or answer.
+    PasswordInClear,
     /// The server violates the protocol.
     Protocol(&'static str),
     /// The server wants an authentication plugin that is not here.

@@ -33,6 +33,16 @@ pub struct Credentials<'a> {
     pub password: &'a str,
 }
 
+/// How what is sent is kept from others.
+pub struct Protection {
+    /// The TLS client; `None` where nothing is encrypted.
+    pub tls: Option<ClientConnection>,
+    /// Whether a server that offers no TLS is refused.
+    pub requires_tls: bool,
+    /// Whether a password may be sent encrypted with a key that the server sends. Any server can send a key of its own.
+    pub accepts_server_key: bool,
+}
+
 /// How the password is proved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Plugin {
@@ -46,26 +56,28 @@ struct Greeting {
     plugin: Plugin,
 }
 
-/// Logs in, encrypted with the TLS client if there is one. Answers have these limits from then on.
+/// Logs in, encrypted with the TLS client if there is one and the server offers TLS. Answers have these limits from then on.
 ///
 /// # Errors
 /// [`Fault`].
 pub fn log_in(
     wire: &mut Wire,
-    tls_client: Option<ClientConnection>,
+    protection: Protection,
     credentials: &Credentials,
     limits: Limits,
 ) -> Result<(), Fault> {
     let greeting = Greeting::parse(&wire.receive()?)?;
+    let is_tls_offered = greeting.capabilities & SSL != 0;
+    if protection.requires_tls && !is_tls_offered {
+        return Err(Fault::Encryption("the server offers no encryption".into()));
+    }
+    let tls = protection.tls.filter(|_| is_tls_offered);
     let ours = WANTED & greeting.capabilities;
-    let capabilities = ours | if tls_client.is_some() { SSL } else { 0 };
+    let capabilities = ours | if tls.is_some() { SSL } else { 0 };
     let mut response = [capabilities.to_le_bytes(), PACKET_BYTES_MAX.to_le_bytes()].concat();
     response.push(CHARACTER_SET);
     response.extend([0; 23]);
-    if let Some(tls) = tls_client {
-        if greeting.capabilities & SSL == 0 {
-            return Err(Fault::Encryption("the server offers no encryption".into()));
-        }
+    if let Some(tls) = tls {
         wire.send(&response)?;
         wire.encrypt(tls)?;
     }
@@ -78,7 +90,8 @@ pub fn log_in(
         response.push(0);
     }
     wire.send(&response)?;
-    prove(wire, greeting.plugin, greeting.nonce, credentials.password)?;
+    let accepts_key = protection.accepts_server_key;
+    prove(wire, greeting.plugin, greeting.nonce, credentials.password, accepts_key)?;
     wire.set_logged_in(limits);
     Ok(())
 }
@@ -109,7 +122,13 @@ impl Greeting {
 }
 
 /// Follows the server's switches and requests until it accepts the login.
-fn prove(wire: &mut Wire, mut plugin: Plugin, mut nonce: Vec<u8>, password: &str) -> Result<(), Fault> {
+fn prove(
+    wire: &mut Wire,
+    mut plugin: Plugin,
+    mut nonce: Vec<u8>,
+    password: &str,
+    accepts_key: bool,
+) -> Result<(), Fault> {
     for _ in 0..STEPS_MAX {
         let packet = wire.receive()?;
         match packet.as_slice() {
@@ -128,6 +147,9 @@ fn prove(wire: &mut Wire, mut plugin: Plugin, mut nonce: Vec<u8>, password: &str
             [MORE_DATA, WANTS_PASSWORD] if plugin == Plugin::CachingSha2Password => {
                 let mut secret = [password.as_bytes(), &[0]].concat();
                 if !wire.is_private() {
+                    if !accepts_key {
+                        return Err(Fault::PasswordInClear);
+                    }
                     wire.send(&[REQUEST_KEY])?;
                     let answer = wire.receive()?;
                     let pem = answer.strip_prefix(&[MORE_DATA]);
@@ -233,6 +255,7 @@ mod tests {
     /// Logs in to a server that does this.
     fn log_in_to(
         is_local: bool,
+        accepts_server_key: bool,
         password: &str,
         serve: impl FnOnce(&mut Server) + Send + 'static,
     ) -> Result<(), Fault> {
@@ -243,7 +266,9 @@ mod tests {
             true => Wire::over_unix_socket(OwnedFd::from(ours), deadline),
             false => Wire::over_tcp(TcpStream::from(OwnedFd::from(ours)), deadline),
         };
-        let done = log_in(&mut wire, None, &Credentials { user: "watcher", password }, Limits::RECORDING);
+        let protection = Protection { tls: None, requires_tls: false, accepts_server_key };
+        let credentials = Credentials { user: "watcher", password };
+        let done = log_in(&mut wire, protection, &credentials, Limits::RECORDING);
         drop(wire);
         server.join().unwrap();
         done
@@ -253,7 +278,7 @@ mod tests {
     fn the_password_is_proved_to_the_plugin_of_the_greeting_or_of_a_switch() {
         let native = |nonce: &[u8]| proof::native(PASSWORD.as_bytes(), nonce);
         let sha256 = |nonce: &[u8]| proof::sha256(PASSWORD.as_bytes(), nonce);
-        log_in_to(false, PASSWORD, move |server| {
+        log_in_to(false, false, PASSWORD, move |server| {
             server.greet("mysql_native_password");
             assert_eq!(server.proof("mysql_native_password"), native(NONCE));
             server.send(&[b"\xfecaching_sha2_password\0".as_slice(), OTHER_NONCE, &[0]].concat());
@@ -262,7 +287,7 @@ mod tests {
             server.send(ACCEPTED);
         })
         .unwrap();
-        log_in_to(false, PASSWORD, move |server| {
+        log_in_to(false, false, PASSWORD, move |server| {
             server.greet("caching_sha2_password");
             assert_eq!(server.proof("caching_sha2_password"), sha256(NONCE));
             server.send(&[b"\xfemysql_native_password\0".as_slice(), OTHER_NONCE, &[0]].concat());
@@ -271,7 +296,7 @@ mod tests {
         })
         .unwrap();
         // MariaDB may name a plugin of its own as its default; what the user has follows.
-        log_in_to(false, "", |server| {
+        log_in_to(false, false, "", |server| {
             server.greet("auth_gssapi_client");
             assert_eq!(server.proof("mysql_native_password"), b"");
             server.send(ACCEPTED);
@@ -281,7 +306,7 @@ mod tests {
 
     #[test]
     fn the_password_itself_goes_over_a_unix_socket_only() {
-        log_in_to(true, PASSWORD, |server| {
+        log_in_to(true, false, PASSWORD, |server| {
             server.greet("caching_sha2_password");
             server.receive();
             server.send(&[MORE_DATA, WANTS_PASSWORD]);
@@ -289,7 +314,16 @@ mod tests {
             server.send(ACCEPTED);
         })
         .unwrap();
-        let refused = log_in_to(false, PASSWORD, |server| {
+        let refused = log_in_to(false, false, PASSWORD, |server| {
+            server.greet("caching_sha2_password");
+            server.receive();
+            server.send(&[MORE_DATA, WANTS_PASSWORD]);
+            let mut rest = Vec::new();
+            server.socket.read_to_end(&mut rest).unwrap();
+            assert_eq!(rest, b"", "no request for a key");
+        });
+        assert!(matches!(refused, Err(Fault::PasswordInClear)));
+        let refused = log_in_to(false, true, PASSWORD, |server| {
             server.greet("caching_sha2_password");
             server.receive();
             server.send(&[MORE_DATA, WANTS_PASSWORD]);
@@ -303,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn over_a_network_the_password_is_encrypted_with_the_servers_key() {
+    fn over_a_network_the_password_is_encrypted_with_the_servers_key_where_that_is_permitted() {
         let directory = tempfile::tempdir().unwrap();
         let private = directory.path().join("private.pem");
         let openssl = |arguments: &[&str]| {
@@ -317,7 +351,7 @@ mod tests {
         let public = openssl(&["rsa", "-in", key, "-pubout"]).unwrap().stdout;
         let sent = directory.path().join("sent");
         let path = sent.clone();
-        log_in_to(false, PASSWORD, move |server| {
+        log_in_to(false, true, PASSWORD, move |server| {
             server.greet("caching_sha2_password");
             server.receive();
             server.send(&[MORE_DATA, WANTS_PASSWORD]);

@@ -28,7 +28,7 @@ mod wire;
 
 pub use answer::{Column, ROWS_MAX, Row};
 pub use fault::Fault;
-pub use login::{Credentials, log_in};
+pub use login::{Credentials, Protection, log_in};
 pub use statement::{Parameter, Statement};
 pub use wire::{Limits, Wire};
 

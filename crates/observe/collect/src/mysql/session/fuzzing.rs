@@ -17,11 +17,12 @@ pub fn read_answers(bytes: &[u8]) -> Vec<Snapshot> {
     };
     // A new connection fails at once.
     let place = Place::Socket("/nonexistent/mysqld.sock".into());
-    let login = Login { place, options, tls: Tls::Disabled, required_peer: None };
+    let login = Login { place, options, tls: Tls::Disabled, accepts_server_key: true, required_peer: None };
     let Some((tcp, _server)) = dial::to_server_of(bytes, LOGIN) else { return Vec::new() };
     let mut wire = Wire::over_tcp(tcp, Instant::now() + ANSWER_TIMEOUT);
     let credentials = Credentials { user: "watcher", password: "secret" };
-    if protocol::log_in(&mut wire, None, &credentials, Limits::RECORDING).is_err() {
+    let protection = Protection { tls: None, requires_tls: false, accepts_server_key: true };
+    if protocol::log_in(&mut wire, protection, &credentials, Limits::RECORDING).is_err() {
         return Vec::new();
     }
     let session = login.identify(&mut wire).and_then(|server| Session::begin(wire, server));

@@ -226,5 +226,5 @@ fn the_user_of_a_found_server_neither_ends_nor_stops_this_program() {
     drop(agent);
     let found = discover(&headroom);
     let refused = with_pid(&found, attacker.child.id())["refused"].to_string();
-    assert!(refused.contains("which user 65534 made; name its target"), "{refused}");
+    assert!(refused.contains("which user nobody made; name its target"), "{refused}");
 }
