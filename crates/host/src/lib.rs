@@ -20,7 +20,7 @@
 //! command_line    /proc/PID/cmdline, environ arguments_of(pid), variable_of(pid, name)
 //! membership      /proc/PID/cgroup           control_group_of(pid)
 //! pressure        /proc/pressure/io          io_stalled_us: how long tasks waited for I/O, of the host and of a control group
-//! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
+//! processors      /proc/stat                 ProcessorTimes, CoreTimes: the share of the time in which they worked, each too
 //! scheduling_group  /proc/PID/cgroup, autogroup  SchedulingGroups: among which processes a nice value counts
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, release, memory_figures, available_memory_bytes
 //! users           /etc/passwd                name_of_user, user_id, group_id
@@ -103,7 +103,7 @@ pub use process::{
     threads_of, user_of, waits_of,
 };
 pub use process_files::{FilePlace, MountView, ProcessFiles};
-pub use processors::{ProcessorTimes, clock_ticks};
+pub use processors::{CoreTimes, ProcessorTimes, clock_ticks};
 pub use scheduling_group::{SchedulingGroup, SchedulingGroups};
 pub use socket_file::{SocketFile, peer_at};
 pub use stops::{StopMeter, TimedSleep, suspended_since};
