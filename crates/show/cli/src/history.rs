@@ -44,7 +44,7 @@ enum What {
         #[arg(long)]
         source: Option<String>,
     },
-    /// Convert entries of older versions to the current format, and free the space
+    /// Pack the older captures of each file, and free the space
     Pack,
     /// Print the path of the history
     Path,
