@@ -21,7 +21,7 @@
 //! command_line    /proc/PID/cmdline, environ arguments_of(pid), variable_of(pid, name)
 //! membership      /proc/PID/cgroup           control_group_of(pid)
 //! pressure        /proc/pressure/io          io_stalled_us: how long tasks waited for I/O, of the host and of a control group
-//! processors      /proc/stat                 ProcessorTimes: the share of the time in which they worked
+//! processors      /proc/stat                 ProcessorTimes, CoreTimes: the share of the time in which they worked, each too
 //! scheduling_group  /proc/PID/cgroup, autogroup  SchedulingGroups: among which processes a nice value counts
 //! kernel          /proc/sys/kernel, meminfo  boot_id, hostname, host_names, release, memory_figures, available_memory_bytes
 //! users           /etc/passwd, /etc/group    name_of_user, user_id, group_id, others_may_write
@@ -109,7 +109,7 @@ pub use process::{
 };
 pub use process_files::{FilePlace, MountView, ProcessFiles};
 pub use process_memory::within_limit;
-pub use processors::{ProcessorTimes, clock_ticks};
+pub use processors::{CoreTimes, ProcessorTimes, clock_ticks};
 pub use scheduling_group::{SchedulingGroup, SchedulingGroups};
 pub use socket_file::{SocketFile, peer_at};
 pub use stops::{StopMeter, TimedSleep, suspended_since};

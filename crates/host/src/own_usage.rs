@@ -1,6 +1,7 @@
 //! Resources of the host that this process itself uses.
 
 use crate::ProcessStat;
+use crate::processors::booted_unix_s;
 use rustix::param::{clock_ticks_per_second, page_size};
 use std::fs;
 
@@ -23,13 +24,11 @@ impl OwnUsage {
         let stat = ProcessStat::read(std::process::id())?;
         let per_second = clock_ticks_per_second() as f64;
         let pages: u64 = fs::read_to_string("/proc/self/statm").ok()?.split(' ').nth(1)?.parse().ok()?;
-        let booted = fs::read_to_string("/proc/stat").ok()?;
-        let booted: f64 = booted.lines().find_map(|line| line.strip_prefix("btime "))?.parse().ok()?;
         Some(OwnUsage {
             cpu_s: stat.cpu_ticks as f64 / per_second,
             resident_bytes: pages * page_size() as u64,
             open_files: fs::read_dir("/proc/self/fd").ok()?.count() as u64,
-            started_unix_s: booted + stat.start_ticks as f64 / per_second,
+            started_unix_s: booted_unix_s()? + stat.start_ticks as f64 / per_second,
         })
     }
 }

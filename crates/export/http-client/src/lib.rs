@@ -8,6 +8,9 @@
 //!
 //! No message contains a credential: see [`Credential`]. Redirects are not followed: a credential goes only where the user
 //! said. The caller decides what a status means.
+//!
+//! It is hyper with a connection for each request. `ureq` (3.5) blocks, so that no request in flight can be given up and queued again
+//! when the agent ends, and reads nothing before the whole body is sent: a server that refuses it at once looks like one that hangs.
 
 mod credential;
 mod endpoint;

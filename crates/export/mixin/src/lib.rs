@@ -1,26 +1,55 @@
-//! Configuration that a Prometheus and a Grafana need beside the agents: recording rules, alerts and dashboards, from one
-//! list.
+//! Files that a Prometheus and a Grafana need beside the agents: recording rules, alerts, dashboards and a mixin of jsonnet.
 //!
-//! ```text
-//! groups()       rules.rs         U by the cost model from the device's counters, latency, N, daily p95, shared arrays
-//! alerts()       alerts.rs        a verdict that holds, a trend, an old capability, a host of which nothing is known
-//! dashboards()   dashboards.rs    fleet, host, volume, database, incident
-//!      └─> files::rules(), files::alerts(), files::dashboards()    YAML, JSON, a mixin of jsonnet
-//! ```
-//!
-//! The names of metrics are those of the agent (`metrics::FAMILIES`); a test compares them. No rule of a group uses another
-//! one of the same group: vmalert evaluates them at the same time. This crate does no I/O.
+//! They lie in `packaging/prometheus`, are embedded here, and `headroom fleet` writes them. The names of metrics are those of the
+//! agent (`metrics::FAMILIES`); a test compares them. This crate does no I/O.
 
-mod alerts;
-mod dashboards;
-mod device_panels;
-mod file_panels;
-pub mod files;
-mod grafana;
-mod jsonnet;
-mod rules;
+/// A file: its name, and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its name.
+    pub name: &'static str,
+    /// Its text.
+    pub text: String,
+}
 
-pub use alerts::{Alert, RUNBOOKS, alerts};
-pub use dashboards::dashboards;
-pub use grafana::Dashboard;
-pub use rules::{Group, Rule, groups};
+/// The first line of each YAML and jsonnet file has it.
+pub const MARK: &str = "Written by headroom fleet; changes are lost when it is written again.";
+
+/// The page with the runbooks, a heading for each alert, as the alerts name it.
+pub const RUNBOOKS: &str = "docs/reference/fleet.md";
+
+macro_rules! file {
+    ($name:literal) => {
+        File { name: $name, text: include_str!(concat!("../../../../packaging/prometheus/", $name)).into() }
+    };
+}
+
+/// Recording rules.
+pub fn rules() -> File {
+    file!("headroom-rules.yml")
+}
+
+/// Alerts whose runbooks are on the page `runbooks`.
+pub fn alerts(runbooks: &str) -> File {
+    let mut file = file!("headroom-alerts.yml");
+    // A string of YAML in quotes is that of JSON.
+    let quoted = serde_json::Value::from(runbooks).to_string();
+    file.text = file.text.replace(&format!("\"{RUNBOOKS}#"), &format!("{}#", quoted.trim_end_matches('"')));
+    file
+}
+
+/// Dashboards of Grafana.
+pub fn dashboards() -> Vec<File> {
+    vec![
+        file!("headroom-fleet.json"),
+        file!("headroom-host.json"),
+        file!("headroom-volume.json"),
+        file!("headroom-database.json"),
+        file!("headroom-incident.json"),
+    ]
+}
+
+/// A mixin of jsonnet, which imports all the other files.
+pub fn jsonnet() -> File {
+    file!("mixin.libsonnet")
+}

@@ -3,21 +3,38 @@
 use metrics::FAMILIES;
 use regex::Regex;
 use std::collections::BTreeSet;
+use yaml_rust2::{Yaml, YamlLoader};
+
+/// The groups of a file of rules or alerts.
+fn groups(file: &mixin::File) -> Vec<Yaml> {
+    let document = YamlLoader::load_from_str(&file.text).unwrap().remove(0);
+    document["groups"].as_vec().unwrap().clone()
+}
+
+/// A field of each rule of a group.
+fn fields<'a>(group: &'a Yaml, name: &str) -> Vec<&'a str> {
+    group["rules"].as_vec().unwrap().iter().map(|rule| rule[name].as_str().unwrap()).collect()
+}
+
+fn alerts() -> mixin::File {
+    mixin::alerts(mixin::RUNBOOKS)
+}
 
 fn expressions() -> Vec<String> {
-    let rules = mixin::groups().into_iter().flat_map(|group| group.rules).map(|rule| rule.expression);
-    let alerts = mixin::alerts().into_iter().map(|alert| alert.expression);
-    let dashboards = mixin::dashboards().into_iter().map(|dashboard| dashboard.json.to_string());
+    let files = [mixin::rules(), alerts()];
+    let groups: Vec<Yaml> = files.iter().flat_map(groups).collect();
+    let rules = groups.iter().flat_map(|group| fields(group, "expr")).map(str::to_owned);
+    let dashboards = mixin::dashboards().into_iter().map(|dashboard| dashboard.text);
     let scope = fleet::Scope { filters: Vec::new(), lookback_s: 3600, trend_from_samples: false };
     let queries = fleet::Part::ALL.into_iter().map(|part| part.expression(&scope).text);
     let incidents = fleet::incidents_within(&scope, 3600).text;
-    rules.chain(alerts).chain(dashboards).chain(queries).chain([incidents]).collect()
+    rules.chain(dashboards).chain(queries).chain([incidents]).collect()
 }
 
 #[test]
 fn each_name_is_a_family_of_the_agent_or_a_rule() {
-    let records: BTreeSet<String> =
-        mixin::groups().iter().flat_map(|group| &group.rules).map(|rule| rule.record.to_owned()).collect();
+    let groups = groups(&mixin::rules());
+    let records: BTreeSet<&str> = groups.iter().flat_map(|group| fields(group, "record")).collect();
     let families: BTreeSet<&str> = FAMILIES.iter().map(|family| family.name).collect();
     // A name with a colon is a rule's.
     let names = Regex::new(
@@ -41,23 +58,32 @@ fn each_name_is_a_family_of_the_agent_or_a_rule() {
 
 #[test]
 fn no_rule_uses_another_one_of_its_group() {
-    for group in mixin::groups() {
-        for rule in &group.rules {
-            let others = group.rules.iter().filter(|other| rule.expression.contains(other.record));
-            let others: Vec<&str> = others.map(|other| other.record).collect();
-            assert!(others.is_empty(), "{} uses {others:?} of the group {}", rule.record, group.name);
+    for group in groups(&mixin::rules()) {
+        for expression in fields(&group, "expr") {
+            let used: Vec<&str> =
+                fields(&group, "record").into_iter().filter(|record| expression.contains(record)).collect();
+            assert!(used.is_empty(), "{expression} uses {used:?} of its group");
         }
     }
 }
 
 #[test]
-fn each_alert_has_a_runbook() {
+fn each_alert_has_a_runbook_on_the_page_that_is_named() {
     let page = include_str!("../../../../docs/reference/fleet.md");
-    for alert in mixin::alerts() {
-        assert!(
-            page.contains(&format!("### {}", alert.name)),
-            "docs/reference/fleet.md has no {}",
-            alert.name
-        );
+    let named = mixin::alerts("https://wiki.example/a\"b");
+    for (default, named) in groups(&alerts()).iter().zip(&groups(&named)) {
+        let (names, urls) = (fields(default, "alert"), named["rules"].as_vec().unwrap());
+        for (alert, rule) in names.into_iter().zip(urls) {
+            assert!(page.contains(&format!("### {alert}")), "docs/reference/fleet.md has no {alert}");
+            let url = rule["annotations"]["runbook_url"].as_str().unwrap();
+            assert_eq!(url, format!("https://wiki.example/a\"b#{}", alert.to_lowercase()));
+        }
+    }
+}
+
+#[test]
+fn each_file_has_the_mark_by_which_it_is_replaced() {
+    for file in [mixin::rules(), alerts(), mixin::jsonnet()] {
+        assert!(file.text.lines().next().unwrap().contains(mixin::MARK), "{}", file.name);
     }
 }

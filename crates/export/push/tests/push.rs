@@ -1,7 +1,7 @@
 //! Pushing to a server whose responses the test sets.
 
 use metrics::{AgentState, Format, Identity, SourceState};
-use push::{Destination, Protocol, Pushing, StateChange, finish, start};
+use push::{Destination, Endpoint, Outcome, Protocol, Pushing, StateChange, finish, post, start};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -174,6 +174,28 @@ fn a_server_that_is_not_there_hinders_nobody() {
         "{failing}"
     );
     assert!(state.try_lock().is_ok() || state.lock().is_ok());
+}
+
+#[test]
+fn an_answer_counts_that_comes_before_the_body_is_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    let (keep, kept) = channel::<()>();
+    std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        stream.read_exact(&mut [0; 4]).unwrap();
+        stream.write_all(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n").unwrap();
+        // It reads nothing more, and does not close.
+        let _ = kept.recv();
+    });
+    let to = Endpoint::new(&url, None, "http://h/", "HEADROOM_AUTH").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let began = Instant::now();
+    // More than the buffers of both sockets hold.
+    let outcome = runtime.block_on(post(&to, &[], vec![0; 32 << 20]));
+    assert!(matches!(&outcome, Outcome::Refused(why) if why.contains("413")), "{outcome:?}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    drop(keep);
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);

@@ -1,7 +1,7 @@
 //! Accounting of completed I/Os: the one place where latencies, counts, errors, verification and the state of the
 //! ledger follow from a completion, whichever loop it came from.
 
-use crate::cpu::{now_ns, thread_cpu_ns};
+use crate::clock::{now_ns, thread_cpu_ns};
 use crate::lane::Lane;
 use crate::live::{Progress, Shared, Totals};
 use std::sync::atomic::Ordering::Relaxed;

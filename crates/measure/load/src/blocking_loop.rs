@@ -1,5 +1,5 @@
 use crate::accounting::{Accounting, PendingIo};
-use crate::cpu::now_ns;
+use crate::clock::now_ns;
 use crate::io_buffers::IoBuffers;
 use crate::lane::Lane;
 use crate::mapping::Mapping;

@@ -25,8 +25,9 @@
 mod accounting;
 mod blocking_loop;
 mod check;
+mod clock;
 mod content;
-mod cpu;
+
 mod error;
 mod io_buffers;
 mod job;

@@ -1,4 +1,4 @@
-use crate::cpu::now_ns;
+use crate::clock::now_ns;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 

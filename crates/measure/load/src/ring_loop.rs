@@ -1,7 +1,7 @@
 mod submission;
 
 use crate::accounting::{Accounting, PendingIo};
-use crate::cpu::now_ns;
+use crate::clock::now_ns;
 use crate::lane::Lane;
 use crate::ring::{Ring, Wait};
 use rustix::io::Errno;

@@ -1,7 +1,7 @@
-use crate::cpu::{CoreTimes, now_ns};
+use crate::clock::now_ns;
 use crate::job::RunControl;
 use crate::live::{LiveStats, RunStage, Shared, Watcher};
-use host::{StopMeter, suspended_ns, suspended_since};
+use host::{CoreTimes, StopMeter, suspended_ns, suspended_since};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use workload::{CoreUse, RunLength};

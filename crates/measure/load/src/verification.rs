@@ -1,4 +1,4 @@
-use crate::cpu::now_ns;
+use crate::clock::now_ns;
 use crate::job::RunControl;
 use crate::lane::FIRST_BAD_MAX;
 use crate::ledger::Ledger;

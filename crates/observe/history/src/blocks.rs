@@ -16,7 +16,7 @@
 //!
 //! A block holds only what SQL can compute: no number above 2^63 - 1, no difference above 57 bits (64 with the up to
 //! 7 bits before it in its first byte), one reason for each unknown figure. A change that does not fit stays in
-//! `file_changes`. The views decode blocks in SQL (`schema_8.sql`).
+//! `file_changes`. The views decode blocks in SQL (`schema.sql`).
 
 use crate::packed::{push_latencies, take_latencies};
 use filestats::{Counters, Figure, Latencies, Ops};

@@ -25,7 +25,7 @@ pub(crate) enum Read {
     Histograms,
 }
 
-/// The most blocks that one save packs of a file: a history of an older version has many rows to pack.
+/// The most blocks that one save packs of a file, so that it does not take long.
 const PACKED_MAX: usize = 4;
 /// One in this many changes of a file checks whether there are rows to pack.
 const CHECK_EVERY: u64 = 16;

@@ -68,10 +68,18 @@ pub enum Error {
         /// The application id in its header.
         application_id: u32,
     },
+    /// A development version wrote the file, before the first release.
+    #[error(
+        "cannot open the history {}: a development version of Headroom made it, before the first release",
+        path.display()
+    )]
+    BeforeRelease {
+        /// The file.
+        path: PathBuf,
+    },
     /// A newer Headroom wrote the file.
     #[error(
-        "cannot open the history {}: its schema is version {found} and this Headroom knows versions up to \
-         {known}",
+        "cannot open the history {}: its schema is version {found} and this Headroom knows version {known}",
         path.display()
     )]
     NewerSchema {
@@ -199,9 +207,10 @@ impl Error {
     /// The remedy; `None` where none is known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
-            Error::NotADatabase { .. } | Error::NotOurs { .. } | Error::ForeignSchema { .. } => {
-                Some("name another file with --history, or move this one away")
-            }
+            Error::NotADatabase { .. }
+            | Error::NotOurs { .. }
+            | Error::BeforeRelease { .. }
+            | Error::ForeignSchema { .. } => Some("name another file with --history, or move this one away"),
             Error::NotThere { .. } => {
                 Some("look at its name (--history); headroom check, measure, run and record begin one")
             }

@@ -11,8 +11,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-/// "HdRm" in the application id of the header says that the database is a history of Headroom.
-pub const APPLICATION_ID: u32 = 0x4864_526d;
+/// "Hdrm" in the application id of the header says that the database is a history of Headroom.
+pub const APPLICATION_ID: u32 = 0x4864_726d;
+/// "HdRm": a history that a development version made before the first release. Its schema had other versions.
+const BEFORE_RELEASE_ID: u32 = 0x4864_526d;
 
 /// State of the file at the path of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,9 @@ pub(crate) fn check_owner(path: &Path) -> Result<FileState, Error> {
     match read_application_id(path) {
         // The header holds the number without a sign, the pragma shows it with one.
         Ok((id, state)) if id.cast_unsigned() == APPLICATION_ID => Ok(state),
+        Ok((id, _)) if id.cast_unsigned() == BEFORE_RELEASE_ID => {
+            Err(Error::BeforeRelease { path: path.into() })
+        }
         Ok((id, _)) => Err(Error::NotOurs { path: path.into(), application_id: id.cast_unsigned() }),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
             Err(Error::NotADatabase { path: path.into() })

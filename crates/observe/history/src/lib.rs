@@ -18,7 +18,7 @@
 //!
 //! Main path: [`History::open`], [`History::save_snapshot`] every few seconds, then
 //! [`History::intervals_between`] or [`History::captures_table`] over the captures, or [`History::series`] file by
-//! file over a long period. `schema_1.sql` has the schema with its comments; each later `schema_N.sql` adds to it.
+//! file over a long period. `schema.sql` has the schema with its comments.
 //!
 //! Numbers are stored exactly, and an unknown figure with its reason. Every save is one transaction: it is visible
 //! to every process as a whole or not at all, also after a kill. Several processes may write at once. On a full disk it can
@@ -49,7 +49,6 @@ mod imports;
 mod intervals;
 mod judged;
 mod matrices;
-mod migrations;
 mod open;
 mod ownership;
 mod packed;

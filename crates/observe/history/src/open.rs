@@ -2,9 +2,9 @@
 
 use crate::bounds::{CpuBudget, bound};
 use crate::file_state::{FileState, check_completed, check_owner};
-use crate::migrations::{MIGRATIONS, check_schema, migrate};
 use crate::ownership::{check_place, is_trusted};
 use crate::read_only::{open_unchanged, open_without_wal_index, takes_no_file};
+use crate::schema::{check_schema, make_tables};
 use crate::statements::retry_while;
 use crate::{Error, History, guard_wal_index};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -20,18 +20,16 @@ use std::time::Duration;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl History {
-    /// Opens the history, or makes one where there is no file (or an empty one, as a kill while making it
-    /// leaves behind). An older schema is brought up to date.
+    /// Opens the history, or makes one where there is no file (or an empty one, as a kill while making it leaves behind).
     ///
     /// # Errors
     /// A file that is no history of Headroom is refused and not touched: [`Error::NotADatabase`],
-    /// [`Error::NotOurs`]. [`Error::NewerSchema`] where a newer Headroom wrote it.
+    /// [`Error::NotOurs`]. [`Error::NewerSchema`] where a newer Headroom wrote it, [`Error::BeforeRelease`] where a development version
+    /// did.
     pub fn open(path: &Path) -> Result<History, Error> {
-        History::open_with(path, MIGRATIONS).map_err(|error| {
-            match error.is_cannot_open() && takes_no_file(path) {
-                true => Error::full_disk("open the file", path),
-                false => error,
-            }
+        open_or_make(path).map_err(|error| match error.is_cannot_open() && takes_no_file(path) {
+            true => Error::full_disk("open the file", path),
+            false => error,
         })
     }
 
@@ -84,31 +82,25 @@ impl History {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
 
-    fn open_with(path: &Path, migrations: &[&str]) -> Result<History, Error> {
-        History::check_may_add(path)?;
-        let state = check_owner(path)?;
-        check_place(path)?;
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs::create_dir_all(parent).map_err(|source| Error::io("make the directory", parent, source))?;
-        }
-        if state == FileState::Missing {
-            create_private(path)?;
-        }
-        let opened = open_connection(path, state);
-        let (mut connection, budget) =
-            opened.map_err(|source| Error::sqlite("open the file", path, source))?;
-        check_schema(&connection, path, migrations)?;
-        budget.begin();
-        let migrated = migrate(&mut connection, migrations);
-        let version = migrated.map_err(|source| Error::sqlite("set up the tables", path, source))?;
-        let known = migrations.len() as i64;
-        if version > known {
-            return Err(Error::NewerSchema { path: path.into(), found: version, known });
-        }
-        switch_to_wal(&connection).map_err(|source| Error::sqlite("switch to WAL", path, source))?;
-        Ok(History { connection, path: path.into(), budget, is_read_only: false })
+fn open_or_make(path: &Path) -> Result<History, Error> {
+    History::check_may_add(path)?;
+    let state = check_owner(path)?;
+    check_place(path)?;
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(|source| Error::io("make the directory", parent, source))?;
     }
+    if state == FileState::Missing {
+        create_private(path)?;
+    }
+    let opened = open_connection(path, state);
+    let (mut connection, budget) = opened.map_err(|source| Error::sqlite("open the file", path, source))?;
+    budget.begin();
+    make_tables(&mut connection).map_err(|source| Error::sqlite("set up the tables", path, source))?;
+    check_schema(&connection, path)?;
+    switch_to_wal(&connection).map_err(|source| Error::sqlite("switch to WAL", path, source))?;
+    Ok(History { connection, path: path.into(), budget, is_read_only: false })
 }
 
 fn default_path_of(data_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
@@ -157,7 +149,6 @@ fn switch_to_wal(connection: &Connection) -> rusqlite::Result<()> {
 mod tests {
     use super::*;
     use crate::paths::beside;
-    use filestats::{Counters, Figure, Ops, Reason, Rules};
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     use tempfile::tempdir;
@@ -293,102 +284,23 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_version_1_is_migrated_and_keeps_its_rows() {
+    fn a_history_of_a_development_version_is_refused_and_left_alone() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("history.db");
-        let history = History::open_with(&path, &MIGRATIONS[..1]).unwrap();
-        let rows = "INSERT INTO test_files (path, bytes, created_unix_ns) VALUES ('/data/headroom.test', 4096, 1); \
-                   INSERT INTO runs (started_unix_ns, target, workload, outstanding, threads, elapsed_ns, ios, \
-                   failed, iops, mib_per_s, interrupted, summary, json) \
-                   VALUES (1, '/data', 'random read 8 KiB', 1, 1, 1, 1, 0, 1, 1, 0, 'of version 1', '{}')";
-        history.connection.execute_batch(rows).unwrap();
-        drop(history);
-        let next =
-            [MIGRATIONS[0], MIGRATIONS[1], "ALTER TABLE test_files ADD COLUMN owner TEXT DEFAULT 'nobody'"];
-        for _ in 0..2 {
-            let history = History::open_with(&path, &next).unwrap();
-            assert_eq!(history.test_files().unwrap().len(), 1);
-            let entries = history.entries(9).unwrap();
-            assert_eq!((entries[0].summary.as_str(), entries[0].session), ("of version 1", None));
-            let query = "SELECT owner FROM test_files";
-            let owner: String = history.connection.query_row(query, [], |row| row.get(0)).unwrap();
-            assert_eq!(owner, "nobody");
+        let old = Connection::open(&path).unwrap();
+        old.execute_batch(
+            "PRAGMA application_id = 0x4864526d; PRAGMA user_version = 13; CREATE TABLE runs (id);",
+        )
+        .unwrap();
+        old.close().unwrap();
+        let before = fs::read(&path).unwrap();
+        for opened in [History::open(&path), History::open_kept(&path)] {
+            let error = opened.unwrap_err();
+            assert!(matches!(error, Error::BeforeRelease { .. }));
+            assert!(error.to_string().contains("development version"), "{error}");
+            assert!(error.remedy().is_some());
         }
-        assert!(matches!(
-            History::open_with(&path, &MIGRATIONS[..1]),
-            Err(Error::NewerSchema { found: 3, known: 1, .. })
-        ));
-    }
-
-    #[test]
-    fn what_version_6_knew_to_begin_at_zero_still_does() {
-        let dir = tempdir().unwrap();
-        let path = dir.path().join("history.db");
-        let history = History::open_with(&path, &MIGRATIONS[..6]).unwrap();
-        // A file begins in the capture after each of these: promised to be new, promised by another epoch, not promised.
-        let captured = "INSERT INTO captures (source, taken_unix_ns, clock_ns, files, files_changed, complete) VALUES \
-                        ('p', 1, 1, 0, 0, '{\"run\":\"1\",\"reset\":\"\"}'), ('p', 2, 2, 1, 1, '{\"run\":\"1\",\"reset\":\"\"}'), \
-                        ('p', 3, 3, 1, 1, '{\"run\":\"2\",\"reset\":\"\"}'), ('p', 4, 4, 1, 1, NULL), ('p', 5, 5, 1, 1, NULL); \
-                        INSERT INTO files (id, source, first_capture_id, instance, file_id, kind, path, epoch) \
-                        SELECT id, 'p', id, 'pid 1', id, 'data', '/data/' || id, 'run' FROM captures WHERE id > 1; \
-                        INSERT INTO file_changes (file, capture_id, reads, read_bytes, read_stall_ns, writes, \
-                        write_bytes, write_stall_ns, syncs_unknown, busy_unknown, size_bytes) \
-                        SELECT id, id, 7, 7, 7, 0, 0, 0, 0, 0, 0 FROM files";
-        history.connection.execute_batch(captured).unwrap();
-        drop(history);
-        let history = History::open(&path).unwrap();
-        let series = history.series("p", 0, u64::MAX).unwrap();
-        let added = |file: usize| {
-            let course = history.file_course(&series, file, Rules::default()).unwrap().remove(0);
-            course.steps[0].added.map(|added| added.read.count)
-        };
-        let first_sight = Figure::unknown(Reason::FirstSight);
-        assert_eq!([0, 1, 2, 3].map(added), [Figure::Known(7), first_sight, first_sight, first_sight]);
-    }
-
-    #[test]
-    fn counters_of_version_5_come_back_as_they_were() {
-        let dir = tempdir().unwrap();
-        let path = dir.path().join("history.db");
-        let history = History::open_with(&path, &MIGRATIONS[..5]).unwrap();
-        let captured = "INSERT INTO captures (source, taken_unix_ns, clock_ns, files, files_changed) \
-                        VALUES ('sqlite', 5, 5, 1, 1); \
-                        INSERT INTO files (source, first_capture_id, instance, file_id, kind, path, epoch) \
-                        VALUES ('sqlite', 1, 'engine', '1', 'data', '/data/shop.db', 'run'); \
-                        INSERT INTO file_changes (file, capture_id, reads, read_bytes, read_stall_unknown, writes, \
-                        write_bytes, write_stall_ns, syncs_unknown, busy_unknown, size_bytes, latencies) \
-                        VALUES (1, 1, 7, '18446744073709551615', 'timing-off', 2, 8192, 900, 'not-counted', \
-                        'not-counted', 4096, '{\"read\":[],\"write\":[[9,2]],\"sync\":[]}')";
-        history.connection.execute_batch(captured).unwrap();
-        drop(history);
-        let history = History::open(&path).unwrap();
-        let snapshot = history.snapshot(crate::CaptureId(1)).unwrap();
-        let sample = &snapshot.samples[0];
-        let read = Ops { count: 7, bytes: u64::MAX, stall_ns: Figure::unknown(Reason::TimingOff) };
-        let unknown = Figure::unknown(Reason::NotCounted);
-        let write = Ops::timed(2, 8192, 900);
-        assert_eq!(
-            sample.counters,
-            Counters { read, write, sync: Figure::unknown(Reason::NotCounted), busy_ns: unknown }
-        );
-        let written: Vec<_> = sample.latencies.as_ref().unwrap().write.filled().collect();
-        assert_eq!(written, [(9, 2)]);
-        let query = "SELECT read_stall_unknown || syncs_unknown FROM file_stats";
-        let words: String = history.connection.query_row(query, [], |row| row.get(0)).unwrap();
-        assert_eq!(words, "timing-offnot-counted", "people read words");
-    }
-
-    #[test]
-    fn a_migration_that_fails_changes_nothing() {
-        let dir = tempdir().unwrap();
-        let path = dir.path().join("history.db");
-        drop(History::open_with(&path, &MIGRATIONS[..1]).unwrap());
-        let broken = [MIGRATIONS[0], "CREATE TABLE half (done); CREATE TABLE captures (again);"];
-        assert!(matches!(History::open_with(&path, &broken), Err(Error::Sqlite { .. })));
-        let history = History::open_with(&path, &MIGRATIONS[..1]).unwrap();
-        let query = "SELECT count(*) FROM sqlite_schema WHERE name = 'half'";
-        let tables: i64 = history.connection.query_row(query, [], |row| row.get(0)).unwrap();
-        assert_eq!(tables, 0);
+        assert_eq!(fs::read(&path).unwrap(), before);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! All numbers are varints ([`filestats::varint`]). `filled` is the number of buckets that are not empty, `gap` the number of
-//! empty ones before a filled one. Rows written before schema 6 hold JSON text, `{"read": [[bucket, count], ...], ...}`, which is read too.
+//! empty ones before a filled one.
 
 use filestats::varint::{push, take};
 use filestats::{Latencies, LatencyBuckets};
@@ -27,9 +27,6 @@ impl ToSql for Packed<&Latencies> {
 impl FromSql for Packed<Latencies> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let mut bytes = match value {
-            ValueRef::Text(text) => {
-                return serde_json::from_slice(text).map(Packed).map_err(FromSqlError::other);
-            }
             ValueRef::Blob(bytes) => bytes,
             _ => return Err(FromSqlError::InvalidType),
         };
@@ -101,14 +98,6 @@ mod tests {
         (0..8).for_each(|part| latencies.read.record(100_000 + part * 20_000));
         assert!(written(&latencies).len() <= 3 + 8 * 2, "{:?}", written(&latencies));
         assert_eq!(written(&Latencies::default()), [0, 0, 0]);
-    }
-
-    #[test]
-    fn rows_of_before_are_read() {
-        let mut latencies = Latencies::default();
-        latencies.write.record(7_000);
-        let text = serde_json::to_string(&latencies).unwrap();
-        assert_eq!(Packed::column_result(ValueRef::Text(text.as_bytes())).unwrap(), Packed(latencies));
     }
 
     proptest! {

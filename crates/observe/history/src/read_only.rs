@@ -8,8 +8,8 @@
 
 use crate::bounds::bound;
 use crate::file_state::{FileState, check_owner, check_whole};
-use crate::migrations::{MIGRATIONS, check_schema};
 use crate::paths::{beside, real_path, uri};
+use crate::schema::check_schema;
 use crate::{Error, History, guard_wal_index};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -31,7 +31,7 @@ pub(crate) fn takes_no_file(path: &Path) -> bool {
     matches!(openat(CWD, dir, flags, Mode::RUSR), Err(Errno::NOSPC | Errno::DQUOT))
 }
 
-/// Opens a history for reading where the disk has no room for the WAL index. One of an older version cannot be migrated there.
+/// Opens a history for reading where the disk has no room for the WAL index.
 pub(crate) fn open_without_wal_index(path: &Path) -> Result<History, Error> {
     let bytes = |suffix| fs::metadata(beside(&real_path(path), suffix)).ok().map(|found| found.len());
     let is_alone = bytes("-shm").is_none() && bytes("-wal") > Some(0);
@@ -66,15 +66,10 @@ fn open_to_read(path: &Path, parameters: &str, is_alone: bool) -> Result<History
         if state == FileState::CutOff {
             check_whole(&connection)?;
         }
-        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        Ok((connection, budget, version))
+        Ok((connection, budget))
     };
     let opened = open().map_err(|source| Error::sqlite("open the file", path, source));
-    let (connection, budget, found) = opened?;
-    let known = MIGRATIONS.len() as i64;
-    if found != known {
-        return Err(Error::NewerSchema { path: path.into(), found, known });
-    }
-    check_schema(&connection, path, MIGRATIONS)?;
+    let (connection, budget) = opened?;
+    check_schema(&connection, path)?;
     Ok(History { connection, path: path.into(), budget, is_read_only: true })
 }

@@ -1,13 +1,59 @@
-//! Checks that the tables and views of a file are those that Headroom makes: a view in the place of a table, or another view of that
-//! name, could take for ever or return whatever its author likes.
+//! Makes the tables and views of a history, and checks that those of a file are the same: a view in the place of a table, or another
+//! view of that name, could take for ever or return whatever its author likes.
 
+use crate::Error;
+use crate::file_state::APPLICATION_ID;
 use crate::statements::rows;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, TransactionBehavior};
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// The statements that make the tables and views.
+const SCHEMA: &str = include_str!("schema.sql");
+/// Its version, in `user_version` of the header; 0 in a new file.
+pub(crate) const VERSION: i64 = 1;
+/// What [`SCHEMA`] makes.
+static EXPECTED: OnceLock<Schema> = OnceLock::new();
+
+/// Makes the tables of a new file.
+///
+/// The file gets its application id and its tables in one transaction of a rollback journal, before it is switched to WAL: so its
+/// header is complete as soon as the file is not empty, whenever a kill comes.
+pub(crate) fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
+    if version(connection)? != 0 {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    if version(&transaction)? != 0 {
+        return Ok(());
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.execute_batch(SCHEMA)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+/// Refuses a file of another version, or whose tables and views are not those of this one.
+pub(crate) fn check_schema(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::sqlite("read the tables' names", path, source);
+    match version(connection).map_err(failed)? {
+        VERSION => match find_foreign(connection).map_err(failed)? {
+            Some(why) => Err(Error::ForeignSchema { path: path.into(), why }),
+            None => Ok(()),
+        },
+        found => Err(Error::NewerSchema { path: path.into(), found, known: VERSION }),
+    }
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
 
 /// A table or view, as far as it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Definition {
+enum Definition {
     /// The names of its columns. Its text may differ: SQLite rewrites it when a table is altered.
     Table(Vec<String>),
     /// Its text without comments and line breaks.
@@ -17,12 +63,21 @@ pub(crate) enum Definition {
 }
 
 /// Tables and views by name.
-pub(crate) type Schema = BTreeMap<String, Definition>;
+type Schema = BTreeMap<String, Definition>;
 
 /// Tables, views and indexes of a file that are looked at. Headroom makes 50; users may add their own.
 const OBJECTS_MAX: i64 = 1_000;
+
 /// The first difference of a file's tables and views from the expected ones; `None` without any.
-pub(crate) fn find_foreign(connection: &Connection, expected: &Schema) -> rusqlite::Result<Option<String>> {
+fn find_foreign(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let expected = match EXPECTED.get() {
+        Some(expected) => expected,
+        // Another thread may be faster: both make the same.
+        None => {
+            let made = made_tables()?;
+            EXPECTED.get_or_init(|| made)
+        }
+    };
     let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if objects > OBJECTS_MAX {
         return Ok(Some(format!("it has {objects} tables, views and indexes, more than {OBJECTS_MAX}")));
@@ -35,12 +90,9 @@ pub(crate) fn find_foreign(connection: &Connection, expected: &Schema) -> rusqli
     }))
 }
 
-/// The schema that these migrations make.
-pub(crate) fn made_by(migrations: &[&str]) -> rusqlite::Result<Schema> {
+fn made_tables() -> rusqlite::Result<Schema> {
     let connection = Connection::open_in_memory()?;
-    for step in migrations {
-        connection.execute_batch(step)?;
-    }
+    connection.execute_batch(SCHEMA)?;
     schema(&connection)
 }
 

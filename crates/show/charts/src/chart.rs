@@ -1,32 +1,9 @@
 //! A chart: titled panels with their legends, and the settings of the runs that a file records.
 
 use crate::drawing::{Drawing, Size};
-use crate::palette::{Ink, SERIES_INKS};
+use crate::legend::Key;
+use crate::palette::SERIES_INKS;
 use crate::plot::{Margins, replace_legend};
-
-/// How something is drawn, for the legend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// A solid line.
-    Line,
-    /// A dashed line.
-    Dashed,
-    /// A dotted line.
-    Dotted,
-    /// A surface.
-    Area,
-    /// A dot.
-    Dot,
-    /// A circle.
-    Ring,
-    /// A square.
-    Square,
-    /// A surface with lines across it.
-    Hatched,
-}
-
-/// An entry of a legend.
-pub type Key = (Mark, Ink, String);
 
 /// Draws a panel at a size.
 pub type Draw = Box<dyn Fn(Size) -> Drawing>;

@@ -1,8 +1,9 @@
 //! Commits in batches: time and log writes against rows a commit.
 
 use crate::axis::Axis;
-use crate::chart::{Chart, Key, Mark, Panel, grouped};
+use crate::chart::{Chart, Panel, grouped};
 use crate::drawing::{Drawing, Size};
+use crate::legend::{Key, Mark};
 use crate::number;
 use crate::palette::{Ink, SERIES_INKS};
 use crate::plot::{Margins, Plot, Stroke, Values};

@@ -1,8 +1,9 @@
 //! Differences of B from A with their intervals.
 
 use crate::axis::Axis;
-use crate::chart::{Mark, Panel};
+use crate::chart::Panel;
 use crate::drawing::{Anchor, Drawing, Size, text_pixels};
+use crate::legend::Mark;
 use crate::palette::Ink;
 use crate::plot::{Margins, Plot};
 

@@ -1,7 +1,8 @@
 //! A chart as a file of its own: title, notes, panels with their legends, one under the other.
 
-use crate::chart::{Chart, Key, Mark, Panel};
+use crate::chart::{Chart, Panel};
 use crate::drawing::{Anchor, Baseline, Canvas, Drawing, Size, TextStyle, text_pixels};
+use crate::legend::{Key, Mark};
 use crate::palette::{Ink, Theme};
 use crate::svg;
 

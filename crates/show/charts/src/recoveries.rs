@@ -1,8 +1,9 @@
 //! Recoveries of crashed engines: the time until each can serve.
 
 use crate::axis::Axis;
-use crate::chart::{Chart, Key, Mark, Panel};
+use crate::chart::{Chart, Panel};
 use crate::drawing::{Anchor, Canvas, Drawing, Size, text_pixels};
+use crate::legend::{Key, Mark};
 use crate::number;
 use crate::palette::Ink;
 use experiments::{RecoverResult, RecoverStudy};

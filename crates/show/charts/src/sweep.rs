@@ -6,9 +6,10 @@ mod words;
 
 pub use words::{comparison_words, names, reached_knee};
 
-use crate::chart::{Chart, Draw, Key, Mark, Panel, grouped};
+use crate::chart::{Chart, Draw, Panel, grouped};
 use crate::drawing::Size;
 use crate::factor::Factor;
+use crate::legend::{Key, Mark};
 use crate::palette::Ink;
 use crate::plot::Margins;
 use crate::run::{self, NamedRun};

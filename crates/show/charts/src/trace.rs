@@ -5,8 +5,9 @@ mod picture;
 pub use picture::TracePicture;
 
 use crate::axis::Axis;
-use crate::chart::{Chart, Key, Mark, Panel};
+use crate::chart::{Chart, Panel};
 use crate::drawing::{Canvas, Drawing, Size};
+use crate::legend::{Key, Mark};
 use crate::number;
 use crate::palette::Ink;
 use crate::plot::{Margins, Plot};

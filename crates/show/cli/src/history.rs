@@ -70,7 +70,7 @@ enum Action {
     Chart(chart::ChartArgs),
     /// Read results of diskspd and fio, and counter histories of SQL Server and PerfMon
     Import(import::ImportArgs),
-    /// Convert entries of older versions to the current format, and free the space
+    /// Pack the older captures of each file, and free the space
     Pack,
     /// Print the path of the history
     Path,

@@ -33,6 +33,8 @@ mod dial;
 mod discover;
 mod end_point;
 mod error;
+#[cfg(fuzzing)]
+mod fuzzing;
 mod io;
 mod local;
 mod passfile;
@@ -52,7 +54,7 @@ pub use authentication::{AuthenticationFault, Method as AuthenticationMethod};
 pub use client::Client;
 pub use error::{PostgresError, SNAPSHOT_LIMIT};
 #[cfg(fuzzing)]
-pub use session::read_answers;
+pub use fuzzing::read_answers;
 pub use waits::SAMPLED_EVERY;
 
 use crate::environment;

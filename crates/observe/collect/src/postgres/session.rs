@@ -1,8 +1,5 @@
 //! One connection: how it is made, and its queries.
 
-#[cfg(fuzzing)]
-mod fuzzing;
-
 use super::answer::{Table, tables};
 use super::bounded::AnswerLimit;
 use super::connection::Connection;
@@ -12,14 +9,11 @@ use tokio_postgres::Client;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
 
-#[cfg(fuzzing)]
-pub use fuzzing::read_answers;
-
 /// A live connection. Dropping it closes the socket at once, whatever the server does.
 pub(super) struct Session {
-    client: Client,
-    driver: Driver,
-    place: String,
+    pub(super) client: Client,
+    pub(super) driver: Driver,
+    pub(super) place: String,
 }
 
 /// Before every query, in its transaction: no object of a user hides a system view, nothing is written, and the server

@@ -112,27 +112,6 @@ fn who_reads_while_another_packs_sees_every_change_once() {
     });
 }
 
-#[test]
-fn a_history_of_before_is_packed_as_it_goes_on() {
-    let (_dir, mut history) = history();
-    let all = busy(500);
-    let (before, after) = all.split_at(200);
-    save(&mut history, before);
-    // As version 7 had it: every change a row.
-    let unpack = "INSERT INTO file_changes SELECT file, capture_id, reads, read_bytes, read_stall_ns, read_stall_unknown, \
-                  writes, write_bytes, write_stall_ns, write_stall_unknown, syncs, syncs_unknown, sync_bytes, \
-                  sync_stall_ns, sync_stall_unknown, busy_ns, busy_unknown, size_bytes, size_unknown, NULL \
-                  FROM file_block_changes; DELETE FROM file_blocks";
-    Connection::open(history.path()).unwrap().execute_batch(unpack).unwrap();
-    assert_eq!(count(&history, "SELECT count(*) FROM file_changes"), 2 * 200 + 1);
-    save(&mut history, after);
-    let rows = count(&history, "SELECT max(n) FROM (SELECT count(*) AS n FROM file_changes GROUP BY file)");
-    assert!(rows <= 64 + 150, "{rows}");
-    for (at, one) in all.iter().enumerate().skip(210).step_by(41) {
-        assert_eq!(&history.snapshot(CaptureId(at as i64 + 1)).unwrap(), one);
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]

@@ -1,8 +1,8 @@
 //! Names at the ends of lines, in their colours: a reader need not go to the legend and back.
 
 use super::{Margins, Plot};
-use crate::chart::{Key, Mark};
 use crate::drawing::{Anchor, Pixel, Size, text_pixels};
+use crate::legend::{Key, Mark};
 use crate::palette::Ink;
 
 /// More names than this are a list: they stand in the legend.

@@ -1,9 +1,10 @@
 //! A figure of every run over two factors of a matrix.
 
 use crate::cells::{Cells, Scale, rate_forms};
-use crate::chart::{Chart, Mark, Panel, grouped, truncate};
+use crate::chart::{Chart, Panel, grouped, truncate};
 use crate::drawing::{Drawing, Size};
 use crate::factor::{Factor, Level, Measure};
+use crate::legend::Mark;
 use crate::number;
 use crate::palette::Ink;
 use crate::run::{self, NamedRun};

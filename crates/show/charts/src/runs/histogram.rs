@@ -2,8 +2,9 @@
 
 use super::latency_kind::{self, shares_by_range};
 use crate::axis::Axis;
-use crate::chart::{Chart, Mark, Panel};
+use crate::chart::{Chart, Panel};
 use crate::drawing::{Drawing, Size};
+use crate::legend::Mark;
 use crate::palette::Ink;
 use crate::plot::{Margins, Plot};
 use crate::run::{self, NamedRun};

@@ -1,9 +1,10 @@
 //! IOPS and latency against outstanding I/Os.
 
 use crate::axis::Axis;
-use crate::chart::{Chart, Draw, Key, Mark, Panel, grouped, truncate};
+use crate::chart::{Chart, Draw, Panel, grouped, truncate};
 use crate::drawing::{Drawing, Size};
 use crate::factor::{Factor, Level, p99_ns};
+use crate::legend::{Key, Mark};
 use crate::palette::{Ink, SERIES_INKS};
 use crate::plot::{Margins, Plot, Stroke, Values};
 use crate::run::{self, NamedRun};

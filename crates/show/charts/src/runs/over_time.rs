@@ -2,8 +2,9 @@
 
 use super::slices::{Step, steps};
 use crate::axis::Axis;
-use crate::chart::{Chart, Key, Mark, Panel};
+use crate::chart::{Chart, Panel};
 use crate::drawing::{Drawing, Size};
+use crate::legend::{Key, Mark};
 use crate::number;
 use crate::palette::Ink;
 use crate::plot::{Margins, Plot, Stroke, Values};

@@ -2,8 +2,9 @@
 
 use super::latency_kind;
 use crate::axis::{Axis, NINES_MAX};
-use crate::chart::{Chart, Mark, Panel};
+use crate::chart::{Chart, Panel};
 use crate::drawing::{Drawing, Size};
+use crate::legend::Mark;
 use crate::palette::Ink;
 use crate::plot::{Margins, Plot, Stroke, Values};
 use crate::run::{self, NamedRun};

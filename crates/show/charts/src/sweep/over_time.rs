@@ -2,8 +2,9 @@
 
 use super::DrawnSweep;
 use crate::axis::Axis;
-use crate::chart::{Key, Mark, Panel};
+use crate::chart::Panel;
 use crate::drawing::{Drawing, Size};
+use crate::legend::{Key, Mark};
 use crate::palette::Ink;
 use crate::plot::{Margins, Plot, Stroke, Values};
 use crate::runs::slices::steps;

@@ -1,6 +1,6 @@
 //! `headroom fleet rules`, `alerts` and `dashboards`: files for the servers.
 
-use mixin::files::{self, File, MARK};
+use mixin::{File, MARK};
 use std::path::Path;
 use terminal::{Done, FINE, Failure, Output, page};
 
@@ -28,13 +28,15 @@ fn write(dir: &Path, files: &[File], out: &mut Output) -> Done {
 }
 
 pub fn rules(dir: &Path, out: &mut Output) -> Done {
-    write(dir, &files::rules(), out)
+    write(dir, &[mixin::rules()], out)
 }
 
 pub fn alerts(dir: &Path, runbooks: &str, out: &mut Output) -> Done {
-    write(dir, &files::alerts_file(runbooks), out)
+    write(dir, &[mixin::alerts(runbooks)], out)
 }
 
 pub fn dashboards(dir: &Path, out: &mut Output) -> Done {
-    write(dir, &files::dashboard_files(), out)
+    let mut files = mixin::dashboards();
+    files.push(mixin::jsonnet());
+    write(dir, &files, out)
 }

@@ -1,10 +1,18 @@
 //! Each expression of a dashboard on a real server, and the rules of Grafana's linter that can be checked without it.
 
 use crate::ranking::{three_shards, victoria_with_all};
-use crate::rules::{inlined, write_rules};
+use crate::rules::{inlined, rules, write_rules};
 use crate::servers::{Server, has_prometheus};
 use crate::synthetic::now_unix_s;
 use serde_json::Value;
+
+/// The names of the dashboards, and what is in them.
+pub fn dashboards() -> Vec<(&'static str, Value)> {
+    let read = |file: mixin::File| {
+        (file.name.strip_suffix(".json").unwrap(), serde_json::from_str(&file.text).unwrap())
+    };
+    mixin::dashboards().into_iter().map(read).collect()
+}
 
 fn panels(dashboard: &Value) -> &Vec<Value> {
     dashboard["panels"].as_array().unwrap()
@@ -18,17 +26,15 @@ fn expressions(dashboard: &Value) -> Vec<String> {
 /// With values for the variables, and the expressions of recording rules for their names.
 fn filled_in(expression: &str) -> String {
     let mut text = expression.to_owned();
-    for group in mixin::groups() {
-        for rule in group.rules {
-            while let Some(at) = text.find(rule.record) {
-                let rest = &text[at + rule.record.len()..];
-                // With its conditions, and the range of what is recorded.
-                let after = rest.strip_prefix('{').map_or(rest, |rest| rest.split_once('}').unwrap().1);
-                let after =
-                    ["[15m])", "[13h])"].iter().find_map(|range| after.strip_prefix(range)).unwrap_or(after);
-                let before = text[..at].strip_suffix("last_over_time(").unwrap_or(&text[..at]).to_owned();
-                text = format!("{before}({}){after}", inlined(rule.record));
-            }
+    for (record, _) in rules() {
+        while let Some(at) = text.find(&record) {
+            let rest = &text[at + record.len()..];
+            // With its conditions, and the range of what is recorded.
+            let after = rest.strip_prefix('{').map_or(rest, |rest| rest.split_once('}').unwrap().1);
+            let after =
+                ["[15m])", "[13h])"].iter().find_map(|range| after.strip_prefix(range)).unwrap_or(after);
+            let before = text[..at].strip_suffix("last_over_time(").unwrap_or(&text[..at]).to_owned();
+            text = format!("{before}({}){after}", inlined(&record));
         }
     }
     for (variable, value) in [
@@ -50,14 +56,14 @@ const OR_ZERO: &str = " or vector(0)";
 /// Each expression returns data of the fleet of `ranking`, the part before "or vector(0)" too.
 fn check_expressions(server: &Server, now_unix_s: u64) {
     let mut with_zero = 0;
-    for dashboard in mixin::dashboards() {
-        for expression in expressions(&dashboard.json) {
+    for (name, dashboard) in dashboards() {
+        for expression in expressions(&dashboard) {
             let counted = expression.strip_suffix(OR_ZERO);
             with_zero += usize::from(counted.is_some());
             let counted = counted.unwrap_or(&expression);
             assert!(!counted.contains("vector("), "{counted}");
             let found = server.query(&filled_in(counted), now_unix_s);
-            assert!(!found.is_empty(), "{}: no data for {counted}", dashboard.name);
+            assert!(!found.is_empty(), "{name}: no data for {counted}");
         }
     }
     assert!(with_zero >= 3, "{with_zero} expressions with {OR_ZERO}");
@@ -82,7 +88,7 @@ fn each_expression_of_a_dashboard_returns_data_in_victoriametrics() {
 
 #[test]
 fn dashboards_keep_the_rules_of_the_linter() {
-    for mixin::Dashboard { name, json } in mixin::dashboards() {
+    for (name, json) in dashboards() {
         assert!(json["editable"] == false && json["uid"] == name && !json["title"].is_null(), "{name}");
         let variables = json["templating"]["list"].as_array().unwrap();
         let variable = |wanted: &str| variables.iter().find(|one| one["name"] == wanted);

@@ -14,6 +14,7 @@ use std::process::Command;
 use std::sync::Arc;
 use verdict::{Figures, VerdictKind};
 use workload::Shape;
+use yaml_rust2::{Yaml, YamlLoader};
 
 pub fn promtool(arguments: &[&str], dir: &Path) {
     let output = Command::new("promtool").args(arguments).current_dir(dir).output().unwrap();
@@ -346,14 +347,20 @@ fn utilisation_by_the_counters_is_that_of_the_cost_model() {
 
 /// The expression of a rule, with the expressions of the rules that it uses in their place.
 pub fn inlined(record: &str) -> String {
-    let rules: Vec<mixin::Rule> = mixin::groups().into_iter().flat_map(|group| group.rules).collect();
-    let rule = rules.iter().find(|rule| rule.record == record).unwrap();
-    let mut text = rule.expression.clone();
+    let rules = rules();
+    let mut text = rules.iter().find(|(name, _)| name == record).unwrap().1.clone();
     // Each rule uses only those before it.
-    for earlier in rules.iter().rev() {
-        let mut with = String::new();
-        let _ = write!(with, "({})", earlier.expression);
-        text = text.replace(earlier.record, &with);
+    for (earlier, expression) in rules.iter().rev() {
+        text = text.replace(earlier, &format!("({expression})"));
     }
     text
+}
+
+/// The names of the recording rules and their expressions, in the order in which they build on each other.
+pub fn rules() -> Vec<(String, String)> {
+    let document = YamlLoader::load_from_str(&mixin::rules().text).unwrap().remove(0);
+    let groups = document["groups"].as_vec().unwrap().iter();
+    let rules = groups.flat_map(|group| group["rules"].as_vec().unwrap());
+    let text = |rule: &Yaml, field: &str| rule[field].as_str().unwrap().to_owned();
+    rules.map(|rule| (text(rule, "record"), text(rule, "expr"))).collect()
 }

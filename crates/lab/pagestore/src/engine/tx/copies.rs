@@ -13,7 +13,7 @@ use super::buffers::PageCopy;
 use super::write_queue::{Queued, WriteQueue, Written};
 use crate::engine::cache::Page;
 use crate::engine::cache::page_memory::PageMemory;
-use crate::engine::tree::is_inner;
+use crate::engine::tree::node::is_inner;
 use crate::error::{Error, Result};
 use crate::format::page::{TABLES_FROM, owner};
 use crate::types::PageNo;

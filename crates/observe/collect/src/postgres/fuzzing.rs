@@ -1,15 +1,19 @@
 //! A server that sends given bytes.
 
-use super::super::authentication::RequestCheck;
-use super::super::error::SNAPSHOT_LIMIT;
-use super::super::sampler::Sampler;
-use super::*;
+use super::authentication::RequestCheck;
+use super::bounded::AnswerLimit;
+use super::connection::Connection;
+use super::dial::Dialer;
+use super::error::SNAPSHOT_LIMIT;
+use super::sampler::Sampler;
+use super::session::Session;
 use filestats::Snapshot;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::timeout;
+use tokio_postgres::config::SslMode;
 
 const LOGIN: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 const READY_FOR_QUERY: &[u8] = b"Z\0\0\0\x05";
