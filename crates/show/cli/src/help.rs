@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Tasks, and the commands for each.
 const TASKS: [(&str, &[&str]); 5] = [
     ("Judge", &["check", "agent", "page", "incidents", "fleet", "analyze"]),
-    ("Measure", &["measure", "capability", "run", "sweep", "matrix", "diskspd", "luns", "clean"]),
+    ("Measure", &["measure", "capability", "run", "sweep", "matrix", "diskspd", "clean"]),
     (
         "Watch",
         &["watch", "trace", "record", "capture", "intervals", "discover", "doctor", "sqlite-extension"],

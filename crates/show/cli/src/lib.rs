@@ -23,7 +23,6 @@ mod intervals;
 mod laboratory;
 mod layouts;
 mod listening;
-mod luns;
 mod matrix;
 mod measure;
 mod page;
@@ -93,8 +92,6 @@ enum Command {
     Sweep(sweep::SweepArgs),
     /// Run every combination of lists of parameters; resumes where it ended
     Matrix(Box<matrix::MatrixArgs>),
-    /// Create disks for experiments: block devices with exact limits, latency and parallelism
-    Luns(luns::LunsArgs),
     /// Say whether one result is faster or slower than another, beyond noise
     Compare(compare::CompareArgs),
     /// Keep the counters of a database's files at this instant
@@ -137,7 +134,7 @@ Examples:
     SqliteExtension,
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),
-    /// Experiments: log writes of commits, crash recovery, the data that a query moves
+    /// Experiments: log writes of commits, crash recovery, the data that a query moves; disks for them
     Lab(laboratory::Arguments),
     /// Inspect the log of a page store, also after a crash
     Log(laboratory::Arguments),
@@ -176,7 +173,6 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args, history, &mut out),
         Command::Simulate(args) => simulate::run(args, history, &mut out),
         Command::Matrix(args) => matrix::run(args, history, &mut out),
-        Command::Luns(args) => luns::run(args, &mut out),
         Command::Sweep(args) => sweep::run(args, history, &mut out),
         Command::Compare(args) => compare::run(args, history, &mut out),
         Command::Capture(args) => capture::run(args, history, &mut out),
@@ -220,8 +216,6 @@ pub fn json_schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static 
         ("matrix --list", generator.subschema_for::<Vec<::history::MatrixInfo>>()),
         ("chart", generator.subschema_for::<chart::Drawn>()),
         ("clean", generator.subschema_for::<clean::Cleaned>()),
-        ("luns", generator.subschema_for::<luns::Listed>()),
-        ("luns remove", generator.subschema_for::<luns::Removed>()),
         ("page", generator.subschema_for::<page::Served>()),
         ("--version", generator.subschema_for::<version::Version>()),
         ("/api/v1/state", ::page::state_schema(generator)),

@@ -1,6 +1,6 @@
 //! What the agent reported in its log, and what must hold because of it.
 
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
