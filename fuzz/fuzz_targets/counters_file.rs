@@ -2,7 +2,7 @@
 //! Counters files as another process may write them: of the SQLite VFS and of a page store. They are read within their
 //! bounds, or refused.
 
-use headroom_sqlite::{
+use sqlite_vfs::{
     CountersFile, FILES_MAX, PATH_BYTES_MAX, Publish, SqliteFunctions, VFS_NAME, published_in,
 };
 use libfuzzer_sys::fuzz_target;
@@ -52,7 +52,7 @@ fn sqlite(work: &Path, dir: &Path) -> Copied {
     let functions = unsafe { SqliteFunctions::from_addresses(find, register) };
     let publish = Publish::Shared { dir: work.into() };
     // SAFETY: they are those of the SQLite in this program.
-    let registry = unsafe { headroom_sqlite::register(functions, publish, false) }.expect("registered once");
+    let registry = unsafe { sqlite_vfs::register(functions, publish, false) }.expect("registered once");
     let flags = OpenFlags::default();
     let database = Connection::open_with_flags_and_vfs(work.join("shop.db"), flags, VFS_NAME).expect("new");
     database

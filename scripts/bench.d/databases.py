@@ -156,7 +156,7 @@ class Lun(LoopDisk):
     def __init__(self, home, name, binary):
         self.name, self.limits, self.mount, self.binary = name, {}, home / f"{name}.mnt", binary
         flags = ["--size", f"{DISK_GIB}G", "--latency", "4ms", "--width", "8", "--directory", home, "--json"]
-        self.device = json.loads(run(binary, "luns", "create", *flags))["luns"][0]["device"]
+        self.device = json.loads(run(binary, "lab", "luns", "create", *flags))["luns"][0]["device"]
         self.place()
 
     def hold(self, on):
@@ -167,7 +167,7 @@ class Lun(LoopDisk):
             return
         unmount(self.mount)
         self.mount.rmdir()
-        subprocess.call([self.binary, "luns", "remove", self.device], stdout=subprocess.DEVNULL)
+        subprocess.call([self.binary, "lab", "luns", "remove", self.device], stdout=subprocess.DEVNULL)
 
 
 class Server:

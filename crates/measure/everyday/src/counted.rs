@@ -1,7 +1,7 @@
 use crate::Error;
-use headroom_sqlite::{Publish, Registry, SqliteFunctions};
+use sqlite_vfs::{Publish, Registry, SqliteFunctions};
 
-/// Registers the counting VFS ([`headroom_sqlite::VFS_NAME`]) with the SQLite that is linked into this program.
+/// Registers the counting VFS ([`sqlite_vfs::VFS_NAME`]) with the SQLite that is linked into this program.
 ///
 /// # Errors
 /// [`Error::Counting`].
@@ -12,7 +12,7 @@ pub fn counted_sqlite() -> Result<&'static Registry, Error> {
             rusqlite::ffi::sqlite3_vfs_find as *const _,
             rusqlite::ffi::sqlite3_vfs_register as *const _,
         );
-        headroom_sqlite::register(functions, Publish::Private, false)
+        sqlite_vfs::register(functions, Publish::Private, false)
     };
     registered.map_err(|error| Error::Counting(error.to_string()))
 }

@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn below_a_descriptor_all_files_stay_in_their_directory_whatever_takes_its_name() {
         crate::counted_sqlite().unwrap();
-        let vfs = Some(headroom_sqlite::VFS_NAME);
+        let vfs = Some(sqlite_vfs::VFS_NAME);
         let dir = tempdir().unwrap();
         let [workspace, moved, elsewhere] =
             ["headroom.tmp", "moved", "elsewhere"].map(|name| dir.path().join(name));

@@ -1,4 +1,4 @@
-use headroom_sqlite::path_of_descriptor;
+use sqlite_vfs::path_of_descriptor;
 use std::path::{Path, PathBuf};
 
 /// Why the workload cannot be run or observed.

@@ -2,8 +2,8 @@
 //! prints the ratio of the times. The order within a block cancels slow drifts of the machine; the result is the
 //! median over the blocks. Started by `scripts/bench vfs`.
 
-use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use rusqlite::{Connection, OpenFlags, ffi};
+use sqlite_vfs::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;

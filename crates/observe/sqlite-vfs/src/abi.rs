@@ -11,7 +11,6 @@ pub(crate) const SQLITE_NOTFOUND: c_int = 12;
 pub(crate) const SQLITE_CANTOPEN: c_int = 14;
 pub(crate) const SQLITE_IOERR: c_int = 10;
 pub(crate) const SQLITE_IOERR_SHORT_READ: c_int = SQLITE_IOERR | (2 << 8);
-pub(crate) const SQLITE_OK_LOAD_PERMANENTLY: c_int = SQLITE_OK | (1 << 8);
 
 pub(crate) const SQLITE_OPEN_DELETEONCLOSE: c_int = 0x0000_0008;
 pub(crate) const SQLITE_OPEN_MAIN_DB: c_int = 0x0000_0100;

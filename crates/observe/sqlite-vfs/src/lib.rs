@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Two ways to use it: call [`register`] in a program that links the shim, and open databases with the VFS
-//! [`VFS_NAME`]; or load `libheadroom_sqlite.so` as an SQLite extension, which makes the shim the
+//! [`VFS_NAME`]; or load `libheadroom_sqlite.so` (`sqlite-extension`) as an SQLite extension, which makes the shim the
 //! default VFS for every connection opened afterwards.
 //!
 //! The VFS counts reads that returned at least one byte, with the bytes returned; writes; syncs. These equal
@@ -25,7 +25,6 @@
 
 mod abi;
 mod counters_file;
-mod extension;
 mod file;
 mod layout;
 mod reader;
@@ -35,7 +34,6 @@ mod vfs;
 
 pub use abi::{SqliteFile, SqliteFunctions, SqliteVfs, VfsFind, VfsRegister};
 pub use counters_file::Publish;
-pub use extension::{sqlite3_extension_init, sqlite3_headroomsqlite_init};
 pub use layout::{FILES_MAX, PATH_BYTES_MAX};
 pub use published::{ProcessIdentity, counters_dir};
 pub use reader::{CountersFile, CountersFiles, Details, FileReading, ReadError, published_in};

@@ -1,7 +1,7 @@
 //! SQLite behaves with the shim as it does without it.
 
-use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use rusqlite::{Connection, OpenFlags, ffi};
+use sqlite_vfs::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use std::ffi::CStr;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Counters files that another user plants in the directory that everyone may write: they kill no reader, cost it little,
 //! and claim no process of someone else.
 
-use headroom_sqlite::{CountersFile, ProcessIdentity, ReadError, published_in};
+use sqlite_vfs::{CountersFile, ProcessIdentity, ReadError, published_in};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, chown};
 use std::os::unix::process::CommandExt;

@@ -1,9 +1,9 @@
 //! Damaged and foreign counters files are read or refused: a reader never panics, and never
 //! returns more files than the table has.
 
-use headroom_sqlite::{CountersFile, Publish, ReadError, SqliteFunctions, VFS_NAME, published_in, register};
 use proptest::prelude::*;
 use rusqlite::{Connection, OpenFlags, ffi};
+use sqlite_vfs::{CountersFile, Publish, ReadError, SqliteFunctions, VFS_NAME, published_in, register};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ proptest! {
         let path = dir.path().join(own_name());
         fs::write(&path, &bytes).unwrap();
         if let Ok(files) = read_all(&path) {
-            prop_assert!(files <= headroom_sqlite::FILES_MAX);
+            prop_assert!(files <= sqlite_vfs::FILES_MAX);
         }
         let _ = published_in(dir.path());
     }

@@ -3,11 +3,12 @@
 use crate::number;
 
 /// A range of values with its ticks.
-pub(crate) struct Axis {
+pub struct Axis {
     from: f64,
     to: f64,
     logarithmic: bool,
-    pub(crate) ticks: Vec<(f64, String)>,
+    /// Values and how they are written.
+    pub ticks: Vec<(f64, String)>,
     values: Values,
 }
 
@@ -105,7 +106,7 @@ impl Axis {
     }
 
     /// All values with a small margin, ticks at powers of ten, as for batches of rows and counts of writes.
-    pub(crate) fn decades(values: impl Iterator<Item = f64>) -> Axis {
+    pub fn decades(values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = range(values, (1.0, 10.0));
         let (low, high) = (low.log10(), high.log10());
         let margin = (high - low).max(1.0) * 0.04;
@@ -121,7 +122,7 @@ impl Axis {
     }
 
     /// Latencies in nanoseconds, ticks at 1, 2 and 5 or at whole decades.
-    pub(crate) fn latencies(values: impl Iterator<Item = f64>) -> Axis {
+    pub fn latencies(values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = range(values, (1e5, 1e7));
         let (from, to) = (low / 1.35, high * 1.5);
         let decades = (to / from).log10();
@@ -216,7 +217,7 @@ impl Axis {
     }
 
     /// Where a value lies: 0 at the beginning of the axis, 1 at its end. `None` for a value that lies nowhere.
-    pub(crate) fn share(&self, value: f64) -> Option<f64> {
+    pub fn share(&self, value: f64) -> Option<f64> {
         let share = if self.logarithmic {
             // No logarithm: drawn at the end of the axis it would read as the smallest figure.
             if value <= 0.0 {

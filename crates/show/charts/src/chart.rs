@@ -61,11 +61,7 @@ impl Chart {
 
 impl Panel {
     /// A panel without a legend or a note.
-    pub(crate) fn new(
-        title: impl Into<String>,
-        size: Size,
-        draw: impl Fn(Size) -> Drawing + 'static,
-    ) -> Panel {
+    pub fn new(title: impl Into<String>, size: Size, draw: impl Fn(Size) -> Drawing + 'static) -> Panel {
         Panel {
             title: title.into(),
             note: String::new(),
@@ -97,7 +93,7 @@ pub(crate) fn truncate<T>(all: &mut Vec<T>, most: usize) -> usize {
 }
 
 /// Groups items by key. Groups are in the order of their first items.
-pub(crate) fn grouped<K: PartialEq, T>(all: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
+pub fn grouped<K: PartialEq, T>(all: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
     let mut groups: Vec<(K, Vec<T>)> = Vec::new();
     for (key, one) in all {
         match groups.iter_mut().find(|(known, _)| *known == key) {

@@ -21,7 +21,7 @@ impl Size {
 }
 
 /// A place in pixels from the upper left corner.
-pub(crate) type Pixel = (f64, f64);
+pub type Pixel = (f64, f64);
 
 /// Shapes in the order in which they are drawn.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,10 +102,14 @@ pub(crate) struct TextStyle {
     pub(crate) bold: bool,
 }
 
+/// The part of a text that is at the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Anchor {
+pub enum Anchor {
+    /// Its first letter.
     Start,
+    /// Its middle.
     Middle,
+    /// Its last letter.
     End,
 }
 
@@ -127,7 +131,8 @@ pub(crate) const HALO_PIXELS: f64 = 3.0;
 pub(crate) const HALO_OPACITY: f64 = 0.85;
 
 impl Drawing {
-    pub(crate) fn new(size: Size, description: &str, draw: impl FnOnce(&mut Canvas)) -> Drawing {
+    /// A drawing of the shapes that `draw` makes; readers who do not see it hear the description.
+    pub fn new(size: Size, description: &str, draw: impl FnOnce(&mut Canvas)) -> Drawing {
         let mut canvas = Canvas::default();
         draw(&mut canvas);
         let Canvas { shapes, readings, cells } = canvas;
@@ -137,14 +142,15 @@ impl Drawing {
 
 /// Collects shapes.
 #[derive(Default)]
-pub(crate) struct Canvas {
+pub struct Canvas {
     pub(crate) shapes: Vec<Shape>,
     pub(crate) readings: Vec<Readings>,
     pub(crate) cells: Vec<CellReading>,
 }
 
 impl Canvas {
-    pub(crate) fn line(&mut self, points: &[Pixel], ink: Ink, width: f64) {
+    /// A line through all points.
+    pub fn line(&mut self, points: &[Pixel], ink: Ink, width: f64) {
         if points.len() > 1 {
             self.shapes.push(Shape::Line {
                 points: points.iter().copied().map(bounded).collect(),
@@ -192,7 +198,8 @@ impl Canvas {
         }
     }
 
-    pub(crate) fn rect(&mut self, from: Pixel, to: Pixel, ink: Ink, opacity: f64) {
+    /// A surface between two corners, the upper left one first.
+    pub fn rect(&mut self, from: Pixel, to: Pixel, ink: Ink, opacity: f64) {
         let (from, to) = ((from.0.min(to.0), from.1.min(to.1)), (from.0.max(to.0), from.1.max(to.1)));
         self.shapes.push(Shape::Rect { from: bounded(from), to: bounded(to), ink, opacity });
     }
@@ -229,7 +236,7 @@ impl Canvas {
     }
 
     /// A text whose middle line is at the point.
-    pub(crate) fn text(&mut self, at: Pixel, text: &str, anchor: Anchor, ink: Ink, bold: bool) {
+    pub fn text(&mut self, at: Pixel, text: &str, anchor: Anchor, ink: Ink, bold: bool) {
         let style = TextStyle { anchor, baseline: Baseline::Middle, pixels: FONT_PIXELS, bold };
         self.styled_text(at, text, style, ink);
     }
@@ -250,6 +257,6 @@ fn bounded((x, y): Pixel) -> Pixel {
 }
 
 /// The approximate width of a text on an axis, whatever the font.
-pub(crate) fn text_pixels(text: &str) -> f64 {
+pub fn text_pixels(text: &str) -> f64 {
     text.chars().count() as f64 * FONT_PIXELS * 0.56
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! RunResults ─ NamedRun ─> RunChart ─┐
-//! Sweep, study, trace, difference ───┴> Chart ─> Panel ─> Drawing ─┬─> SVG in a page (colours are CSS variables)
+//! Sweep, trace, difference ──────────┴> Chart ─> Panel ─> Drawing ─┬─> SVG in a page (colours are CSS variables)
 //! Check, Curve, history ────────────────────────────────> Drawing ─┤
 //!                          Chart ─> svg_file, png_file ────────────┴─> a file (colours of a theme)
 //! ```
@@ -13,7 +13,7 @@
 //! axis      a range with its ticks                plot   shapes in the units of the data     cells   a grid of cells
 //! chart     titled panels with legends            file   a chart laid out as a file
 //! run, factor, run_chart, runs/   charts of runs  check/   charts of a check and a capability
-//! sweep, sweep/over_time, difference, commits, recoveries, trace, history   one chart each
+//! sweep, sweep/over_time, difference, trace, history   one chart each          parts      of which other crates draw theirs
 //! ```
 //!
 //! Main path: [`NamedRun`] -> [`RunChart::draw`] -> [`Chart`] -> [`svg_file`] or [`png_file`].
@@ -25,7 +25,6 @@ mod axis;
 mod cells;
 mod chart;
 mod check;
-mod commits;
 mod difference;
 mod drawing;
 mod factor;
@@ -37,10 +36,10 @@ mod incident;
 mod legend;
 pub mod number;
 mod palette;
+pub mod parts;
 mod plot;
 #[cfg(feature = "png")]
 mod png;
-mod recoveries;
 mod run;
 mod run_chart;
 mod runs;
@@ -56,7 +55,6 @@ pub use chart::{Chart, Draw, Panel};
 pub use check::curve::{curve_iops, curve_latency};
 pub use check::over_time::{iops_over_time, latency_over_time};
 pub use check::series::{CheckSeries, Instant};
-pub use commits::commits;
 pub use difference::{Difference, difference};
 pub use drawing::{Drawing, Size};
 pub use factor::{Factor, Measure};
@@ -64,7 +62,6 @@ pub use history::{HISTORY_INKS, HistorySeries};
 pub use incident::{IncidentMinute, IncidentSeries};
 pub use legend::{Key, Mark};
 pub use palette::{Ink, Theme, css_variables};
-pub use recoveries::recoveries;
 pub use run::{NamedRun, labels, title, workload_words};
 pub use run_chart::{RunChart, UnknownChart};
 pub use svg::escape;

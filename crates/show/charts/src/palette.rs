@@ -96,7 +96,7 @@ const BANDS: [Colour; 7] = [
 ];
 
 /// Lines of one chart that differ in their colour.
-pub(crate) const SERIES_INKS: usize = 8;
+pub const SERIES_INKS: usize = 8;
 
 const SERIES: [Colour; SERIES_INKS] = [
     ("--series-0", 0x1f5fd0, 0x6ea8ff),

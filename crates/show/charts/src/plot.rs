@@ -11,7 +11,7 @@ use filestats::{IoClass, Profile};
 
 /// Pixels around the axes.
 #[derive(Clone, Copy)]
-pub(crate) struct Margins {
+pub struct Margins {
     /// At least: tick labels may need more. Charts under each other begin at one line with a common one.
     pub(crate) left: f64,
     pub(crate) top: f64,
@@ -24,8 +24,7 @@ pub(crate) struct Margins {
 
 impl Margins {
     /// Of a figure against outstanding I/Os and the like.
-    pub(crate) const CURVE: Margins =
-        Margins { left: 0.0, top: 26.0, right: 14.0, bottom: 42.0, title_y: 9.0 };
+    pub const CURVE: Margins = Margins { left: 0.0, top: 26.0, right: 14.0, bottom: 42.0, title_y: 9.0 };
     /// Of all charts over time, so that their times stand under each other; band names stand at the right.
     pub(crate) const OVER_TIME: Margins = Margins { left: 58.0, right: 74.0, ..Margins::CURVE };
     /// Where the last tick of x has a long label.
@@ -35,10 +34,10 @@ impl Margins {
 }
 
 /// Values by their x; a line breaks where one is missing.
-pub(crate) type Values = Vec<(f64, Option<f64>)>;
+pub type Values = Vec<(f64, Option<f64>)>;
 
 /// Axes on a canvas.
-pub(crate) struct Plot<'a> {
+pub struct Plot<'a> {
     pub(crate) canvas: &'a mut Canvas,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
@@ -55,9 +54,12 @@ pub(crate) struct Plot<'a> {
 
 /// How a line is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stroke {
+pub enum Stroke {
+    /// Without gaps.
     Solid,
+    /// Dashes.
     Dashed,
+    /// Dots.
     Dotted,
 }
 
@@ -65,7 +67,8 @@ pub(crate) enum Stroke {
 const BOLD: f64 = 1.1;
 
 impl<'a> Plot<'a> {
-    pub(crate) fn new(canvas: &'a mut Canvas, size: Size, margins: &Margins, x: Axis, y: Axis) -> Self {
+    /// Axes within these margins.
+    pub fn new(canvas: &'a mut Canvas, size: Size, margins: &Margins, x: Axis, y: Axis) -> Self {
         let Margins { top, title_y, .. } = *margins;
         let labels = y.ticks.iter().map(|(_, label)| text_pixels(label)).fold(18.0, f64::max);
         let left = (labels + 12.0).max(margins.left);
@@ -130,7 +133,7 @@ impl<'a> Plot<'a> {
     }
 
     /// Grid, tick labels and titles.
-    pub(crate) fn axes(&mut self, x_title: &str, y_title: &str) {
+    pub fn axes(&mut self, x_title: &str, y_title: &str) {
         self.rows(y_title);
         self.columns(x_title);
     }
@@ -182,7 +185,7 @@ impl<'a> Plot<'a> {
     }
 
     /// The values joined by a line that breaks where one is missing; a single value is a dot.
-    pub(crate) fn series(&mut self, values: &[(f64, Option<f64>)], ink: Ink, dots: bool) {
+    pub fn series(&mut self, values: &[(f64, Option<f64>)], ink: Ink, dots: bool) {
         self.read(values, ink);
         for run in self.unbroken(values) {
             self.canvas.line(&run, ink, 2.0);
@@ -193,7 +196,7 @@ impl<'a> Plot<'a> {
     }
 
     /// The values joined by a thinner line of that stroke, which breaks where one is missing.
-    pub(crate) fn thin(&mut self, values: &[(f64, Option<f64>)], ink: Ink, stroke: Stroke) {
+    pub fn thin(&mut self, values: &[(f64, Option<f64>)], ink: Ink, stroke: Stroke) {
         self.read(values, ink);
         for run in self.unbroken(values) {
             match (run.as_slice(), stroke) {
@@ -227,7 +230,7 @@ impl<'a> Plot<'a> {
     }
 
     /// The points of a line.
-    pub(crate) fn marks(&mut self, values: &[(f64, Option<f64>)], ink: Ink, radius: f64) {
+    pub fn marks(&mut self, values: &[(f64, Option<f64>)], ink: Ink, radius: f64) {
         for (x, y) in values {
             if let Some(at) = y.and_then(|y| self.pixel(*x, y)) {
                 self.canvas.dot(at, radius, ink);
@@ -389,7 +392,7 @@ impl<'a> Plot<'a> {
     }
 
     /// States in the middle why there is nothing to show.
-    pub(crate) fn nothing(&mut self, why: &str) {
+    pub fn nothing(&mut self, why: &str) {
         let middle = ((self.left + self.right) / 2.0, (self.top + self.bottom) / 2.0);
         self.canvas.text(middle, why, Anchor::Middle, Ink::Text, false);
     }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Tasks, and the commands for each.
 const TASKS: [(&str, &[&str]); 5] = [
     ("Judge", &["check", "agent", "fleet"]),
-    ("Measure", &["measure", "storage", "run", "diskspd", "luns"]),
+    ("Measure", &["measure", "storage", "run", "diskspd"]),
     ("Watch", &["sources", "watch", "trace"]),
     ("Compare", &["compare", "simulate", "history"]),
     ("Laboratory", &["lab", "log"]),

@@ -1,5 +1,5 @@
-//! `headroom lab` and `headroom log`: they are the program `headroom-lab`, so that this one is built without a page store
-//! and other engines. It gets all arguments unchanged and takes the place of this process.
+//! `headroom lab` and `headroom log`: they are the program `headroom-lab`, a package and a workspace of its own, so that
+//! this one is built without engines. It gets all arguments unchanged and takes the place of this process.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,6 +9,8 @@ use std::process::Command;
 use terminal::{Done, Failure};
 
 const PROGRAM: &str = "headroom-lab";
+
+const INSTALL: &str = "install the package headroom-lab; from source: cd lab && cargo build --release";
 
 /// The program's subcommands.
 const SUBCOMMANDS: [&str; 2] = ["lab", "log"];
@@ -60,7 +62,7 @@ fn failure(program: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound => Failure::new(format_args!(
             "cannot run {PROGRAM}, the program of headroom {name}: it is neither beside headroom nor on PATH"
         ))
-        .with_remedy(crate::INSTALL),
+        .with_remedy(INSTALL),
         _ => Failure::new(format_args!("cannot run {}: {error}", program.display())),
     }
 }
@@ -86,6 +88,6 @@ mod tests {
     #[test]
     fn a_missing_program_is_named_with_the_command_that_builds_it() {
         let failure = failure(Path::new(PROGRAM), &io::ErrorKind::NotFound.into()).to_string();
-        assert!(failure.contains("neither beside") && failure.contains("cargo build --release --workspace"));
+        assert!(failure.contains("neither beside") && failure.contains("cd lab && cargo build --release"));
     }
 }

@@ -11,7 +11,6 @@ mod history;
 mod laboratory;
 mod layouts;
 mod listening;
-mod luns;
 mod measure;
 mod private_file;
 mod progress_line;
@@ -75,8 +74,6 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Predict a workload's results on storage that does not exist, or on measured storage after a change
     Simulate(simulate::SimulateArgs),
-    /// Create disks for experiments: block devices with exact limits, latency and parallelism
-    Luns(luns::LunsArgs),
     /// Say whether one result is faster or slower than another, beyond noise
     Compare(compare::CompareArgs),
     /// Find databases and their sources; say what each source needs
@@ -93,7 +90,7 @@ enum Command {
     History(history::HistoryArgs),
     /// Run diskspd command lines and XML profiles (-? lists the flags)
     Diskspd(diskspd::DiskspdArgs),
-    /// Experiments: log writes of commits, crash recovery, the data that a query moves
+    /// Experiments: log writes of commits, crash recovery, the data that a query moves; disks for them
     Lab(laboratory::Arguments),
     /// Inspect the log of a page store, also after a crash
     Log(laboratory::Arguments),
@@ -129,7 +126,6 @@ pub fn main() -> ExitCode {
         Command::Storage(args) => storage::run(args, history, &mut out),
         Command::Run(args) => run::run(args, history, &mut out),
         Command::Simulate(args) => simulate::run(args, history, &mut out),
-        Command::Luns(args) => luns::run(args, &mut out),
         Command::Compare(args) => compare::run(args, history, &mut out),
         Command::Agent(args) => agent::run(args, history, &mut out),
         Command::Sources(args) => sources::run(args, history, &mut out),
@@ -160,8 +156,6 @@ pub fn json_schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static 
         ("history matrices", generator.subschema_for::<Vec<::history::MatrixInfo>>()),
         ("history chart", generator.subschema_for::<history::chart::Drawn>()),
         ("storage clean", generator.subschema_for::<storage::clean::Cleaned>()),
-        ("luns", generator.subschema_for::<luns::Listed>()),
-        ("luns remove", generator.subschema_for::<luns::Removed>()),
         ("history page", generator.subschema_for::<history::page::Served>()),
         ("--version", generator.subschema_for::<version::Version>()),
         ("/api/v1/state", ::page::state_schema(generator)),

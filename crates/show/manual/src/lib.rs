@@ -1,50 +1,37 @@
-//! The manual pages and shell completions of `headroom`, written for packages. A program of its own, so that `headroom` is
-//! built without the code that writes them.
+//! The manual pages and shell completions of `headroom`, written for packages, and two pages of its documentation. A program
+//! of its own, so that `headroom` is built without the code that writes them.
 //!
 //! ```text
-//! command_tree()           headroom's subcommands, with those of headroom-lab in the place of `lab` and `log`
-//!   page::write            one subcommand -> man1/headroom-check.1
-//!     after_help::parse    its text after the options -> paragraphs, exit codes, examples
-//!   completions::write     bash, zsh and fish, under the names that they are looked up by
-//!   options::page          all options as a page of the documentation
-//! json::Outputs            the schema of what each command prints with --json
-//!   json::page             all of them as a page of the documentation
-//!   json::write_schemas    a JSON Schema file for each command
+//! headroom::arguments ──> reference::write_all      manual pages and completions
+//!                     ──> reference::options_page   all options as a page of the documentation
+//! json::Outputs           the schema of what each command prints with --json
+//!   json::page            all of them as a page of the documentation
+//!   json::write_schemas   a JSON Schema file for each command
 //! ```
 
-mod after_help;
-mod completions;
 pub mod json;
-pub mod options;
-mod page;
 
-use clap::Command;
-use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The program whose pages and completions these are.
-pub const PROGRAM: &str = "headroom";
+const OPENING: &str = "\
+# Options
 
-/// Subcommands that `headroom` leaves to `headroom-lab`.
-const OF_LAB: [&str; 2] = ["lab", "log"];
+Every command and its options, as `headroom help COMMAND` prints them. Written from the program:
+`cargo run -p manual --bin headroom-manual -- --options > docs/reference/options.md`; a test compares it.
 
-/// All subcommands of `headroom` as its users see them.
-///
-/// # Panics
-/// If a subcommand that is left to `headroom-lab` is missing in one of them.
-pub fn command_tree() -> Command {
-    let lab = headroom_lab::arguments();
-    OF_LAB.iter().fold(headroom::arguments(), |tree, name| {
-        tree.mut_subcommand(name, |placeholder| {
-            let real = lab.find_subcommand(name).expect("headroom-lab has it").clone();
-            real.display_order(placeholder.get_display_order())
-        })
-    })
+Sizes are `4K`, `1M`, `2G`; times `500ms`, `15s`, `2m`. Every command also takes:
+";
+
+/// Whether a manual page is this package's: those of `headroom lab` and `headroom log` are of the package headroom-lab.
+fn is_written(name: &str) -> bool {
+    !matches!(name, "headroom-lab" | "headroom-log")
 }
 
-fn visible(command: &Command) -> impl Iterator<Item = &Command> {
-    command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set())
+/// The reference of all options, as a page of the documentation.
+#[must_use]
+pub fn options() -> String {
+    reference::options_page(headroom::arguments(), OPENING)
 }
 
 /// Writes the pages to `man/man1` and the completions to `bash`, `zsh` and `fish` below a directory.
@@ -52,8 +39,5 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
 /// # Errors
 /// If a file or directory cannot be written.
 pub fn write_all(directory: &Path) -> io::Result<()> {
-    let pages = directory.join("man/man1");
-    fs::create_dir_all(&pages)?;
-    page::write(&pages)?;
-    completions::write(directory)
+    reference::write_all(&headroom::arguments(), "headroom", is_written, directory)
 }

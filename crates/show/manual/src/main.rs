@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(|argument| argument.to_str().unwrap_or_default()).collect();
     let (directory, result) = match words[..] {
         ["--options"] => {
-            print!("{}", manual::options::page());
+            print!("{}", manual::options());
             return ExitCode::SUCCESS;
         }
         ["--json"] => {

@@ -9,7 +9,7 @@
 //! TraceSummary ───────── text, json, html::trace            AnalysisReport ── text, json, csv, html::analysis
 //! NumberedIncident ───── text, json::incidents              Fleet ─ text, json, html::fleet
 //! Sweeps ─────────────── text, json, html::sweeps           matrix::Summary ─ text, json, csv::matrix
-//! Simulation, Estimate, CommitStudy, RecoverStudy, Footprint ─ text, json, most of them html
+//! Simulation, Estimate ── text, json, html::estimate        text::parts, html::parts ── for reports of other crates
 //! ```
 //!
 //! A page draws its charts with the crate `charts`. Every format is a view of the same value and takes its words from the
@@ -42,7 +42,7 @@ pub use known_storage::KnownStorage;
 pub use trace_summary::{OpTotals, TraceFile, TraceSummary};
 pub use watched::{DeviceLoad, FoldedFiles, WatchedDevice, WatchedFile, WatchedInterval, fold_libraries};
 
-pub(crate) use charts::number;
+pub use charts::number;
 
 use capability::{Capability, Curve};
 use filestats::{Profile, ServiceLevel};

@@ -86,16 +86,6 @@ impl From<storage::StorageError> for Failure {
     }
 }
 
-impl From<luns::LunError> for Failure {
-    fn from(error: luns::LunError) -> Failure {
-        let failure = Failure::from_parts(&error, Vec::new(), error.remedy());
-        match error {
-            luns::LunError::Invalid(_) => Failure { code: 2, ..failure },
-            _ => failure,
-        }
-    }
-}
-
 impl From<history::Error> for Failure {
     fn from(error: history::Error) -> Failure {
         Failure::from_parts(&error, Vec::new(), error.remedy().map(Into::into))

@@ -2,8 +2,6 @@
 
 use crate::{Failure, Output, interrupt};
 use history::History;
-use luns::{LunError, Registry};
-use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,9 +17,6 @@ pub fn open(dir: &Path, history: &mut History, out: &mut Output) -> Result<Works
     forget_test_files(&workspace, history)?;
     for stranger in workspace.foreign_files() {
         out.warn(format_args!("{stranger} in {} is not Headroom's and stays", workspace.path().display()));
-    }
-    if let Err(error) = remove_disks(&workspace, out) {
-        out.warn(format_args!("a killed experiment left a disk: {error}"));
     }
     Ok(workspace)
 }
@@ -125,34 +120,6 @@ pub fn forget_test_files(workspace: &Workspace, history: &mut History) -> Result
 /// The path without symlinks, so that one directory has one name in the history.
 pub fn canonical(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
-}
-
-/// Removes the disks whose backing files lay in a workspace that a killed Headroom left, and returns their devices. The
-/// files are gone with the workspace, but the device, its server and its mount outlive the process that made them.
-///
-/// # Errors
-/// The first disk that cannot be removed, once all others are: it is mounted or held by another process.
-pub fn remove_disks(workspace: &Workspace, out: &mut Output) -> Result<Vec<PathBuf>, LunError> {
-    let registry = Registry::host();
-    let workspace = canonical(workspace.path());
-    let disks = match registry.list() {
-        // Only root makes disks, and a workspace with one in it is root's: this one, which we hold, has none.
-        Err(LunError::Io { error, .. }) if error.kind() == ErrorKind::PermissionDenied => Vec::new(),
-        Err(error) => {
-            out.warn(format_args!("whether a killed experiment left a disk is not known: {error}"));
-            Vec::new()
-        }
-        Ok(disks) => disks,
-    };
-    let mut removed = Vec::new();
-    let mut done = Ok(());
-    for (disk, _) in disks.into_iter().filter(|(disk, _)| disk.file.starts_with(&workspace)) {
-        match registry.remove(&disk) {
-            Ok(()) => removed.push(disk.device.unwrap_or(disk.file)),
-            Err(error) => done = done.and(Err(error)),
-        }
-    }
-    done.map(|()| removed)
 }
 
 #[cfg(test)]

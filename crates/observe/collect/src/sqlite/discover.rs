@@ -3,7 +3,7 @@
 use super::latest_of_each_path;
 use crate::discovery::{Attempt, Engine, Finder, Instance, Programs, Role};
 use filestats::FileKind;
-use headroom_sqlite::{counters_dir, published_in};
+use sqlite_vfs::{counters_dir, published_in};
 
 /// More databases of one program are left out.
 const DATABASES_MAX: usize = 64;

@@ -160,8 +160,7 @@ fn a_program_can_watch_itself() {
     let registry = shim();
     let path = place.database();
     let flags = rusqlite::OpenFlags::default();
-    let database =
-        rusqlite::Connection::open_with_flags_and_vfs(&path, flags, headroom_sqlite::VFS_NAME).unwrap();
+    let database = rusqlite::Connection::open_with_flags_and_vfs(&path, flags, sqlite_vfs::VFS_NAME).unwrap();
     let mut source = InProcess::new(registry);
     database.execute_batch("CREATE TABLE a(x)").unwrap();
     let before = source.snapshot().unwrap();
@@ -179,9 +178,9 @@ fn the_program() {
     program::run(&argument(DATABASE), argument(COUNTERS)).unwrap();
 }
 
-fn shim() -> &'static headroom_sqlite::Registry {
-    use headroom_sqlite::{Publish, SqliteFunctions, register};
+fn shim() -> &'static sqlite_vfs::Registry {
     use rusqlite::ffi::{sqlite3_vfs_find, sqlite3_vfs_register};
+    use sqlite_vfs::{Publish, SqliteFunctions, register};
     let (find, register_vfs) = (sqlite3_vfs_find as _, sqlite3_vfs_register as _);
     // SAFETY: these are the addresses of the two functions.
     let functions = unsafe { SqliteFunctions::from_addresses(find, register_vfs) };

@@ -1,8 +1,8 @@
 //! The observed program: it has the shim, publishes its counters, runs each line of its input as SQL and answers "done"
 //! after each.
 
-use headroom_sqlite::{Publish, SqliteFunctions, VFS_NAME, register};
 use rusqlite::{Connection, OpenFlags, ffi};
+use sqlite_vfs::{Publish, SqliteFunctions, VFS_NAME, register};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 

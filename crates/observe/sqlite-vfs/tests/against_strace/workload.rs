@@ -1,8 +1,8 @@
 //! Runs a workload through the shim, then prints the shim's counters, one line per file:
 //! `kind reads bytes writes bytes syncs truncates path`, separated by tabs.
 
-use headroom_sqlite::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use rusqlite::{Connection, OpenFlags, Result, ffi};
+use sqlite_vfs::{Publish, Registry, SqliteFunctions, VFS_NAME, register};
 use std::path::Path;
 
 /// Runs in the child process. Modes: wal, delete, attached, threads, cut.

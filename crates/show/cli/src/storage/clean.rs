@@ -20,8 +20,6 @@ pub(crate) struct Cleaned<'a> {
     dir: &'a Path,
     /// Test files that were removed.
     test_files_removed: u64,
-    /// Devices that were removed, or the file of one that had none yet.
-    disks_removed: &'a [PathBuf],
 }
 
 /// `headroom storage clean`: takes over the files that a dead headroom left in a directory, and removes them.
@@ -30,22 +28,10 @@ pub fn run(args: &CleanArgs, history: Option<&Path>, out: &mut Output) -> Done {
     let mut history = kept::open_to_write(history)?;
     let workspace = Workspace::open(target.path())?;
     let forgotten = workspace::forget_test_files(&workspace, &mut history)?;
-    let disks = workspace::remove_disks(&workspace, out);
     workspace.remove()?;
-    let disks = disks?;
     out.answer(
-        |_| {
-            let removed =
-                disks.iter().map(|disk| format!("removed {}, a killed experiment's disk\n", disk.display()));
-            format!("{}{} is clean", removed.collect::<String>(), target.path().display())
-        },
-        || {
-            serde_json::json!(Cleaned {
-                dir: target.path(),
-                test_files_removed: forgotten,
-                disks_removed: &disks,
-            })
-        },
+        |_| format!("{} is clean", target.path().display()),
+        || serde_json::json!(Cleaned { dir: target.path(), test_files_removed: forgotten }),
     );
     Ok(FINE)
 }

@@ -1,6 +1,6 @@
 //! Servers that give no answer, or not all of it.
 
-use crate::programs::Headroom;
+use programs::Headroom;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;

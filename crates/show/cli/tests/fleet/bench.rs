@@ -3,10 +3,10 @@
 mod bytes;
 mod memory;
 
-use crate::programs::built;
 use crate::ranking::{order, truth};
 use crate::servers::{Server, fill};
 use crate::synthetic::{SyntheticHost, SyntheticVolume, now_unix_s};
+use programs::built;
 use serde_json::Value;
 use std::fmt::Write;
 use std::process::Command;

@@ -134,7 +134,7 @@ fn dashboards_keep_the_rules_of_the_linter() {
 
 #[test]
 fn a_directory_is_filled_and_a_file_of_others_is_not_replaced() {
-    let headroom = crate::programs::Headroom::new();
+    let headroom = programs::Headroom::new();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap();
     for _ in 0..2 {

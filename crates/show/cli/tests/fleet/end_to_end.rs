@@ -2,9 +2,9 @@
 //! vmalert and Alertmanager: the third's disk is throttled and freed again.
 
 use crate::nodes::{Ended, Node, wait_for};
-use crate::programs::Headroom;
 use crate::rules::write_rules;
 use crate::servers::{Server, free_port, has_prometheus, request};
+use programs::Headroom;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use workload::CapKind;

@@ -1,10 +1,10 @@
 //! `headroom fleet incidents`: for how long incidents were open, of hosts with and without samples of the whole period.
 
-use crate::programs::Headroom;
 use crate::servers::{Server, fill, has_prometheus, request};
 use crate::synthetic::{
     DATABASE, SyntheticHost, SyntheticVolume, now_unix_s, openmetrics, prometheus_text, times,
 };
+use programs::Headroom;
 use serde_json::Value;
 use std::fmt::Write;
 

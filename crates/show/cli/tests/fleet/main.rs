@@ -11,9 +11,6 @@ mod identity;
 mod incidents;
 mod nodes;
 mod packaged;
-#[expect(dead_code, reason = "programs of the other tests; some of them are used here")]
-#[path = "../outside/programs.rs"]
-mod programs;
 mod ranking;
 mod rules;
 mod servers;

@@ -1,7 +1,7 @@
 //! Agents that run, each with a database on a disk of its own.
 
-use crate::programs::{Headroom, Running, Scenario};
 use crate::servers::free_port;
+use programs::{Headroom, Running, Scenario};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

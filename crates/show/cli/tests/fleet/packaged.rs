@@ -1,9 +1,9 @@
 //! Files in `packaging` for a fleet, as the programs that read them check them.
 
 use crate::nodes::{Ended, wait_for};
-use crate::programs::Headroom;
 use crate::rules::{promtool, write_rules};
 use crate::servers::{Server, free_port, has_prometheus, request};
+use programs::Headroom;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -164,7 +164,7 @@ fn the_agent_of_the_manifest_takes_its_arguments() {
             .replace("/var/lib/headroom", dir.path().to_str().unwrap())
             .replace("$(NODE_NAME)", "node-1")
     };
-    let mut command = Command::new(crate::programs::built().join("headroom"));
+    let mut command = Command::new(programs::built().join("headroom"));
     let output =
         command.args(arguments.iter().map(|text| place(text))).arg("--check-config").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

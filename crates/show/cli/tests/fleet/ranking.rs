@@ -1,8 +1,8 @@
 //! The order of the answer against the truth, with shards, prefixes and credentials.
 
-use crate::programs::Headroom;
 use crate::servers::{Server, fill, has_prometheus, request};
 use crate::synthetic::{SyntheticHost, SyntheticVolume, now_unix_s, openmetrics, prometheus_text, times};
+use programs::Headroom;
 use serde_json::Value;
 use verdict::VerdictKind;
 

@@ -24,7 +24,7 @@ pub fn promtool(arguments: &[&str], dir: &Path) {
 
 /// The files of `headroom fleet rules` and `alerts`.
 pub fn write_rules(dir: &Path) {
-    let headroom = crate::programs::Headroom::new();
+    let headroom = programs::Headroom::new();
     for what in ["rules", "alerts"] {
         let output = headroom.run(&["fleet", what, dir.to_str().unwrap()]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

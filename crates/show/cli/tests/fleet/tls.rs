@@ -1,7 +1,7 @@
 //! A Prometheus that speaks TLS and asks for a certificate.
 
-use crate::programs::Headroom;
 use crate::servers::{Server, has_prometheus};
+use programs::Headroom;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Access to the agent: with a real Prometheus and curl, over TLS, with passwords, tokens and certificates.
 
-use crate::programs::Headroom;
+use programs::Headroom;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;

@@ -5,8 +5,8 @@ mod page;
 mod privileges;
 mod soak;
 
-use crate::programs::Headroom;
 use crate::truth::engines::{Evicting, Sessions};
+use programs::Headroom;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! `headroom history analyze` on recordings of a real program.
 
-use crate::programs::{Headroom, built};
+use programs::{Headroom, built};
 use serde_json::Value;
 use std::process::Command;
 

@@ -1,8 +1,8 @@
 //! `headroom storage`: what is known of a storage without a load, and what `check` makes of it.
 
-use crate::programs::{Headroom, Scenario};
 use ::capability::{Binding, Declared, Origin};
 use history::History;
+use programs::{Headroom, Scenario};
 use serde_json::{Value, json};
 use std::path::Path;
 use storage::Target;

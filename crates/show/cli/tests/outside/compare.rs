@@ -1,6 +1,6 @@
 //! `headroom compare` from outside: files, the history, a stated figure, and real storage in turn.
 
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,7 @@
 mod hostile_servers;
 mod mute_memory;
 
-use crate::programs::{Headroom, Scenario};
-use ::pagestore::{Layout, Options, Store};
+use programs::{Headroom, Scenario};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -211,24 +210,6 @@ fn a_sqlite_program_with_counters_is_found_by_its_database() {
     );
     assert_eq!(one["source"], format!("sqlite:{}", database.display()), "{one:#}");
     mount_with_role(one, "data");
-    check_takes(&headroom, one);
-}
-
-#[test]
-fn a_page_store_is_found_by_its_directory() {
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let directory = place.path().join("shop");
-    let layout = Layout { vlf_bytes: 4 << 20, vlfs: 2, ..Layout::default() };
-    let _store = Store::create(&directory, layout, Options::default()).unwrap();
-    let headroom = Headroom::new();
-    let found = discover(&headroom, &[]);
-    let source = format!("pagestore:{}", directory.display());
-    let one = found.iter().find(|one| one["source"] == source.as_str());
-    let one = one.unwrap_or_else(|| panic!("{found:#?}"));
-    assert_eq!(
-        (one["engine"].as_str(), one["pid"].as_u64()),
-        (Some("pagestore"), Some(std::process::id().into()))
-    );
     check_takes(&headroom, one);
 }
 

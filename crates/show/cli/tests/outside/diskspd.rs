@@ -10,7 +10,7 @@ mod places;
 mod reports;
 mod safety;
 
-use crate::programs::Headroom;
+use programs::Headroom;
 use std::fs;
 
 /// Exit code, stdout and stderr.

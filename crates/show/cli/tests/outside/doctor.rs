@@ -1,6 +1,6 @@
 //! `headroom sources doctor` on real servers: its exit code says whether anything can be done.
 
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use testbed::{MariadbServer, PostgresServer};
 

@@ -1,9 +1,9 @@
 //! `headroom history intervals` on captures with waits.
 
-use crate::programs::Headroom;
 use filestats::{
     Counters, Epoch, Figure, FileIdentity, FileKind, Meaning, Ops, Sample, Snapshot, WaitClass, WaitSample,
 };
+use programs::Headroom;
 
 const S: u64 = 1_000_000_000;
 

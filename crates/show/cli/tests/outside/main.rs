@@ -14,15 +14,10 @@ mod doctor;
 mod intervals;
 #[cfg(feature = "schema")]
 mod json_schema;
-mod lab;
-mod layouts;
 mod metrics;
 mod packaging;
-mod pagestore;
-mod programs;
 mod record;
 mod servers;
-mod simulated;
 mod situations;
 mod soak;
 mod study_a;

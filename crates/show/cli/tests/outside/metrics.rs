@@ -1,8 +1,8 @@
 //! `/metrics`, `--remote-write` and `--otlp` of `headroom agent` with a real Prometheus and a real VictoriaMetrics.
 
-use crate::programs::{Headroom, Scenario};
 use filestats::{Figure, Rules, Snapshot, intervals};
 use history::{CaptureFilter, History};
+use programs::{Headroom, Scenario};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! The units of systemd that are shipped start what this program is.
 
-use crate::programs::built;
+use programs::built;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,8 +1,8 @@
 //! `headroom agent --record-only` as a service would run it.
 
-use crate::programs::{Headroom, Scenario};
 use filestats::{Interval, Rules, Snapshot, intervals};
 use history::{CaptureFilter, History};
+use programs::{Headroom, Scenario};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Stdio};

@@ -5,12 +5,12 @@
 //! is the long one. HEADROOM_SOAK_SEED draws the same disturbances again.
 
 use crate::dice::{Dice, number};
-use crate::programs::Headroom;
 use filestats::{
     Counters, Figure, FileIdentity, FileInterval, FileKind, Interval, Ops, Reason, Rules, Sample, Snapshot,
     intervals,
 };
 use history::{CaptureFilter, CaptureId, History};
+use programs::Headroom;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};

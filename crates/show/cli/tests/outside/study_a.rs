@@ -1,6 +1,6 @@
 //! The study that docs/measurements/study-a.md repeats: an index rebuild shows in its interval, and not in the next.
 
-use crate::programs::built;
+use programs::built;
 use serde_json::Value;
 use std::process::Command;
 

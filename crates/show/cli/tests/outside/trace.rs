@@ -1,6 +1,6 @@
 //! `headroom trace` against fio: its log agrees with the trace, I/O by I/O.
 
-use crate::programs::{Headroom, built};
+use programs::{Headroom, built};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -11,8 +11,8 @@ mod neighbours;
 mod untimed_log;
 mod volumes;
 
-use crate::programs::Headroom;
 use engines::{Engine, Mariadb, Postgres, Sqlite};
+use programs::Headroom;
 use serde_json::Value;
 use std::path::Path;
 use testbed::LoopDisk;

@@ -1,6 +1,6 @@
 //! `headroom --version`, as it is pasted into a report of an error.
 
-use crate::programs::{Headroom, built};
+use programs::{Headroom, built};
 use std::process::Command;
 
 fn version(arguments: &[&str]) -> String {
@@ -16,8 +16,8 @@ fn five_lines_name_the_build_the_kernel_and_what_of_it_works() {
     assert_eq!(starts, ["headroom", "kernel", "bpf", "io_uring", "cgroups"], "{text}");
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     assert!(text.contains(release.trim()), "{text}");
-    // The tests build all of the workspace.
-    assert!(text.lines().next().unwrap().contains("headroom-lab, sqlite-extension"), "{text}");
+    // The tests build all of the workspace; the laboratory may lie beside it.
+    assert!(text.lines().next().unwrap().contains("sqlite-extension"), "{text}");
     assert_eq!(version(&["-V"]), text);
 }
 

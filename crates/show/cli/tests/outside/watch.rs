@@ -1,6 +1,6 @@
 //! `headroom watch` on a live program.
 
-use crate::programs::{Headroom, Scenario};
+use programs::{Headroom, Scenario};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -16,7 +16,7 @@ pub const SCRIPT: &str = include_str!("page.js");
 const HEADINGS_LISTED_MIN: usize = 4;
 
 /// A whole page.
-pub(super) fn page(title: &str, body: &str, footer: &str) -> String {
+pub fn page(title: &str, body: &str, footer: &str) -> String {
     let (light, dark) = (css_variables(Theme::Light), css_variables(Theme::Dark));
     let body = with_contents(body);
     format!(
@@ -107,22 +107,20 @@ impl Banner<'_> {
 }
 
 /// A figure in large type with its explanation, which answers the page's question.
-pub(super) struct Tile {
-    pub(super) title: Cow<'static, str>,
+pub struct Tile {
+    /// A word above the value.
+    pub title: Cow<'static, str>,
     /// `None` where it is not known.
-    pub(super) value: Option<String>,
-    pub(super) note: String,
+    pub value: Option<String>,
+    /// A sentence below it.
+    pub note: String,
     /// The colour of the value.
-    pub(super) tone: Tone,
+    pub tone: Tone,
 }
 
 impl Tile {
     /// One that is neither good nor bad.
-    pub(super) fn new(
-        title: impl Into<Cow<'static, str>>,
-        value: Option<String>,
-        note: impl Into<String>,
-    ) -> Tile {
+    pub fn new(title: impl Into<Cow<'static, str>>, value: Option<String>, note: impl Into<String>) -> Tile {
         Tile { title: title.into(), value, note: note.into(), tone: Tone::Neutral }
     }
 
@@ -145,7 +143,7 @@ const TILES_MIN: usize = 2;
 pub(super) const TILES_MAX: usize = 4;
 
 /// Tiles side by side.
-pub(super) fn tiles(tiles: &[Tile]) -> String {
+pub fn tiles(tiles: &[Tile]) -> String {
     if tiles.is_empty() {
         return String::new();
     }
@@ -216,7 +214,7 @@ pub(super) fn panel(panel: &Panel) -> String {
 }
 
 /// A chart under its heading with its notes.
-pub(super) fn run_chart(chart: &Chart) -> String {
+pub fn run_chart(chart: &Chart) -> String {
     // Narrow ones side by side, wide ones under each other, in their order.
     let beside = |one: &Panel, other: &Panel| one.is_half() == other.is_half();
     let grids = chart.panels.chunk_by(beside).map(|panels| {

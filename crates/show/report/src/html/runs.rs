@@ -85,7 +85,7 @@ pub fn matrix(shown: &RunsPage, x: Factor, y: Factor) -> String {
 }
 
 /// The heading, the answer in a sentence, and its meaning.
-pub(super) fn opening(title: &str, summary: &str, sentences: &[String]) -> String {
+pub fn opening(title: &str, summary: &str, sentences: &[String]) -> String {
     let list: String = sentences.iter().map(|each| format!("<li>{}</li>\n", sentence(each))).collect();
     let list = if list.is_empty() { list } else { format!("<ul class=\"plain\">\n{list}</ul>\n") };
     format!(
@@ -244,7 +244,7 @@ fn name(result: &RunResult, label: &str) -> String {
 }
 
 /// The exact command.
-pub(super) fn repeat(command: &str) -> String {
+pub fn repeat(command: &str) -> String {
     if command.is_empty() {
         return String::new();
     }

@@ -1,7 +1,7 @@
 use charts::escape;
 
 /// A sentence, escaped, whose numbers keep their units on the same line. Text between backticks is code.
-pub(super) fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let mut safe = with_code(&escape(text));
     for unit in ["%", "ns", "us", "ms", "KiB", "MiB", "IOPS", "I/Os", "x"] {
         for end in ["", " ", ",", ".", ";", ":", ")"] {

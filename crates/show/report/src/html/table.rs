@@ -12,7 +12,7 @@ const NUMBER: &str = "";
 const VALUE: &str = " class=\"value\"";
 
 /// A table with a row for each item, made column by column. Its cells are HTML; its titles are escaped.
-pub(super) struct Table<R> {
+pub struct Table<R> {
     items: Vec<R>,
     titles: String,
     classes: Vec<&'static str>,
@@ -20,18 +20,21 @@ pub(super) struct Table<R> {
 }
 
 impl<R> Table<R> {
-    pub(super) fn from_items(items: impl IntoIterator<Item = R>) -> Table<R> {
+    /// A table with a row for each item, and no column yet.
+    pub fn from_items(items: impl IntoIterator<Item = R>) -> Table<R> {
         let items: Vec<R> = items.into_iter().collect();
         Table { rows: vec![String::new(); items.len()], items, titles: String::new(), classes: Vec::new() }
     }
 
     /// Adds a column of words: its title, and an item's cell in it.
-    pub(super) fn text(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
+    #[must_use]
+    pub fn text(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
         self.column(title, TEXT, cell)
     }
 
     /// Adds a column of words that may be many.
-    pub(super) fn long(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
+    #[must_use]
+    pub fn long(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
         self.column(title, LONG, cell)
     }
 
@@ -46,12 +49,14 @@ impl<R> Table<R> {
     }
 
     /// Adds a column of figures.
-    pub(super) fn number(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
+    #[must_use]
+    pub fn number(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
         self.column(title, NUMBER, cell)
     }
 
     /// Adds the column of figures that matters most.
-    pub(super) fn value(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
+    #[must_use]
+    pub fn value(self, title: &str, cell: impl Fn(&R) -> String) -> Self {
         self.column(title, VALUE, cell)
     }
 
@@ -67,13 +72,13 @@ impl<R> Table<R> {
     }
 
     /// Adds a row of its own below the others.
-    pub(super) fn push(&mut self, cells: &[String]) {
+    pub fn push(&mut self, cells: &[String]) {
         let cells = self.classes.iter().zip(cells);
         self.rows.push(cells.map(|(class, cell)| format!("<td{class}>{cell}</td>")).collect());
     }
 
     /// It can be scrolled by keyboard where it is wider than the screen.
-    pub(super) fn html(&self) -> String {
+    pub fn html(&self) -> String {
         let rows: String = self.rows.iter().map(|row| format!("<tr>{row}</tr>\n")).collect();
         let titles = match self.titles.contains("<th") {
             true => format!("<thead><tr>{}</tr></thead>\n", self.titles),
@@ -113,7 +118,7 @@ fn shortened(path: &str) -> String {
 }
 
 /// A figure, or a dash with the reason beside it.
-pub(super) fn figure(figure: Figure<f64>, write: impl Fn(f64) -> String) -> String {
+pub fn figure(figure: Figure<f64>, write: impl Fn(f64) -> String) -> String {
     match figure {
         Figure::Known(value) => write(value),
         Figure::Unknown { unknown: Reason::NoOperations } => number::NONE.into(),

@@ -17,16 +17,21 @@ const WIDTH_MAX: usize = 132;
 
 /// The meaning of a part of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Ink {
+pub enum Ink {
+    /// As the terminal does.
     #[default]
     Plain,
+    /// Headings and answers.
     Bold,
+    /// Titles of columns and remarks.
     Dim,
+    /// In the colour of good or bad news.
     Tone(Tone),
 }
 
 impl Style {
-    pub(super) fn columns(&self) -> usize {
+    /// Columns that lines may fill.
+    pub fn columns(&self) -> usize {
         self.width.clamp(80, WIDTH_MAX)
     }
 
@@ -43,7 +48,7 @@ impl Style {
     }
 
     /// The text in lines within the terminal's width, at most `lines_max`, `indent` columns to the right.
-    pub(super) fn paragraph(&self, ink: Ink, text: &str, indent: usize, lines_max: usize) -> Vec<String> {
+    pub fn paragraph(&self, ink: Ink, text: &str, indent: usize, lines_max: usize) -> Vec<String> {
         let lines = wrap(text, self.columns() - indent, lines_max).into_iter();
         lines.map(|line| format!("{}{}", " ".repeat(indent), self.paint(ink, &line))).collect()
     }
@@ -56,7 +61,7 @@ impl Style {
     }
 
     /// A remark below a table.
-    pub(super) fn note(&self, note: &str) -> Vec<String> {
+    pub fn note(&self, note: &str) -> Vec<String> {
         self.paragraph(Ink::Dim, &format!("note: {note}"), 0, 6)
     }
 

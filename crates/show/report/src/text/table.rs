@@ -9,13 +9,14 @@ pub(super) enum Align {
     Right,
 }
 
-pub(super) struct Cell {
+/// A cell: harmless text and its ink.
+pub struct Cell {
     text: String,
     ink: Ink,
 }
 
 /// Columns of cells. A table of items has a row for each of them and is made column by column.
-pub(super) struct Table<R = ()> {
+pub struct Table<R = ()> {
     items: Vec<R>,
     titles: Vec<(&'static str, Align)>,
     rows: Vec<Vec<Cell>>,
@@ -28,7 +29,8 @@ pub(super) struct Table<R = ()> {
 const INDENT: &str = "  ";
 
 impl Cell {
-    pub(super) fn inked(text: impl Into<String>, ink: Ink) -> Cell {
+    /// A cell of any ink.
+    pub fn inked(text: impl Into<String>, ink: Ink) -> Cell {
         Cell { text: super::wrap::clean(&text.into()), ink }
     }
 }
@@ -48,19 +50,19 @@ impl Table {
 
 impl<R> Table<R> {
     /// A table with a row for each item, and no column yet.
-    pub(super) fn from_items(items: impl IntoIterator<Item = R>) -> Table<R> {
+    pub fn from_items(items: impl IntoIterator<Item = R>) -> Table<R> {
         let items: Vec<R> = items.into_iter().collect();
         let rows = items.iter().map(|_| Vec::new()).collect();
         Table { items, titles: Vec::new(), rows, flexible: None, names_left_out: false }
     }
 
     /// Adds a column of words: its title, and an item's cell in it.
-    pub(super) fn left<C: Into<Cell>>(self, title: &'static str, cell: impl Fn(&R) -> C) -> Self {
+    pub fn left<C: Into<Cell>>(self, title: &'static str, cell: impl Fn(&R) -> C) -> Self {
         self.column(title, Align::Left, cell)
     }
 
     /// Adds a column of figures.
-    pub(super) fn right<C: Into<Cell>>(self, title: &'static str, cell: impl Fn(&R) -> C) -> Self {
+    pub fn right<C: Into<Cell>>(self, title: &'static str, cell: impl Fn(&R) -> C) -> Self {
         self.column(title, Align::Right, cell)
     }
 
@@ -70,27 +72,32 @@ impl<R> Table<R> {
         self
     }
 
-    pub(super) fn flexible(mut self, column: usize) -> Self {
+    /// Lets that column shrink where the terminal is narrow; its text is cut at the beginning.
+    #[must_use]
+    pub fn flexible(mut self, column: usize) -> Self {
         self.flexible = Some(column);
         self
     }
 
     /// Leaves out the last columns where they do not fit, and names them in a line below.
-    pub(super) fn naming_left_out(mut self) -> Self {
+    #[must_use]
+    pub fn naming_left_out(mut self) -> Self {
         self.names_left_out = true;
         self
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether it has no row.
+    pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    pub(super) fn push(&mut self, cells: Vec<Cell>) {
+    /// Adds a row below the others.
+    pub fn push(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
     /// Title line and rows, each within the style's columns.
-    pub(super) fn lines(&self, style: &Style) -> Vec<String> {
+    pub fn lines(&self, style: &Style) -> Vec<String> {
         let mut widths = self.widths(style);
         let all = widths.len();
         if self.names_left_out {

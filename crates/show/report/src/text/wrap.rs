@@ -7,7 +7,7 @@ pub fn is_harmful(c: char) -> bool {
 }
 
 /// Makes outside text harmless in a terminal: no escape sequences, no line breaks, no reversed order.
-pub(super) fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
@@ -40,7 +40,7 @@ pub(super) fn clip_start(text: &str, columns: usize) -> String {
 }
 
 /// The text in lines of that width, at most `lines_max` of them.
-pub(super) fn wrap(text: &str, columns: usize, lines_max: usize) -> Vec<String> {
+pub fn wrap(text: &str, columns: usize, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     for word in clean(text).split_whitespace() {

@@ -1,7 +1,7 @@
 //! Clients that ask the page of a large history for months, and leave.
 
-use crate::programs::Headroom;
 use history::{History, MINUTES_MAX};
+use programs::Headroom;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The server of the live page: each route, its figures against a load of a known rate and against the other outputs.
 
 use super::{Agent, get};
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

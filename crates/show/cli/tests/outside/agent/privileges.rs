@@ -1,7 +1,7 @@
 //! The capabilities of the agent's threads while it watches a process by BPF, as root and as the service's user.
 
 use super::Agent;
-use crate::programs::{Headroom, built};
+use programs::{Headroom, built};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::chown;

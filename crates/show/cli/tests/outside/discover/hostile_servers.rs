@@ -1,7 +1,7 @@
 //! Programs that look like servers, never answer, and attack who connects to them.
 
 use super::{Writer, host_user, with_pid};
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};

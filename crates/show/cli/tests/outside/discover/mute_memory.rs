@@ -1,7 +1,7 @@
 //! A process of another user whose memory answers no read.
 
 use super::discover;
-use crate::programs::Headroom;
+use programs::Headroom;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,6 +1,6 @@
 //! A disk of a test's own, `headroom diskspd` on it, and the kernel's record of its requests.
 
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

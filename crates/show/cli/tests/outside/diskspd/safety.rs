@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use testbed::LoopDisk;
 
 struct Files {
-    headroom: crate::programs::Headroom,
+    headroom: programs::Headroom,
     disk: LoopDisk,
 }
 
@@ -16,7 +16,7 @@ impl Files {
     fn new() -> Option<Files> {
         let mut disk = LoopDisk::new(256 << 20)?;
         disk.format_and_mount();
-        Some(Files { headroom: crate::programs::Headroom::new(), disk })
+        Some(Files { headroom: programs::Headroom::new(), disk })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -137,7 +137,7 @@ fn wait_for_load(pid: u32) {
 
 #[test]
 fn a_line_of_windows_loads_the_directory_that_is_named_and_no_other() {
-    let headroom = crate::programs::Headroom::new();
+    let headroom = programs::Headroom::new();
     let place = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
         let arguments: Vec<&str> = ["diskspd"].iter().chain(arguments).copied().collect();

@@ -2,7 +2,7 @@
 
 use super::watching::{Intervals, Watching, is_on, path};
 use super::{at_the_device, close, disk, sync, throttle};
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use testbed::PostgresServer;
 

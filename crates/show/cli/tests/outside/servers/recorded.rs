@@ -1,7 +1,7 @@
 //! `headroom agent --record-only` of a server and of its processes, through its rebuilds and its end; `headroom history intervals` of that.
 
-use crate::programs::Headroom;
 use history::{CaptureFilter, CaptureId, History};
+use programs::Headroom;
 use serde_json::Value;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! `headroom watch --json` of several sources, a quarter of a second an interval, and sums over its lines.
 
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;

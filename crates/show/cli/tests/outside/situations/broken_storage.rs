@@ -1,7 +1,7 @@
 //! Storage that answers with errors.
 
 use super::{Started, headroom, nothing_left, test_files_on_record, text, wait_until};
-use crate::programs::Headroom;
+use programs::Headroom;
 use std::fs::OpenOptions;
 use std::process::Command;
 use std::thread::sleep;

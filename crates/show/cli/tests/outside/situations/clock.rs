@@ -1,8 +1,8 @@
 //! The wall clock is set, an hour forth and back all the time, while a load runs.
 
 use super::{Started, nothing_left, test_files_on_record, text};
-use crate::programs::Headroom;
 use crate::wall_clock;
+use programs::Headroom;
 use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

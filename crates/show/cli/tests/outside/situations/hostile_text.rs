@@ -1,7 +1,7 @@
 //! Texts of servers and names of files that would act on the terminal they are printed on.
 
 use super::headroom;
-use crate::programs::Headroom;
+use programs::Headroom;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;

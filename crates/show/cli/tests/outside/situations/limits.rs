@@ -1,7 +1,7 @@
 //! Loads at the edges: very many, very large, very small, and with little allowed.
 
 use super::{Finished, headroom, nothing_left, test_files_on_record, text};
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

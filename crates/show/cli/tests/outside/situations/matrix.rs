@@ -1,7 +1,7 @@
 //! A matrix that is killed, ended or emitted: every run is there exactly once.
 
 use super::{Finished, Started, headroom, nothing_left, test_files_on_record, text};
-use crate::programs::{Headroom, built};
+use programs::{Headroom, built};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Files and devices that Headroom did not make.
 
 use super::{Started, headroom, nothing_left, text};
-use crate::programs::Headroom;
+use programs::Headroom;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;

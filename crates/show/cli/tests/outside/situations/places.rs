@@ -1,7 +1,7 @@
 //! Where results are to go: found out before a minute of measuring, not after.
 
 use super::{headroom, nothing_left, text};
-use crate::programs::Headroom;
+use programs::Headroom;
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! `headroom run` while the world around it changes, and what it may write to.
 
 use super::{Finished, Started, headroom, nothing_left, test_files_on_record, text};
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -1,7 +1,7 @@
 //! Storage that stands still in the middle of a run: what its users wait, and what the storage says of itself.
 
 use super::{Started, text};
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! stdout is for the answer, stderr for what must not be missed.
 
-use crate::programs::{Headroom, built};
+use programs::{Headroom, built};
 use std::process::{Command, Stdio};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Directories and paths that cannot be measured.
 
 use super::{Finished, Started, headroom, nothing_left, test_files_on_record, text};
-use crate::programs::{Headroom, built};
+use programs::{Headroom, built};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;

@@ -1,14 +1,14 @@
 //! Wrong arguments: exit 2, the argument by its name, and what it may be.
 
 use super::{headroom, text};
-use crate::programs::{Headroom, built};
+use programs::{Headroom, built};
 use std::fs;
 use std::process::Command;
 
 #[test]
 fn wrong_arguments_are_named_with_the_accepted_form() {
     let ours = Headroom::new();
-    let cases: [(&[&str], &str, &str); 17] = [
+    let cases: [(&[&str], &str, &str); 15] = [
         (&["measure", "--size", "abc"], "--size", "give bytes, or a number with K, M, G or T"),
         (&["measure", "--size", "0"], "--size", "give a size as in 64M or 1G"),
         (&["check", "--duration", "soon"], "--duration", "as in 500ms, 15s or 2m"),
@@ -24,9 +24,6 @@ fn wrong_arguments_are_named_with_the_accepted_form() {
         (&["fleet"], "no server given: --prometheus URL", "http://prometheus:9090"),
         (&["history", "show", "thing", "1"], "<KIND>", "capture"),
         (&["history", "show", "run", "latest"], "<ID>", "'latest' is not a number; headroom history lists"),
-        // No seed finds nothing wrong.
-        (&["lab", "crash", "--seeds", "0"], "--seeds", "not in 1.."),
-        (&["lab", "recover", "--log", "18446744073709551615"], "--log", "is more than 4 TiB"),
     ];
     for (arguments, name, form) in cases {
         headroom(&ours, arguments).refused(2, &[name, form]);
@@ -106,8 +103,6 @@ fn a_file_that_cannot_be_read_is_named_with_what_it_should_be() {
         .refused(3, &["Not a directory", "try: name a directory"]);
     headroom(&ours, &["measure", "/proc"])
         .refused(3, &["cannot make a file in /proc", "try: name a directory you can write to"]);
-    headroom(&ours, &["log", "info", "/no/where"])
-        .refused(3, &["no page store", "try: name the directory of"]);
     headroom(&ours, &["storage", "clean", "/no/where"])
         .refused(3, &["cannot use /no/where", "try: check the path"]);
 }

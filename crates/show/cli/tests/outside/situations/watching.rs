@@ -1,7 +1,7 @@
 //! A live database that is not there, ends, or starts again.
 
 use super::{Finished, Started, headroom, text};
-use crate::programs::{Headroom, Scenario};
+use programs::{Headroom, Scenario};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The databases, each filled with rows that its memory does not hold, and made to do what a situation says.
 
 use super::Load;
-use crate::programs::{Running, Scenario, built};
 use everyday::PageCache;
+use programs::{Running, Scenario, built};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;

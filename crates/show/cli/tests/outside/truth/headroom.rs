@@ -2,7 +2,7 @@
 //! the work, and for commits, which share writes of the log. All rows: `scripts/bench headroom`.
 
 use super::engines::Evicting;
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::process::{Child, Stdio};
 use testbed::{LoopDisk, PostgresServer};

@@ -8,8 +8,8 @@
 
 use super::engines::Postgres;
 use super::{Load, READS_A_SECOND};
-use crate::programs::{Headroom, Scenario, built};
 use host::DeviceNumber;
+use programs::{Headroom, Scenario, built};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::FileExt;

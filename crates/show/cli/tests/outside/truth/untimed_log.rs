@@ -2,7 +2,7 @@
 //! a second, before it is measured. The limit counts each write and flush; the device below it counts merged requests, and
 //! none of the wait.
 
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -2,7 +2,7 @@
 //! why, and lists the data's volume as healthy. Needs root; says so elsewhere.
 
 use super::engines::{Evicting, Sessions};
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

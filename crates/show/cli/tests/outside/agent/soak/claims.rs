@@ -1,6 +1,6 @@
 //! Claims of the agent in its log, and the conditions that must hold for them.
 
-use crate::programs::Headroom;
+use programs::Headroom;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
