@@ -210,7 +210,7 @@ fn a_transaction_far_larger_than_the_cache_takes_the_memory_that_is_stated() {
 }
 
 #[test]
-#[ignore = "half a minute: the figures of crates/lab/pagestore/README.md"]
+#[ignore = "half a minute: the figures of lab/pagestore/README.md"]
 fn the_figures_of_400_mib_in_a_cache_of_32() {
     stays_within_the_bound(400 * MIB, 32 * MIB);
 }
