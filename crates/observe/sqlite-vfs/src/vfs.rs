@@ -1,9 +1,8 @@
 //! The shim's VFS: registers it, opens files, and calls the VFS below for everything else.
 
 use crate::abi::{DlSymbol, SQLITE_ERROR, SQLITE_OK, SqliteFile, SqliteFunctions, SqliteVfs};
-use crate::counters_file::Publish;
 use crate::file::{CountedFile, methods_like, vfs_below};
-use crate::registry::Registry;
+use crate::registry::{Publish, Registry};
 use std::ffi::{CStr, OsStr, c_char, c_double, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
