@@ -1,13 +1,12 @@
 #![no_main]
-//! Counters files as another process may write them: of the SQLite VFS and of a page store. They are read within their
+//! Counters files as another process may write them: those of the SQLite VFS, and the board of a page store. They are read within their
 //! bounds, or refused.
 
-use sqlite_vfs::{
-    CountersFile, FILES_MAX, PATH_BYTES_MAX, Publish, SqliteFunctions, VFS_NAME, published_in,
-};
 use libfuzzer_sys::fuzz_target;
 use pagestore_counters::{Instants, LogState, Opening, Publisher, Reader, VlfState, monotonic_ns};
+use published::{CountersFile, FILES_MAX, PATH_BYTES_MAX, published_in};
 use rusqlite::{Connection, OpenFlags, ffi};
+use sqlite_vfs::{Publish, SqliteFunctions, VFS_NAME};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -77,13 +76,13 @@ fn board(work: &Path, dir: &Path) -> Copied {
         written: now + 3,
         durable: now + 4,
     };
-    (0..20).for_each(|sequence| publisher.commits.record(sequence, &at));
+    (0..20).for_each(|sequence| publisher.record_commit(sequence, &at));
     publisher.state.answer(|| LogState {
         vlfs_total: 2,
         vlfs: vec![VlfState { vlf: 3, status: 2, parity: 128 }; 2],
         ..LogState::default()
     });
-    copied(publisher.path().expect("memory"), dir)
+    copied(publisher.board_path().expect("memory"), dir)
 }
 
 /// Writes parts of it. Each part of `damage`: its place (3 bytes), its length (1 byte), what is written.
@@ -117,7 +116,6 @@ fn read_board(published: &Published) {
         reader.is_open(),
         reader.counts(),
     );
-    let _ = reader.file_statistics().map(|files| files.map(|file| file.counters.transfers().latency_ns()));
     if let Some(times) = reader.commit_times() {
         assert!(times.slow.len() <= 16);
         let _ = (times.commits(), times.slow.iter().map(|slow| slow.whole_ns()).max());

@@ -376,7 +376,7 @@ class Pagestore(Server):
     def __init__(self, home, disk, driver):
         super().__init__(home, disk)
         self.store, self.driver = self.data / "shop.pages", driver
-        self.source = f"pagestore:{self.store}"
+        self.source = f"published:{self.store}"
 
     def fill(self):
         run(self.driver, self.store, "fill", ROWS)

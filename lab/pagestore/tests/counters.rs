@@ -71,19 +71,19 @@ fn turns_to_write_are_timed_until_the_records_are_in_the_log_whether_or_not_the_
     let table = with_table(&store);
     let held = Duration::from_millis(20);
     for durability in [Durability::Full, Durability::Delayed] {
-        let before = store.commit_times().turns_ns;
+        let before = store.counters().commits.writer_ns.unwrap();
         let began = Instant::now();
         let mut tx = store.write().unwrap();
         tx.put(table, b"k", b"v").unwrap();
         std::thread::sleep(held);
         tx.commit(durability).unwrap();
-        let (turn_ns, whole) = (store.commit_times().turns_ns - before, began.elapsed());
+        let (turn_ns, whole) = (store.counters().commits.writer_ns.unwrap() - before, began.elapsed());
         let turn = Duration::from_nanos(turn_ns);
         assert!(turn >= held && turn <= whole, "{turn:?} of {whole:?}");
     }
-    let before = store.commit_times().turns_ns;
+    let before = store.counters().commits.writer_ns.unwrap();
     drop(store.write().unwrap());
-    assert_eq!(store.commit_times().turns_ns, before, "nothing was committed");
+    assert_eq!(store.counters().commits.writer_ns.unwrap(), before, "nothing was committed");
 }
 
 #[test]
@@ -223,10 +223,10 @@ fn another_process_reads_the_same_counters_as_the_store_and_a_reopened_store_sta
     (0..100).for_each(|key| commit(&store, table, key));
     store.checkpoint().unwrap();
     assert_eq!((live.owner().opening.epoch, live.owner().process.pid), (2, std::process::id()));
-    let (files, stats) = (live.file_statistics().unwrap(), store.stats());
-    assert_eq!(files, store.file_statistics());
+    let (published, stats) = (live.published().unwrap(), store.stats());
+    assert_eq!(published, store.counters());
     assert_eq!(live.commit_times().unwrap(), store.commit_times());
-    let [_, data, log] = &files;
+    let [_, data, log] = &published.files[..] else { panic!("{published:?}") };
     assert_eq!(
         (log.counters.write.count, log.counters.write.bytes),
         (stats.log_writes, stats.log_write_bytes)

@@ -20,12 +20,12 @@
 //! writing transactions         x times their time, where only one session can commit: SQLite low, plan, high
 //!                              the same in a part of the time, where most reads are of     low, plan
 //!                              transactions that only read: several sessions write
-//!                              x times that of their turns to write: page stores            low, plan
+//!                              x times that of their turns to write, one at a time         low, plan
 //! what a cap counted           x times, of a cap that was not there when the storage was   low
 //!                              measured
 //!                              the same, but page writes and log writes as above           plan, high
 //!                              log writes of bulk loads x times too, and three quarters    plan
-//!                              of it, page stores excepted; three quarters of x            low
+//!                              of it, but for an engine with one writer; 3/4 of x          low
 //! processors                   x times those of the database and of its clients on this    low and plan
 //!                              host, and those of the kernel for I/O as the I/Os grow,
 //!                              beside others
@@ -91,7 +91,7 @@ const PRELIMINARY_WITHIN: f64 = 1.5;
 const BESIDE_LOG_MIN: f64 = 0.75;
 /// A range whose ends differ by less needs no reason.
 const RANGE_WORTH_SAYING: f64 = 1.25;
-/// From the end of a turn to write until the thread of the next transaction runs. Inferred from batches of the page store: one every
+/// From the end of a turn to write until the thread of the next transaction runs. Inferred from batches of an engine with one writer: one every
 /// 52 us, of which the turn takes 24.
 const HANDOVER_NS: f64 = 25_000.0;
 /// A turn to write is this many times shorter where the next one follows at once, at most: the caches are warm. Assumed, not
@@ -223,13 +223,12 @@ impl Case<'_> {
         Some(Headroom { plan, low, high, reason })
     }
 
-    /// The part of what their I/O alone would allow that bulk loads reach. Measured: 0.6 to 0.9, for those of a page store 0.8 to 1.3.
+    /// The part of what their I/O alone would allow that bulk loads reach. Measured: 0.6 to 0.9, for those of an engine with one writer 0.8 to 1.3.
     fn part_of_bulk_loads(&self) -> f64 {
         if self.observation.writer_share().is_some() { 1.0 } else { BESIDE_LOG_MIN }
     }
 
-    /// One transaction can write at a time, though commits share log writes: a page store. The times of their turns to
-    /// write add up.
+    /// One transaction can write at a time, though commits share log writes. The times of their turns add up.
     fn with_one_writer(&self, room: Headroom) -> Headroom {
         let Some(share) = self.observation.writer_share().filter(|share| *share > 0.0) else { return room };
         let share = share + self.observation.commits_per_s().unwrap_or(0.0) * HANDOVER_NS / 1e9;

@@ -7,7 +7,7 @@
 //! sqlserver::SqlServer a SQL Server or Azure SQL Database, by its views (crate tds)   │
 //! sqlite::Live         SQLite programs, by the counters that they publish             │
 //! sqlite::InProcess    the SQLite of this process                                     │
-//! pagestore::Live      a page store, by the counters that its program publishes       │
+//! published::Live      a database of an engine that publishes its counters             │
 //! diskstats::Devices   block devices of this host; diskstats::Disk is one of them    ─┘
 //! ```
 //!
@@ -36,10 +36,10 @@ mod file_names;
 pub mod mysql;
 mod notes;
 mod observer;
-pub mod pagestore;
 mod pid_file;
 pub mod postgres;
 pub mod process;
+pub mod published;
 mod redaction;
 mod registry;
 mod source;

@@ -2,14 +2,14 @@
 
 use crate::discovery::{Instance, Programs};
 use crate::source::{ArgumentError, Discovery, SourceArgument, SourceKind};
-use crate::{diskstats, mysql, pagestore, postgres, process, sqlite, sqlserver};
+use crate::{diskstats, mysql, postgres, process, published, sqlite, sqlserver};
 use std::sync::Arc;
 
 /// All sources, in the order in which help texts list them.
 pub static SOURCES: [&SourceKind; 7] = [
     &process::KIND,
     &sqlite::KIND,
-    &pagestore::KIND,
+    &published::KIND,
     &postgres::KIND,
     &mysql::KIND,
     &sqlserver::KIND,
@@ -104,7 +104,7 @@ mod tests {
     fn every_kind_is_parsed_and_printed_again() {
         for text in [
             "sqlite:/data/shop.db",
-            "pagestore:/data/shop.pages",
+            "published:/data/shop.pages",
             "process:",
             "process:812,813",
             "process:cgroup=/sys/fs/cgroup/db",
@@ -132,7 +132,7 @@ mod tests {
             "process:pid-file=",
             "process:layer=x",
             "sqlite:",
-            "pagestore:",
+            "published:",
             "devices:mapper/x",
         ] {
             assert!(parse_source(wrong).is_err(), "{wrong}");
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(
             source_help(),
             "Whose counters: process: (all), process:PID,..., process:pid-file=PATH, process:cgroup=DIR, \
-             process:layer=block or storage, sqlite:PATH, pagestore:DIR, postgres:[CONNECTION], mysql:[CONNECTION], \
+             process:layer=block or storage, sqlite:PATH, published:PATH, postgres:[CONNECTION], mysql:[CONNECTION], \
              sqlserver:[CONNECTION], devices:[NAME,...], as in postgres:host=/run/postgresql or mysql://user@host/"
         );
         assert_eq!(
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(
             wrong,
             "'oracle:' is not a source; give process:, process:PID, process:pid-file=PATH, process:cgroup=DIR, \
-             sqlite:PATH, pagestore:DIR, postgres:CONNECTION, mysql:CONNECTION, sqlserver:CONNECTION or \
+             sqlite:PATH, published:PATH, postgres:CONNECTION, mysql:CONNECTION, sqlserver:CONNECTION or \
              devices:NAME,..., as in sqlite:/data/shop.db or postgres:host=/run/postgresql"
         );
     }

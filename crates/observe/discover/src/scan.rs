@@ -25,7 +25,7 @@ pub struct Identity {
     pub pid: u32,
     /// When that started, in clock ticks since boot.
     pub start_ticks: u64,
-    /// The file of a SQLite database, the directory of a page store.
+    /// The file or directory of a database whose engine publishes counters.
     pub part: Option<String>,
 }
 

@@ -41,8 +41,14 @@ impl Mapping {
     /// # Errors
     /// If there is not enough memory.
     pub fn private(bytes: usize) -> io::Result<Self> {
-        let base = map(bytes, None)?;
+        let base = map(ptr::null_mut(), bytes, None)?;
         Ok(Self { base, bytes, file: None })
+    }
+
+    /// Maps a file, or zeroed private memory, at the same address. The child of a fork needs it: it would otherwise
+    /// count into its parent's file.
+    pub(crate) fn replace(&self, file: Option<&File>) -> io::Result<()> {
+        map(self.base.as_ptr(), self.bytes, file).map(|_| ())
     }
 
     /// A new file of zeros that only this user can open.
@@ -53,7 +59,7 @@ impl Mapping {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
         let made = reserve(&file, 0, bytes).and_then(|()| {
-            let base = map(bytes, Some(&file))?;
+            let base = map(ptr::null_mut(), bytes, Some(&file))?;
             Ok((base, file.metadata()?.ino()))
         });
         match made {
@@ -115,14 +121,15 @@ pub fn reserve(file: &File, offset: usize, bytes: usize) -> io::Result<()> {
     }
 }
 
-fn map(bytes: usize, file: Option<&File>) -> io::Result<NonNull<u8>> {
+fn map(at: *mut u8, bytes: usize, file: Option<&File>) -> io::Result<NonNull<u8>> {
+    let place = if at.is_null() { 0 } else { libc::MAP_FIXED };
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let (flags, fd) = match file {
         Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
         None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
     };
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let base = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, fd, 0) };
+    // SAFETY: either the kernel chooses the address, or `at` is a mapping of ours of the same length, which is replaced.
+    let base = unsafe { libc::mmap(at.cast(), bytes, protection, flags | place, fd, 0) };
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }

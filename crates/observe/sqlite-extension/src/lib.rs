@@ -36,7 +36,7 @@ pub unsafe extern "C" fn sqlite3_extension_init(
     if find.is_null() || register_vfs.is_null() {
         return SQLITE_ERROR;
     }
-    let publish = Publish::Shared { dir: sqlite_vfs::counters_dir() };
+    let publish = Publish::Shared { dir: published::counters_dir() };
     // SAFETY: these slots hold those two functions (sqlite3ext.h), are not null, and belong to the SQLite that is calling.
     match unsafe { register(SqliteFunctions::from_addresses(find, register_vfs), publish, true) } {
         Ok(_) => SQLITE_OK_LOAD_PERMANENTLY,

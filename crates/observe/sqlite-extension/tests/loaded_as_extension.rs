@@ -2,7 +2,7 @@
 //! counters.
 
 use filestats::FileKind;
-use sqlite_vfs::{CountersFile, FileReading, published_in};
+use published::{CountersFile, FileReading, published_in};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -62,7 +62,7 @@ if child == 0:
     db = sqlite3.connect(sys.argv[2])
     db.execute('insert into a values (1)')
     db.commit()
-    print('child', os.getpid(), os.path.exists(os.environ['HEADROOM_COUNTERS_DIR'] + '/headroom-sqlite-%d.counters' % os.getpid()), flush=True)
+    print('child', os.getpid(), os.path.exists(os.environ['HEADROOM_COUNTERS_DIR'] + '/headroom-%d-0.counters' % os.getpid()), flush=True)
     db.close()
     sys.exit(0)
 os.waitpid(child, 0)

@@ -5,11 +5,10 @@ use crate::abi::{
     IoMethods, SQLITE_FCNTL_TEMPFILENAME, SQLITE_FCNTL_VFSNAME, SQLITE_IOERR, SQLITE_IOERR_SHORT_READ,
     SQLITE_NOTFOUND, SQLITE_OK, ShmMap, SqliteFile, SqliteVfs,
 };
-use crate::layout::Slot;
 use host::monotonic_ns;
+use published::{Operation, Slot};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// The shim's part of an open file. The file of the VFS below follows it in memory.
 #[repr(C)]
@@ -75,9 +74,7 @@ unsafe extern "C" fn read(file: *mut SqliteFile, to: *mut c_void, bytes: c_int, 
             SQLITE_IOERR_SHORT_READ => {
                 slot.count_short_read(bytes_before_end(file, bytes, offset), stall_ns);
             }
-            _ => {
-                slot.reads.errors.fetch_add(1, Relaxed);
-            }
+            _ => slot.count_error(Operation::Read),
         }
         code
     }
@@ -106,7 +103,7 @@ unsafe extern "C" fn write(file: *mut SqliteFile, from: *const c_void, bytes: c_
             if code == SQLITE_OK {
                 slot.count_write(bytes as u64, stall_ns);
             } else {
-                slot.writes.errors.fetch_add(1, Relaxed);
+                slot.count_error(Operation::Write);
             }
         }
         code
@@ -123,7 +120,7 @@ unsafe extern "C" fn sync(file: *mut SqliteFile, flags: c_int) -> c_int {
             if code == SQLITE_OK {
                 slot.count_sync(stall_ns);
             } else {
-                slot.others.sync_errors.fetch_add(1, Relaxed);
+                slot.count_error(Operation::Sync);
             }
         }
         code
@@ -140,7 +137,7 @@ unsafe extern "C" fn truncate(file: *mut SqliteFile, size: i64) -> c_int {
             if code == SQLITE_OK {
                 slot.count_truncate(stall_ns);
             } else {
-                slot.others.truncate_errors.fetch_add(1, Relaxed);
+                slot.count_error(Operation::Truncate);
             }
         }
         code
@@ -155,8 +152,7 @@ unsafe extern "C" fn fetch(file: *mut SqliteFile, offset: i64, bytes: c_int, out
             && !(*out).is_null()
             && let Some(slot) = slot_of(file)
         {
-            slot.reads.fetches.fetch_add(1, Relaxed);
-            slot.reads.fetched_bytes.fetch_add(bytes as u64, Relaxed);
+            slot.count_fetch(bytes as u64);
         }
         code
     }

@@ -5,9 +5,9 @@
 //! SQLite ── xRead, xWrite, xSync, xTruncate ──> shim ──> the default VFS below it ("unix")
 //!                                                │ two clock reads, three relaxed adds
 //!                                                v
-//!    Registry: one slot per file ──(shared memory)──> /dev/shm/headroom-sqlite-<pid>.counters
+//!    Registry: one slot per file ──(published::Writer)──> /dev/shm/headroom-PID-N.counters
 //!                                                          │
-//!                        another process: CountersFile::open, files()
+//!                        another process: published::CountersFile::open, read()
 //! ```
 //!
 //! Two ways to use it: call [`register`] in a program that links the shim, and open databases with the VFS
@@ -17,25 +17,17 @@
 //! The VFS counts reads that returned at least one byte, with the bytes returned; writes; syncs. These equal
 //! the system calls of SQLite's unix VFS one to one (tested against strace). Reads at the end of the file
 //! that return nothing, short reads, errors, truncates and fetches through a memory map have counters of
-//! their own in [`Details`].
+//! their own in [`published::Details`].
 //!
 //! The shim links against no SQLite and changes nothing that passes through it. It never fails an
 //! operation that the VFS below did not fail. One name is kept from it: that of a file below an open directory, see
 //! [`register`].
 
 mod abi;
-mod counters_file;
 mod file;
-mod layout;
-mod reader;
-mod region;
 mod registry;
 mod vfs;
 
 pub use abi::{SqliteFile, SqliteFunctions, SqliteVfs, VfsFind, VfsRegister};
-pub use counters_file::Publish;
-pub use layout::{FILES_MAX, PATH_BYTES_MAX};
-pub use published::{ProcessIdentity, counters_dir};
-pub use reader::{CountersFile, CountersFiles, Details, FileReading, ReadError, published_in};
-pub use registry::{Registry, TEMP_FILES};
+pub use registry::{Publish, Registry, TEMP_FILES};
 pub use vfs::{RegisterError, VFS_NAME, path_of_descriptor, register};

@@ -5,30 +5,44 @@ use crate::abi::{
     SQLITE_OPEN_SUPER_JOURNAL, SQLITE_OPEN_TEMP_DB, SQLITE_OPEN_TEMP_JOURNAL, SQLITE_OPEN_TRANSIENT_DB,
     SQLITE_OPEN_WAL,
 };
-use crate::counters_file::{Publish, Published, create, write_header};
-use crate::layout::{FILES_MAX, PATH_BYTES_MAX, Slot, Table};
-use crate::reader::{FileReading, read_slot};
-use crate::region::Region;
 use filestats::FileKind;
-use published::ProcessIdentity;
+use published::{Engine, FileReading, FileToCount, Slot, Way, Writer};
 use std::collections::HashMap;
 use std::ffi::{OsStr, c_int};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The path of the slot that sums all temporary files.
 pub const TEMP_FILES: &str = "(temporary files)";
-const PRIVATE: &str = "the counters are private";
+/// SQLite has one writer for each database, whose commits come one by one. The shim sees files, not transactions.
+const ENGINE: Engine = Engine {
+    name: "sqlite",
+    counts_commits: false,
+    counts_writer_time: false,
+    counts_log_records: false,
+    commits_one_by_one: true,
+};
+
+/// Who may read the counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Publish {
+    /// This process only, through its [`Registry`].
+    Private,
+    /// Also other processes of the same user, through a file.
+    Shared {
+        /// The directory of the file, best in memory ([`published::counters_dir`]).
+        dir: PathBuf,
+    },
+}
 
 /// The counters of all files that this process opened through the shim.
 #[derive(Debug)]
 pub struct Registry {
-    region: Region,
+    writer: Writer,
     publish: Publish,
     state: Mutex<State>,
 }
@@ -38,8 +52,6 @@ struct State {
     pid: u32,
     slots: HashMap<Key, usize>,
     generations: HashMap<Vec<u8>, u32>,
-    /// The file that other processes read, or why there is none.
-    published: Result<Published, String>,
 }
 
 /// Identifies a file: files with equal keys share a slot.
@@ -56,14 +68,9 @@ enum Key {
 impl Registry {
     pub(crate) fn new(publish: Publish) -> io::Result<Registry> {
         let registry = Registry {
-            region: Region::private()?,
+            writer: Writer::private(ENGINE)?,
             publish,
-            state: Mutex::new(State {
-                pid: 0,
-                slots: HashMap::new(),
-                generations: HashMap::new(),
-                published: Err(PRIVATE.into()),
-            }),
+            state: Mutex::new(State { pid: 0, slots: HashMap::new(), generations: HashMap::new() }),
         };
         registry.begin(&mut registry.locked());
         Ok(registry)
@@ -72,14 +79,12 @@ impl Registry {
     /// The counters of every file opened so far, in the order of first opening. The first one is the sum
     /// of all temporary files.
     pub fn files(&self) -> impl Iterator<Item = FileReading> + '_ {
-        let Table { header, slots } = self.region.table();
-        let used = (header.slots_used.load(Acquire) as usize).min(FILES_MAX);
-        slots[..used].iter().enumerate().filter_map(|(index, slot)| read_slot(index, slot, true))
+        self.writer.files()
     }
 
-    /// Number of files that were opened while all [`FILES_MAX`] slots were taken; they are not counted.
+    /// Number of files that were opened while all [`published::FILES_MAX`] slots were taken; they are not counted.
     pub fn files_lost(&self) -> u64 {
-        self.region.table().header.files_lost.load(Relaxed)
+        self.writer.files_lost()
     }
 
     /// The file through which other processes read these counters.
@@ -87,19 +92,12 @@ impl Registry {
     /// # Errors
     /// Why the file could not be created, or that the counters are [`Publish::Private`].
     pub fn published(&self) -> Result<PathBuf, String> {
-        let state = self.locked();
-        state.published.as_ref().map(|published| published.path.clone()).map_err(String::clone)
+        self.writer.path()
     }
 
     /// Removes the published file; counting continues.
     pub(crate) fn withdraw(&self) {
-        let mut state = self.locked();
-        // The child of a fork that has opened no file still has its parent's state.
-        if state.pid == std::process::id()
-            && let Ok(published) = std::mem::replace(&mut state.published, Err(PRIVATE.into()))
-        {
-            published.remove();
-        }
+        self.writer.withdraw();
     }
 
     /// The slot of a file that was just opened; `None` if no slot is free or its name is too long.
@@ -118,34 +116,25 @@ impl Registry {
             _ => Key::Name(name.as_bytes().to_vec()),
         };
         if let Some(index) = state.slots.get(&key) {
-            return Some(&self.region.table().slots[*index]);
+            return Some(self.writer.slot(*index));
         }
-        let index = self.claim(&mut state, kind, name, key);
-        if index.is_none() {
-            self.region.table().header.files_lost.fetch_add(1, Relaxed);
-        }
-        index.map(|index| &self.region.table().slots[index])
+        self.claim(&mut state, kind, name, key)
     }
 
-    fn claim(&self, state: &mut State, kind: FileKind, name: &OsStr, key: Key) -> Option<usize> {
-        let index = self.region.table().header.slots_used.load(Relaxed) as usize;
-        if index >= FILES_MAX || name.len() > PATH_BYTES_MAX {
-            return None;
-        }
-        if let Ok(published) = &state.published {
-            published.reserve_slot(index).ok()?;
-        }
+    fn claim(&self, state: &mut State, kind: FileKind, name: &OsStr, key: Key) -> Option<&Slot> {
         let identity = match &key {
             Key::Temp => (0, 0),
             Key::File { device, inode, .. } => (*device, *inode),
             Key::Name(_) => identity(name),
         };
-        let generation = state.generations.entry(name.as_bytes().to_vec()).or_insert(0);
-        *generation += 1;
-        self.region.table().slots[index].publish(kind, name.as_bytes(), identity, *generation);
-        self.region.table().header.slots_used.store(index as u32 + 1, Release);
+        let generation = state.generations.get(name.as_bytes()).unwrap_or(&0) + 1;
+        // The next one: nothing else counts files in it.
+        let index = self.writer.files_counted();
+        let file = FileToCount { kind, path: name.as_bytes(), identity, generation, way: Way::default() };
+        let slot = self.writer.count_file(&file)?;
+        state.generations.insert(name.as_bytes().to_vec(), generation);
         state.slots.insert(key, index);
-        Some(index)
+        Some(slot)
     }
 
     /// Starts counting from zero, for this process. Called once, and again in the child of a fork.
@@ -153,36 +142,20 @@ impl Registry {
         state.pid = std::process::id();
         state.slots.clear();
         state.generations.clear();
-        state.published = match &self.publish {
-            Publish::Private => Err(PRIVATE.into()),
-            Publish::Shared { dir } => self.share(dir).map_err(|error| {
-                let why = format!("cannot publish the counters in {}: {error}", dir.display());
-                if std::env::var_os("HEADROOM_VERBOSE").is_some() {
-                    eprintln!("headroom: {why}; they stay private to this process");
+        match &self.publish {
+            Publish::Private => self.writer.keep_private(),
+            Publish::Shared { dir } => {
+                if let Err(error) = self.writer.share(dir)
+                    && std::env::var_os("HEADROOM_VERBOSE").is_some()
+                {
+                    let dir = dir.display();
+                    eprintln!(
+                        "headroom: cannot publish the counters in {dir}: {error}; they stay private to this process"
+                    );
                 }
-                why
-            }),
-        };
-        if state.published.is_err() {
-            // On failure (no memory for a mapping) the old counters stay mapped: useless, but safe.
-            let _ = self.region.replace(None);
+            }
         }
         self.claim(state, FileKind::Temp, OsStr::new(TEMP_FILES), Key::Temp);
-    }
-
-    fn share(&self, dir: &Path) -> io::Result<Published> {
-        let process = ProcessIdentity::own().ok_or_else(|| io::Error::other("/proc cannot be read"))?;
-        let (published, file) = create(dir, process.pid)?;
-        match self.region.replace(Some(&file)) {
-            Ok(()) => {
-                write_header(&self.region, &process);
-                Ok(published)
-            }
-            Err(error) => {
-                published.remove();
-                Err(error)
-            }
-        }
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -235,6 +208,8 @@ fn identity(path: &OsStr) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use published::{FILES_MAX, PATH_BYTES_MAX};
+    use std::path::Path;
 
     fn registry(publish: Publish) -> &'static Registry {
         Box::leak(Box::new(Registry::new(publish).unwrap()))

@@ -3,9 +3,8 @@
 use crate::abi::{
     DlSymbol, FullPathname, SQLITE_CANTOPEN, SQLITE_ERROR, SQLITE_OK, SqliteFile, SqliteFunctions, SqliteVfs,
 };
-use crate::counters_file::Publish;
 use crate::file::{CountedFile, methods_like, vfs_below};
-use crate::registry::Registry;
+use crate::registry::{Publish, Registry};
 use std::ffi::{CStr, OsStr, c_char, c_double, c_int, c_void};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

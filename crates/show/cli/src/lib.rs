@@ -92,7 +92,7 @@ enum Command {
     Diskspd(diskspd::DiskspdArgs),
     /// Experiments: log writes of commits, crash recovery, the data that a query moves; disks for them
     Lab(laboratory::Arguments),
-    /// Inspect the log of a page store, also after a crash
+    /// Inspect the log of the laboratory's engine, also after a crash
     Log(laboratory::Arguments),
 }
 

@@ -37,7 +37,7 @@ impl Open {
     }
 
     fn source(&self) -> String {
-        format!("pagestore:{}", self.path())
+        format!("published:{}", self.path())
     }
 }
 
@@ -228,9 +228,9 @@ fn the_log_of_a_running_store_tells_its_state_who_holds_it_and_where_commits_wai
     assert_eq!(doctor(&open.source()), Some(0));
     let Open { store, directory, _place, .. } = open;
     drop(store);
-    assert_eq!(doctor(&format!("pagestore:{}", directory.display())), Some(1), "nobody has it open");
+    assert_eq!(doctor(&format!("published:{}", directory.display())), Some(1), "nobody has it open");
     assert_eq!(ours.json(&["log", "info", directory.to_str().unwrap()])["running"], Value::Null);
-    let watched = ours.run(&["watch", "--source", &format!("pagestore:{}", directory.display()), "--once"]);
+    let watched = ours.run(&["watch", "--source", &format!("published:{}", directory.display()), "--once"]);
     let said = String::from_utf8(watched.stderr).unwrap();
     assert_eq!(watched.status.code(), Some(3), "{said}");
     assert!(said.contains("no running program publishes") && said.contains("headroom log"), "{said}");
@@ -246,7 +246,7 @@ fn a_page_store_is_found_by_its_directory() {
     let headroom = Headroom::new();
     let scan = headroom.json(&["discover", "--sample", "200ms"]);
     let found = scan["databases"].as_array().unwrap();
-    let source = format!("pagestore:{}", directory.display());
+    let source = format!("published:{}", directory.display());
     let one = found.iter().find(|one| one["source"] == source.as_str());
     let one = one.unwrap_or_else(|| panic!("{found:#?}"));
     assert_eq!(

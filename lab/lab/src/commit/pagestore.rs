@@ -88,9 +88,9 @@ impl Committer for Pagestore {
 
     fn counters(&mut self) -> Result<Option<Snapshot>, Error> {
         let Some(open) = &self.store else { return Ok(None) };
-        let (files, times) = (open.store.file_statistics(), open.store.commit_times());
+        let reading = open.store.counters();
         let mut snapshot =
-            collect::pagestore::in_process(&self.dir, &self.dir.to_string_lossy(), files, &times);
+            collect::published::in_process(&self.dir, "pagestore", &self.dir.to_string_lossy(), &reading);
         // The figures of the log include the waits of commits.
         snapshot.waits.clear();
         // The engine uses direct I/O: each of its requests reaches the storage.

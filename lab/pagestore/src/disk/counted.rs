@@ -1,7 +1,8 @@
 //! A disk that counts and times every I/O.
 
-use pagestore_counters::{OpsBoard, Publisher, monotonic_ns};
+use pagestore_counters::{Publisher, monotonic_ns};
 use pagestore_disk::{Apply, Disk, FileId, IoEvent, PageWrite};
+use published::Operation;
 use std::io;
 use std::sync::Arc;
 
@@ -17,26 +18,35 @@ impl CountedDisk {
     }
 }
 
-/// Counts an I/O of this many bytes, and times it.
-fn count<T>(counters: &OpsBoard, bytes: usize, io: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let begun = monotonic_ns();
-    let result = io();
-    counters.count(bytes, result, monotonic_ns() - begun)
+impl CountedDisk {
+    /// Counts an operation of this many bytes on a file, and times it.
+    fn count<T>(
+        &self,
+        file: FileId,
+        operation: Operation,
+        bytes: usize,
+        io: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
+        let begun = monotonic_ns();
+        let result = io();
+        self.counters.file(file).ended(operation, bytes as u64, monotonic_ns() - begun, result.is_ok());
+        result
+    }
 }
 
 impl Disk for CountedDisk {
     pagestore_disk::forward_to_disk!(reserve, truncate, len, directory, scratch);
 
     fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        count(&self.counters.file(file).reads, buffer.len(), || self.disk.read(file, offset, buffer))
+        self.count(file, Operation::Read, buffer.len(), || self.disk.read(file, offset, buffer))
     }
 
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        count(&self.counters.file(file).writes, bytes.len(), || self.disk.write(file, offset, bytes))
+        self.count(file, Operation::Write, bytes.len(), || self.disk.write(file, offset, bytes))
     }
 
     fn write_through(&self, file: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        count(&self.counters.file(file).writes, bytes.len(), || self.disk.write_through(file, offset, bytes))
+        self.count(file, Operation::Write, bytes.len(), || self.disk.write_through(file, offset, bytes))
     }
 
     fn write_many(
@@ -48,7 +58,7 @@ impl Disk for CountedDisk {
     ) -> io::Result<()> {
         let counted = |event| {
             if let IoEvent::Ended { bytes, ns, done } = event {
-                self.counters.file(FileId::Data).writes.ended(bytes, ns, done);
+                self.counters.file(FileId::Data).ended(Operation::Write, bytes as u64, ns, done);
             }
             on_event(event);
         };
@@ -56,6 +66,6 @@ impl Disk for CountedDisk {
     }
 
     fn sync(&self, file: FileId) -> io::Result<()> {
-        count(&self.counters.file(file).syncs, 0, || self.disk.sync(file))
+        self.count(file, Operation::Sync, 0, || self.disk.sync(file))
     }
 }

@@ -352,7 +352,7 @@ impl<'a> WriteTx<'a> {
             return Ok(None);
         };
         let (inner, queued_ns) = (self.inner, self.queued_ns);
-        inner.counters.commits.record_turn(appended.saturating_sub(self.turn_since));
+        inner.counters.record_turn(appended.saturating_sub(self.turn_since));
         drop(self);
         match durability {
             Durability::Full => {
@@ -360,7 +360,7 @@ impl<'a> WriteTx<'a> {
                     inner.journal.wait(committed.lsn)?
                 {
                     let instants = Instants { queued_ns, called, appended, submitted, written, durable };
-                    inner.counters.commits.record(committed.sequence, &instants);
+                    inner.counters.record_commit(committed.sequence, &instants);
                 }
                 inner.drop_replaced(pages);
             }

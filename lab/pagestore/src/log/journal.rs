@@ -208,8 +208,8 @@ impl Journal {
         if let Some(sequence) = commit {
             shared.commits.push_back((last, sequence));
         }
-        self.counters.log.records.fetch_add(ends.len() as u64, Ordering::Relaxed);
-        self.counters.log.record_bytes.fetch_add(start as u64, Ordering::Relaxed);
+        self.counters.published().log_records.fetch_add(ends.len() as u64, Ordering::Relaxed);
+        self.counters.published().log_record_bytes.fetch_add(start as u64, Ordering::Relaxed);
         Ok(last)
     }
 
@@ -248,7 +248,7 @@ impl Journal {
         if shared.writer.space(SPARE_SLOTS) < bytes.len() as u64 {
             return Ok(());
         }
-        self.counters.log.records.fetch_add(1, Ordering::Relaxed);
+        self.counters.published().log_records.fetch_add(1, Ordering::Relaxed);
         let appended = shared.writer.append(&bytes);
         drop(shared);
         appended.map(drop).map_err(|NoSpace| self.no_space())

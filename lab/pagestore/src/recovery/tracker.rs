@@ -163,8 +163,8 @@ impl RecoveryTracker {
     /// The bytes that a phase counts.
     fn bytes(&self, phase: RecoveryPhase) -> u64 {
         match phase {
-            RecoveryPhase::ReadingLog => self.counters.file(FileId::Log).reads.bytes(),
-            RecoveryPhase::WritingPages => self.counters.file(FileId::Data).writes.bytes(),
+            RecoveryPhase::ReadingLog => self.counters.file(FileId::Log).read_bytes(),
+            RecoveryPhase::WritingPages => self.counters.file(FileId::Data).write_bytes(),
         }
     }
 

@@ -6,7 +6,8 @@ use crate::log::idle_guard::AwakeTrial;
 use crate::recovery::{RecoveryProgress, RecoveryReport};
 use crate::sync::lock;
 use pagestore_counters::{CommitTimes, FileStatistics};
-use std::path::Path;
+use published::Reading;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 /// Statistics of an open store since it was opened.
@@ -92,6 +93,12 @@ impl Store {
         self.inner.counters.file_statistics()
     }
 
+    /// All that other processes read of it as of any engine: files, commits, log records, the writer's time.
+    #[must_use]
+    pub fn counters(&self) -> Reading {
+        self.inner.counters.reading()
+    }
+
     /// The time that commits acknowledged as durable spent in each phase.
     #[must_use]
     pub fn commit_times(&self) -> CommitTimes {
@@ -109,7 +116,7 @@ impl Store {
     ///
     /// # Errors
     /// Why they are not published.
-    pub fn published(&self) -> Result<&Path, &str> {
+    pub fn published(&self) -> Result<PathBuf, String> {
         self.inner.counters.path()
     }
 

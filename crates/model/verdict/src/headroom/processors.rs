@@ -34,7 +34,7 @@ const LONG_WAITS_MAX: f64 = 3.0;
 /// Long waits of its client, at most: before the transaction, and for its I/O.
 const CLIENT_LONG_WAITS_MAX: f64 = 2.0;
 /// Part of a transaction's processor time that is taken to be left at least, however much its log and waking up seem to take of it.
-/// Measured for single-row commits: 0.3 and 0.4 of the page store, 0.4 of MariaDB, 0.4 to 0.8 of PostgreSQL.
+/// Measured for single-row commits: 0.3 and 0.4 of an engine with one writer, 0.4 of MariaDB, 0.4 to 0.8 of PostgreSQL.
 const WORK_MIN: f64 = 0.42;
 /// Part of the processor time of its clients that is left at least. Measured for sysbench: 0.1 to 0.4 with
 /// single-row commits, 0.6 to 1 with batches.
@@ -46,7 +46,7 @@ const SWITCH_NS: f64 = 10_000.0;
 /// All of these, at most, as a part of the database's processor time of today: a client may wait for other things too. 0.2 for batches.
 const SWITCHES_MAX: f64 = 0.5;
 /// Processors need up to this many times less for each transaction when there are many. Measured for single-row commits: of
-/// PostgreSQL 4, of the page store 13 and 17.
+/// PostgreSQL 4, of an engine with one writer 13 and 17.
 const PROCESSOR_ECONOMY: f64 = 20.0;
 /// Processors that were idle need up to this many times more for each transaction when all of them work, for switches between
 /// sessions and cold caches; the busier they are, the more of it is there already. Measured for batches of PostgreSQL and

@@ -110,7 +110,7 @@ fn the_processor_time_of_log_writes_stops_growing_at_a_new_cap() {
     assert!((capped - (90.0 / 1.294 - 2.0)).abs() < 0.1, "200 writes a second, in bursts: {capped}");
 }
 
-/// Commits of `bytes` bytes; of a page store, how long one had the turn to write.
+/// Commits of `bytes` bytes; of an engine with one writer, the time that one had the turn to write.
 fn commits_of(bytes: u64, writer_ns: Option<u64>) -> Observation {
     let mut observation = steady(Load { commits: 20, sync_ns: 2 * MS, ..Load::default() });
     for moment in &mut observation.moments {
@@ -131,7 +131,7 @@ fn bulk_loads_need_more_of_the_writes_that_a_new_cap_counts_as_they_become_many(
     };
     let (_, small, _) = below(100, commits_of(4096, None));
     assert!(small > 10.0, "they share writes: {small}");
-    // Of bulk loads three quarters of the five times that the cap allows, of a page store all.
+    // Of bulk loads three quarters of the five times that the cap allows, of an engine with one writer all.
     let (low, large, _) = below(100, commits_of(90_000, None));
     assert!((large - 3.75).abs() < 0.01 && low <= large, "{low} {large}");
     let (low, one_writer, _) = below(100, commits_of(90_000, Some(1_000)));

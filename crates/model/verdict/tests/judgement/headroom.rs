@@ -153,7 +153,7 @@ fn commits_that_fill_a_log_write_each_share_none() {
     let (small, large) = (with_commits_of(32 << 10, None), with_commits_of(500 << 10, None));
     // A tenth of the reads, and a twentieth of the writes: 6.6 times. Of bulk loads three quarters of it.
     assert!((4.8..5.1).contains(&large) && small > 6.5, "{small} {large}");
-    // Of a page store all of it.
+    // Of an engine with one writer all of it.
     let one_writer = with_commits_of(500 << 10, Some(1_000));
     assert!((6.4..6.7).contains(&one_writer), "{one_writer}");
 }

@@ -1,4 +1,5 @@
 use host::FilePlace;
+use published::EngineName;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -15,8 +16,8 @@ pub enum Engine {
     SqlServer,
     /// A program with SQLite that publishes counters.
     Sqlite,
-    /// A program that has a page store open.
-    PageStore,
+    /// An engine of another name that publishes counters.
+    Published(EngineName),
     /// A database engine that Headroom observes as a process: "mongodb".
     Other(&'static str),
     /// Any other program, because of its I/O.
@@ -25,14 +26,14 @@ pub enum Engine {
 
 impl Engine {
     /// The name in tables and JSON.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Engine::Postgres => "postgres",
             Engine::Mysql => "mysql",
             Engine::Mariadb => "mariadb",
             Engine::SqlServer => "sqlserver",
             Engine::Sqlite => "sqlite",
-            Engine::PageStore => "pagestore",
+            Engine::Published(name) => name.as_str(),
             Engine::Other(name) => name,
             Engine::Program => "program",
         }

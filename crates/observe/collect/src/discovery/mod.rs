@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Programs::read()  every process once: program, user, parent
-//!   -> SourceKind::find(&programs)   postgres, mysql, sqlserver, sqlite, pagestore; process: engines without a source of their own
+//!   -> SourceKind::find(&programs)   postgres, mysql, sqlserver, sqlite, published; process: engines without a source of their own
 //!   -> Instance   engine, process, name, files by role, and the sources to try, the best first
 //! ```
 //! Nothing here connects to a server or opens a source. A process's own data (its name, its arguments, its files) may be

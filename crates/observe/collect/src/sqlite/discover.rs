@@ -3,7 +3,7 @@
 use super::latest_of_each_path;
 use crate::discovery::{Attempt, Engine, Finder, Instance, Programs, Role};
 use filestats::FileKind;
-use sqlite_vfs::{counters_dir, published_in};
+use published::{counters_dir, published_in};
 
 /// More databases of one program are left out.
 const DATABASES_MAX: usize = 64;
@@ -11,7 +11,7 @@ const DATABASES_MAX: usize = 64;
 pub(super) fn find(programs: &Programs) -> Vec<Instance> {
     let Ok(published) = published_in(&counters_dir()) else { return Vec::new() };
     let mut found = Vec::new();
-    for counters in published.live {
+    for counters in published.live.into_iter().filter(|counters| counters.engine.as_str() == "sqlite") {
         let Some(program) = programs.get(counters.process.pid) else { continue };
         let files = latest_of_each_path(counters.files().unwrap_or_default());
         let databases = files.iter().filter(|file| file.kind == FileKind::Data).take(DATABASES_MAX);

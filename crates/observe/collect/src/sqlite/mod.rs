@@ -14,7 +14,8 @@ use crate::source::{ArgumentError, Discovery, Source, SourceArgument, SourceKind
 use crate::volume::{inode_id, mount_point};
 use filestats::{Epoch, Figure, FileIdentity, FileKind, Meaning, Reason, Sample, Snapshot};
 use host::Mounts;
-use sqlite_vfs::{FileReading, ProcessIdentity, Registry, counters_dir, published_in};
+use published::{CountersFile, FileReading, ProcessIdentity, counters_dir, published_in};
+use sqlite_vfs::Registry;
 use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -128,7 +129,9 @@ impl Live {
         let mut samples = Vec::new();
         let mut processes = Vec::new();
         let may_open = |user| database.as_ref().is_none_or(|database| may_open(user, database));
-        for counters in found.live.iter().filter(|counters| may_open(counters.user)) {
+        let is_of_sqlite =
+            |counters: &&CountersFile| counters.engine.as_str() == "sqlite" && may_open(counters.user);
+        for counters in found.live.iter().filter(is_of_sqlite) {
             match counters.files() {
                 Ok(files) => {
                     let files = latest_of_each_path(files);

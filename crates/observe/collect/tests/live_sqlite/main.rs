@@ -146,7 +146,7 @@ fn errors_say_what_to_do() {
     let no_dir = Live::open_in(&place.database(), "/nowhere/at/all".into()).unwrap_err().remedy().unwrap();
     assert!(no_dir.contains("HEADROOM_COUNTERS_DIR"), "{no_dir}");
     // Links are not followed.
-    std::os::unix::fs::symlink("/etc/passwd", place.counters().join("headroom-sqlite-1.counters")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", place.counters().join("headroom-1-0.counters")).unwrap();
     let unreadable = place.watch().unwrap_err();
     assert!(
         matches!(unreadable.downcast_ref(), Some(SqliteError::CountersUnreadable { count: 1, .. })),

@@ -15,7 +15,7 @@ Examples:
   headroom sources discover --json | jq -r '.databases[].source'
   headroom check --source 'SOURCE'        with a source that it printed
 
-Finds database servers by their processes, SQLite programs and page stores by \
+Finds database servers by their processes, SQLite programs and other engines by \
 their counters, and any other program with much I/O. Run as root, it sees the \
 files and sockets of all users. It changes nothing and keeps no connection.
 Exit codes: 0 done, 3 the processes of this host cannot be read.")]

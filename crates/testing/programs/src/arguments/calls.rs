@@ -104,7 +104,7 @@ const HOSTILE: &[&[u8]] = &[
     b"postgres:host=127.0.0.1 port=99999",
     b"postgres:\x00",
     b"mysql://a:b@127.0.0.1:1/\x1b[31m",
-    b"pagestore:pipe",
+    b"published:pipe",
     b"devices:",
     b"http://",
     b"http://127.0.0.1:1/%",
@@ -116,7 +116,7 @@ const LONG_BYTES: usize = 5000;
 
 /// Files and directories that are there, and one that is not.
 const PATHS: &[&str] = &[".", "directory", "small", "new", "new.json"];
-const SOURCES: &[&str] = &["sqlite:small", "devices:", "process:pid=1", "pagestore:directory"];
+const SOURCES: &[&str] = &["sqlite:small", "devices:", "process:pid=1", "published:directory"];
 
 /// A subcommand that runs something, and its arguments.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! The files of a store and their cumulative counters.
 
-use filestats::{Counters, Latencies};
+use filestats::{Counters, FileKind, Latencies};
+use published::{FileReading, Way};
 use std::fmt;
 
 /// One of the files of a store.
@@ -29,6 +30,21 @@ impl FileId {
     }
 }
 
+impl FileId {
+    pub(crate) fn kind(self) -> FileKind {
+        match self {
+            Self::Control => FileKind::Other,
+            Self::Data => FileKind::Data,
+            Self::Log => FileKind::Log,
+        }
+    }
+
+    /// All of its I/O is direct; the data file is synced, and the others are written through.
+    pub(crate) fn way(self) -> Way {
+        Way { bypasses_cache: true, is_durable_at_end: self != Self::Data }
+    }
+}
+
 impl fmt::Display for FileId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -46,4 +62,17 @@ pub struct FileStatistics {
     pub latencies: Latencies,
     /// Failed reads, writes and syncs, which `counters` leaves out.
     pub errors: u64,
+}
+
+impl FileStatistics {
+    pub(crate) fn new(file: FileId, reading: FileReading) -> Self {
+        let details = reading.details;
+        let errors = [details.read_errors, details.write_errors, details.sync_errors];
+        Self {
+            file,
+            counters: reading.counters,
+            latencies: reading.latencies,
+            errors: errors.into_iter().fold(0, u64::saturating_add),
+        }
+    }
 }

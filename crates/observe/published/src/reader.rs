@@ -1,26 +1,19 @@
-//! Reads the counters of this process and, through their files, those of other processes.
+//! The reading side: the counters of other processes, through their files.
 
 use crate::layout::{
-    BOOT_ID_BYTES, FILES_MAX, HEADER_BYTES, Header, Histogram, MAGIC, PATH_BYTES_MAX, PUBLISHED,
-    REGION_BYTES, SLOT_BYTES, Slot, Table, VERSION, file_name, kind_from_number, pid_in_name,
+    BOOT_ID_BYTES, BYPASSES_CACHE, COMMITS, CommitCounters, DURABLE_AT_END, FILES_MAX, HEAD_BYTES, Head,
+    Histogram, LOG_RECORDS, MAGIC, ONE_BY_ONE, PATH_BYTES_MAX, PUBLISHED, SLOT_BYTES, Slot, TABLE_BYTES,
+    TIMES, Table, VERSION, WRITER_TIME, Way, kind_from_number, load_bytes,
 };
+use crate::name::parse_name;
+use crate::{Access, EngineName, Mapping, ProcessIdentity, PublishedFile};
 use filestats::{Counters, Figure, FileKind, Latencies, LatencyBuckets, Ops, Reason};
-use published::{Access, Mapping, ProcessIdentity, PublishedFile};
-use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-
-/// Bounds what one user can make a reader read: 5 MiB for each of this many processes. Those beyond are reported as
-/// unreadable.
-const PROCESSES_PER_USER_MAX: usize = 1024;
-/// Bounds the search for files of processes that have ended; those beyond stay.
-const ENTRIES_SEARCHED_MAX: usize = 1 << 16;
 
 /// The cumulative counters of one file of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +22,16 @@ pub struct FileReading {
     pub slot: usize,
     /// Nth file of this path that the process opened, from 1: a file that replaced another starts at zero.
     pub generation: u32,
-    /// SQLite's use of the file.
+    /// Use of the file by the engine.
     pub kind: FileKind,
-    /// Full name; [`crate::TEMP_FILES`] for the sum of all temporary files.
+    /// Its full name, or what the engine calls a sum of files.
     pub path: PathBuf,
     /// Major and minor number of the device, where known.
     pub device: Option<(u32, u32)>,
     /// Inode, where known. For a log or journal, the one when it was first opened.
     pub inode: Option<u64>,
+    /// How it is read and written.
+    pub way: Way,
     /// Reads, writes and syncs.
     pub counters: Counters,
     /// Their histograms.
@@ -49,7 +44,7 @@ pub struct FileReading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// Reads that returned at least one byte, but fewer than requested: they crossed the end of the file. They are
-    /// in the read count; the unix VFS makes one more system call for each, which returns nothing.
+    /// in the read count; SQLite's unix VFS makes one more system call for each, which returns nothing.
     pub reads_short: u64,
     /// Reads past the end of the file, which returned nothing. They are not in the read count.
     pub reads_empty: u64,
@@ -72,10 +67,45 @@ pub struct Details {
     pub truncate_errors: u64,
 }
 
+/// What an engine counted of its commits; `None` for what it does not keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommitReading {
+    /// Transactions that committed.
+    pub commits: Option<u64>,
+    /// Time that they waited for the log, nanoseconds.
+    pub log_wait_ns: Option<u64>,
+    /// Time that one of them had the only turn to write, nanoseconds.
+    pub writer_ns: Option<u64>,
+    /// Records appended to the log.
+    pub log_records: Option<u64>,
+    /// Their bytes.
+    pub log_record_bytes: Option<u64>,
+}
+
+/// All counters of one database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Its files, in the order in which they were first opened.
+    pub files: Vec<FileReading>,
+    /// Its commits.
+    pub commits: CommitReading,
+    /// Whether the engine has closed it.
+    pub is_closed: bool,
+}
+
+/// The database that an engine has open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Database {
+    /// Its file or directory, as the process named it.
+    pub path: PathBuf,
+    /// Device (major << 32 | minor) and inode: a database has many names.
+    pub identity: (u64, u64),
+}
+
 /// Why the counters of a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file cannot be opened or mapped.
+    /// The file cannot be opened or read.
     #[error("cannot read the counters file {path}: {error}")]
     Io {
         /// The file.
@@ -92,26 +122,34 @@ pub enum ReadError {
         why: &'static str,
     },
     /// One user's processes publish more files than are read.
-    #[error(
-        "cannot read the counters file {path}: user {user} publishes more than {PROCESSES_PER_USER_MAX} of them"
-    )]
+    #[error("cannot read the counters file {path}: user {user} publishes more than {most} of them")]
     TooMany {
         /// The first file that is not read.
         path: PathBuf,
         /// The user.
         user: u32,
+        /// Files that are read.
+        most: usize,
     },
 }
 
 /// The counters of another process, read while it runs. No descriptor stays open: other users' processes may publish
 /// more files than this one may open.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CountersFile {
     path: PathBuf,
     /// The user that the file belongs to: the one that the process runs as, or root.
     pub user: u32,
     /// The process whose counters these are.
     pub process: ProcessIdentity,
+    /// The engine's name.
+    pub engine: EngineName,
+    /// Whether its commits come one by one: they cannot share a write of the log.
+    pub commits_one_by_one: bool,
+    /// When the engine opened it, on CLOCK_MONOTONIC: one opening differs from the next in the same process.
+    pub opened_ns: u64,
+    /// The database; `None` before it is open, and for a process with several in one file.
+    pub database: Option<Database>,
 }
 
 impl CountersFile {
@@ -121,44 +159,73 @@ impl CountersFile {
     /// [`ReadError`] when it cannot be read, is not a counters file of this version, or claims a process that its name or its
     /// owner does not.
     pub fn open(path: &Path) -> Result<CountersFile, ReadError> {
-        let (file, header) = open_header(path)?;
+        let (file, table) = open_head(path)?;
         let foreign = |why| ReadError::Foreign { path: path.into(), why };
-        let process = process_of(&header.as_board::<Table>().header).map_err(foreign)?;
-        if path.file_name().and_then(|name| pid_in_name(name.to_str()?)) != Some(process.pid) {
+        let head = &table.as_board::<Table>().head;
+        let process = process_of(head).map_err(foreign)?;
+        let named = path.file_name().and_then(|name| parse_name(name.to_str()?));
+        if named.map(|(pid, _)| pid) != Some(process.pid) {
             return Err(foreign("its name does not have the number of its process"));
         }
         if process.is_alive() == Some(true) && !file.is_trusted_for(&process) {
             return Err(foreign("it does not belong to the user of its process"));
         }
-        Ok(CountersFile { path: path.into(), user: file.user(), process })
+        Ok(CountersFile {
+            path: path.into(),
+            user: file.user(),
+            process,
+            engine: engine_of(head).ok_or_else(|| foreign("its engine has no name"))?,
+            commits_one_by_one: head.counted.load(Relaxed) & ONE_BY_ONE != 0,
+            opened_ns: head.opened_ns.load(Relaxed),
+            database: database_of(head),
+        })
     }
 
-    /// All files that the process has opened so far.
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All counters so far.
     ///
     /// # Errors
     /// [`ReadError`] if the file was truncated, removed or replaced since it was opened.
-    pub fn files(&self) -> Result<Vec<FileReading>, ReadError> {
-        let (file, mut table) = open_header(&self.path)?;
-        let header = &table.as_board::<Table>().header;
-        if process_of(header).ok().as_ref() != Some(&self.process) || file.user() != self.user {
+    pub fn read(&self) -> Result<Reading, ReadError> {
+        let (file, mut table) = open_head(&self.path)?;
+        let head = &table.as_board::<Table>().head;
+        let is_same = process_of(head).ok().as_ref() == Some(&self.process)
+            && (file.user(), head.opened_ns.load(Relaxed)) == (self.user, self.opened_ns);
+        if !is_same {
             return Err(ReadError::Foreign { path: self.path.clone(), why: "it was replaced" });
         }
-        let used = (header.slots_used.load(Acquire) as usize).min(FILES_MAX);
-        let timed = header.timing.load(Relaxed) == 1;
-        let slots = HEADER_BYTES..HEADER_BYTES + used * SLOT_BYTES;
+        let counted = head.counted.load(Relaxed);
+        let (commits, is_closed) = (read_commits(&head.commits, counted), head.closed.load(Relaxed) != 0);
+        let used = (head.slots_used.load(Acquire) as usize).min(FILES_MAX);
+        let slots = HEAD_BYTES..HEAD_BYTES + used * SLOT_BYTES;
         file.read(slots, &mut table).map_err(|error| read_failed(&self.path, error))?;
         let slots = table.as_board::<Table>().slots[..used].iter().enumerate();
-        Ok(slots.filter_map(|(index, slot)| read_slot(index, slot, timed)).collect())
+        let files = slots.filter_map(|(index, slot)| read_slot(index, slot, counted & TIMES != 0)).collect();
+        Ok(Reading { files, commits, is_closed })
     }
 }
 
-/// Opens a counters file and copies its header into memory that has space for all of it.
-fn open_header(path: &Path) -> Result<(PublishedFile, Mapping), ReadError> {
+impl CountersFile {
+    /// The counters of its files.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn files(&self) -> Result<Vec<FileReading>, ReadError> {
+        self.read().map(|reading| reading.files)
+    }
+}
+
+/// Opens a counters file and copies its head into memory that has space for all of it.
+fn open_head(path: &Path) -> Result<(PublishedFile, Mapping), ReadError> {
     let failed = |error| read_failed(path, error);
-    let file = PublishedFile::open(path, REGION_BYTES, Access::Read).map_err(failed)?;
+    let file = PublishedFile::open(path, TABLE_BYTES, Access::Read).map_err(failed)?;
     let file = file.ok_or_else(|| ReadError::Foreign { path: path.into(), why: "its size is wrong" })?;
-    let mut table = Mapping::private(REGION_BYTES).map_err(failed)?;
-    file.read(0..HEADER_BYTES, &mut table).map_err(failed)?;
+    let mut table = Mapping::private(TABLE_BYTES).map_err(failed)?;
+    file.read(0..HEAD_BYTES, &mut table).map_err(failed)?;
     Ok((file, table))
 }
 
@@ -169,24 +236,47 @@ fn read_failed(path: &Path, error: io::Error) -> ReadError {
     }
 }
 
-fn process_of(header: &Header) -> Result<ProcessIdentity, &'static str> {
-    if header.magic.load(Acquire) != MAGIC {
+fn process_of(head: &Head) -> Result<ProcessIdentity, &'static str> {
+    if head.magic.load(Acquire) != MAGIC {
         return Err("it does not begin with the mark of one");
     }
-    if header.version.load(Relaxed) != VERSION {
+    if head.version.load(Relaxed) != VERSION {
         return Err("its layout has another version");
     }
-    let sizes = [&header.header_bytes, &header.slot_bytes, &header.slots_max].map(|size| size.load(Relaxed));
-    if sizes != [HEADER_BYTES as u32, SLOT_BYTES as u32, FILES_MAX as u32] {
+    if [&head.slot_bytes, &head.slots_max].map(|size| size.load(Relaxed))
+        != [SLOT_BYTES as u32, FILES_MAX as u32]
+    {
         return Err("its tables have other sizes");
     }
-    let boot_id: [u8; BOOT_ID_BYTES] = std::array::from_fn(|i| header.boot_id[i].load(Relaxed));
+    let boot_id: [u8; BOOT_ID_BYTES] = std::array::from_fn(|at| head.boot_id[at].load(Relaxed));
     Ok(ProcessIdentity {
-        pid: header.pid.load(Relaxed),
-        start_ticks: header.start_ticks.load(Relaxed),
+        pid: head.pid.load(Relaxed),
+        start_ticks: head.start_ticks.load(Relaxed),
         boot_id: std::str::from_utf8(&boot_id).map_err(|_| "its boot id is no text")?.to_owned(),
-        pid_namespace: header.pid_namespace.load(Relaxed),
+        pid_namespace: head.pid_namespace.load(Relaxed),
     })
+}
+
+fn engine_of(head: &Head) -> Option<EngineName> {
+    EngineName::from_bytes(std::array::from_fn(|at| head.engine[at].load(Relaxed)))
+}
+
+fn database_of(head: &Head) -> Option<Database> {
+    let bytes = (head.path_bytes.load(Acquire) as usize).min(PATH_BYTES_MAX);
+    let path = PathBuf::from(OsString::from_vec(load_bytes(&head.path[..bytes])));
+    let identity = (head.device.load(Relaxed), head.inode.load(Relaxed));
+    path.is_absolute().then_some(Database { path, identity })
+}
+
+pub(crate) fn read_commits(commits: &CommitCounters, counted: u32) -> CommitReading {
+    let get = |bit: u32, counter: &AtomicU64| (counted & bit != 0).then(|| counter.load(Relaxed));
+    CommitReading {
+        commits: get(COMMITS, &commits.commits),
+        log_wait_ns: get(COMMITS, &commits.log_wait_ns),
+        writer_ns: get(WRITER_TIME, &commits.writer_ns),
+        log_records: get(LOG_RECORDS, &commits.log_records),
+        log_record_bytes: get(LOG_RECORDS, &commits.log_record_bytes),
+    }
 }
 
 /// The counters of a slot; `None` if it is not published.
@@ -195,9 +285,7 @@ pub(crate) fn read_slot(index: usize, slot: &Slot, timed: bool) -> Option<FileRe
         return None;
     }
     let path_bytes = (slot.path_bytes.load(Relaxed) as usize).min(PATH_BYTES_MAX);
-    let path: Vec<u8> = slot.path[..path_bytes].iter().map(|byte| byte.load(Relaxed)).collect();
-    let device = slot.device.load(Relaxed);
-    let inode = slot.inode.load(Relaxed);
+    let (device, inode, way) = (slot.device.load(Relaxed), slot.inode.load(Relaxed), slot.way.load(Relaxed));
     let get = |counter: &AtomicU64| counter.load(Relaxed);
     let ops = |latencies: &LatencyBuckets, bytes, stall: &AtomicU64| Ops {
         count: latencies.count(),
@@ -214,9 +302,10 @@ pub(crate) fn read_slot(index: usize, slot: &Slot, timed: bool) -> Option<FileRe
         slot: index,
         generation: slot.generation.load(Relaxed),
         kind: kind_from_number(slot.kind.load(Relaxed)),
-        path: PathBuf::from(OsString::from_vec(path)),
+        path: PathBuf::from(OsString::from_vec(load_bytes(&slot.path[..path_bytes]))),
         device: (device != 0).then_some(((device >> 32) as u32, device as u32)),
         inode: (inode != 0).then_some(inode),
+        way: Way { bypasses_cache: way & BYPASSES_CACHE != 0, is_durable_at_end: way & DURABLE_AT_END != 0 },
         counters: Counters {
             read: ops(&latencies.read, get(&reads.bytes), &reads.stall_ns),
             write: ops(&latencies.write, get(&writes.bytes), &writes.stall_ns),
@@ -241,60 +330,4 @@ pub(crate) fn read_slot(index: usize, slot: &Slot, timed: bool) -> Option<FileRe
 
 fn buckets(histogram: &Histogram) -> LatencyBuckets {
     LatencyBuckets::from_counts(std::array::from_fn(|index| histogram[index].load(Relaxed)))
-}
-
-/// The counters files of a directory.
-#[derive(Debug, Default)]
-pub struct CountersFiles {
-    /// Those of processes that run.
-    pub live: Vec<CountersFile>,
-    /// Those that cannot be read, mostly because they are another user's.
-    pub unreadable: Vec<ReadError>,
-}
-
-/// Finds the counters files of the processes that run, in a directory that everyone may write. Files of processes that
-/// have ended are removed where that is permitted; files of other pid namespaces, forged files and files that are not
-/// counters files are ignored.
-///
-/// The processes are searched for their files: what another user puts into the directory hides none of them.
-///
-/// # Errors
-/// The directory cannot be listed.
-pub fn published_in(dir: &Path) -> io::Result<CountersFiles> {
-    remove_dead(dir)?;
-    let mut found = CountersFiles::default();
-    let mut per_user: HashMap<u32, usize> = HashMap::new();
-    let mut pids = host::pids()?;
-    pids.sort_unstable();
-    for pid in pids {
-        let path = dir.join(file_name(pid));
-        match CountersFile::open(&path) {
-            Ok(counters) if counters.process.is_alive() == Some(true) => {
-                let user = counters.user;
-                let of_user = per_user.entry(user).or_default();
-                *of_user += 1;
-                match (*of_user).cmp(&(PROCESSES_PER_USER_MAX + 1)) {
-                    Ordering::Less => found.live.push(counters),
-                    Ordering::Equal => found.unreadable.push(ReadError::TooMany { path, user }),
-                    Ordering::Greater => {}
-                }
-            }
-            Ok(_) | Err(ReadError::Foreign { .. }) => {}
-            Err(ReadError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => found.unreadable.push(error),
-        }
-    }
-    Ok(found)
-}
-
-fn remove_dead(dir: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(dir)?.take(ENTRIES_SEARCHED_MAX) {
-        let entry = entry?;
-        if entry.file_name().to_str().and_then(pid_in_name).is_some()
-            && CountersFile::open(&entry.path()).is_ok_and(|file| file.process.is_alive() == Some(false))
-        {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-    Ok(())
 }

@@ -1,20 +1,18 @@
-//! The layout of the counters of one store: a table of atomics, in native byte order.
+//! The layout of the board of one store: a table of atomics, in native byte order.
 //!
 //! ```text
-//! head      magic "HDRMPGS3" (written last), sizes, process, store, directory, opening, closed
-//! files     for control, data, log: reads, writes, syncs with bytes, stalls, errors and histograms
-//! log       counts of the journal                engine   counts of pages and checkpoints
+//! head      magic "HDRMPGS4" (written last), sizes, process, store, directory, opening, closed
+//! log       writes of the journal                engine   counts of pages and checkpoints
 //! commits   a sum and a histogram for each part of a commit's time; the last slow commits, each under a sequence lock
 //! state     the log's state under a sequence lock, written when `requested` is ahead of `answered`
 //! ```
-//! The number of operations is the sum of their histogram: one addition less, and the two cannot disagree.
+//! The I/O of the store's files, its commits and its log's records are in its published counters (`published`), which any reader
+//! of that format reads; this board is the page store's own.
 
 use crate::commits::CommitBoard;
-use crate::file::{FileId, FileStatistics};
 use crate::log_state::StateBoard;
 use crate::monotonic_ns;
-use filestats::{Counters as FileCounters, Figure, Latencies, LatencyBuckets, Ops, Reason};
-use published::{Board as Shown, ProcessIdentity};
+use published::{Board as Shown, CommitReading, ProcessIdentity};
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -22,7 +20,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use std::time::Duration;
 
-const MAGIC: u64 = u64::from_ne_bytes(*b"HDRMPGS3");
+const MAGIC: u64 = u64::from_ne_bytes(*b"HDRMPGS4");
 /// Until the store is open: only the process is known.
 const OPENING: u64 = u64::from_ne_bytes(*b"HDRMPGS0");
 pub(crate) const BOARD_BYTES: usize = size_of::<Board>().next_multiple_of(4096);
@@ -30,7 +28,7 @@ const BOOT_ID_BYTES: usize = 36;
 /// The place of the number that requests the state of the log.
 pub(crate) const REQUESTED_AT: usize = std::mem::offset_of!(Board, state.requested);
 const FILE_PREFIX: &str = "headroom-pagestore-";
-const FILE_SUFFIX: &str = ".counters";
+const FILE_SUFFIX: &str = ".board";
 
 /// The name of a board's file.
 pub(crate) fn file_name(pid: u32, number: u32) -> String {
@@ -50,7 +48,6 @@ pub const LOG_HEAD_BYTES: u64 = 8 << 10;
 #[repr(C)]
 pub struct Board {
     pub(crate) head: Head,
-    files: [FileBoard; 3],
     /// Counts of the journal.
     pub log: LogCounts,
     /// Counts of the rest of the engine.
@@ -213,7 +210,7 @@ pub struct Counts {
     pub log_write_bytes: u64,
     /// Their time, in nanoseconds.
     pub log_write_ns: u64,
-    /// Bytes of the records that were appended; 0 if an older program publishes them.
+    /// Bytes of the records that were appended.
     pub log_record_bytes: u64,
     /// Transactions that committed.
     pub commits: u64,
@@ -242,10 +239,6 @@ pub struct LogCounts {
     pub write_ns: AtomicU64,
     /// Commits.
     pub commits: AtomicU64,
-    /// Records appended.
-    pub records: AtomicU64,
-    /// Their bytes: without headers of blocks, padding and indices. 0 if an older program publishes them.
-    pub record_bytes: AtomicU64,
 }
 
 /// Counts of the rest of the engine.
@@ -265,68 +258,15 @@ pub struct EngineCounts {
     pub checkpoints: AtomicU64,
 }
 
-/// Operations of one type on one file. One operation changes two cache lines.
-#[repr(C, align(64))]
-pub struct OpsBoard {
-    bytes: AtomicU64,
-    errors: AtomicU64,
-    stall_ns: AtomicU64,
-    buckets: [AtomicU64; LatencyBuckets::LEN],
-}
-
-impl OpsBoard {
-    /// Counts an I/O that took `ns`, and passes its result on.
-    ///
-    /// # Errors
-    /// Those of `result`.
-    pub fn count<T>(&self, bytes: usize, result: std::io::Result<T>, ns: u64) -> std::io::Result<T> {
-        self.ended(bytes, ns, result.is_ok());
-        result
-    }
-
-    /// Counts an I/O that took `ns`, with or without an error.
-    pub fn ended(&self, bytes: usize, ns: u64, done: bool) {
-        if done {
-            self.bytes.fetch_add(bytes as u64, Relaxed);
-            self.stall_ns.fetch_add(ns, Relaxed);
-            self.buckets[LatencyBuckets::index(ns)].fetch_add(1, Relaxed);
-        } else {
-            self.errors.fetch_add(1, Relaxed);
-        }
-    }
-
-    /// Bytes of the successful ones.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Relaxed)
-    }
-
-    fn read(&self) -> (Ops, LatencyBuckets) {
-        let histogram = LatencyBuckets::from_counts(std::array::from_fn(|at| self.buckets[at].load(Relaxed)));
-        let stall_ns = self.stall_ns.load(Relaxed);
-        (Ops::timed(histogram.count(), self.bytes.load(Relaxed), stall_ns), histogram)
-    }
-}
-
-/// The I/O of one file.
-#[repr(C, align(64))]
-pub struct FileBoard {
-    /// Its reads.
-    pub reads: OpsBoard,
-    /// Its writes.
-    pub writes: OpsBoard,
-    /// Its syncs.
-    pub syncs: OpsBoard,
-}
-
 impl Board {
-    /// The counts of the engine so far.
-    pub fn counts(&self) -> Counts {
+    /// The counts of the engine so far, with those that it publishes.
+    pub(crate) fn counts(&self, published: &CommitReading) -> Counts {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         Counts {
             log_writes: load(&self.log.writes),
             log_write_bytes: load(&self.log.write_bytes),
             log_write_ns: load(&self.log.write_ns),
-            log_record_bytes: load(&self.log.record_bytes),
+            log_record_bytes: published.log_record_bytes.unwrap_or_default(),
             commits: load(&self.log.commits),
             page_reads: load(&self.engine.page_reads),
             pages_redone: load(&self.engine.page_redone),
@@ -335,32 +275,5 @@ impl Board {
             data_syncs: load(&self.engine.data_syncs),
             checkpoints: load(&self.engine.checkpoints),
         }
-    }
-
-    /// The counters of one file.
-    pub fn file(&self, file: FileId) -> &FileBoard {
-        // In the order of `FileId::ALL`.
-        &self.files[file as usize]
-    }
-
-    /// The I/O of the three files so far.
-    pub fn file_statistics(&self) -> [FileStatistics; 3] {
-        FileId::ALL.map(|file| {
-            let board = self.file(file);
-            let ((read, reads), (write, writes), (sync, syncs)) =
-                (board.reads.read(), board.writes.read(), board.syncs.read());
-            let errors = [&board.reads, &board.writes, &board.syncs];
-            FileStatistics {
-                file,
-                counters: FileCounters {
-                    read,
-                    write,
-                    sync: Figure::Known(sync),
-                    busy_ns: Figure::unknown(Reason::NotCounted),
-                },
-                latencies: Latencies { read: reads, write: writes, sync: syncs },
-                errors: errors.iter().fold(0, |sum, ops| sum.saturating_add(ops.errors.load(Relaxed))),
-            }
-        })
     }
 }

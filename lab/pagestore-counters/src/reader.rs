@@ -1,10 +1,9 @@
-//! The reading side: the counters of a store that a process has open, for any process of the same user or of root.
+//! The reading side: the board of a store that a process has open, for any process of the same user or of root.
 
 use crate::board::{BOARD_BYTES, Board, Counts, Owner, REQUESTED_AT, directory_id, pid_in_name};
 use crate::commits::CommitTimes;
-use crate::file::FileStatistics;
 use crate::log_state::LogState;
-use published::{Access, Mapping, PublishedFile, counters_dir};
+use published::{Access, CountersFile, Mapping, PublishedFile, Reading, counters_dir, published_in};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -95,28 +94,12 @@ pub(crate) fn remove_dead(dir: &Path) {
     }
 }
 
-/// The stores that running programs have open, by the files in `HEADROOM_COUNTERS_DIR` or /dev/shm that this user may read.
-///
-/// # Errors
-/// If the directory cannot be listed.
-pub fn published() -> io::Result<Vec<Owner>> {
-    let mut owners = Vec::new();
-    for entry in std::fs::read_dir(counters_dir())?.take(ENTRIES_SEARCHED_MAX) {
-        let entry = entry?;
-        if pid_in_name(&entry.file_name()).is_some()
-            && let Ok(Some(reader)) = Reader::open_file(&entry.path(), Access::Read)
-            && reader.is_open()
-        {
-            owners.push(reader.owner);
-        }
-    }
-    Ok(owners)
-}
-
 /// The counters of one opening of a store.
 pub struct Reader {
     file: PublishedFile,
     owner: Owner,
+    /// What the store publishes as any engine; `None` until it is looked for, and where it is not to be found.
+    published: Option<CountersFile>,
 }
 
 impl Reader {
@@ -159,7 +142,8 @@ impl Reader {
                 Ok(Some(reader))
                     if may_open(reader.file.user()) && Some(reader.owner.directory) == wanted =>
                 {
-                    return Ok(reader);
+                    let published = reader.find_published(dir);
+                    return Ok(Self { published, ..reader });
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -187,7 +171,9 @@ impl Reader {
             return Ok(None);
         };
         match process.is_alive() {
-            Some(true) if file.is_trusted_for(&process) => Ok(head.owner().map(|owner| Self { file, owner })),
+            Some(true) if file.is_trusted_for(&process) => {
+                Ok(head.owner().map(|owner| Self { file, owner, published: None }))
+            }
             Some(false) => {
                 let _ = std::fs::remove_file(path);
                 Ok(None)
@@ -214,16 +200,26 @@ impl Reader {
         copy(&self.file)
     }
 
-    /// The I/O of its three files since it was opened.
+    /// The counters that the store publishes as any engine.
+    fn find_published(&self, dir: &Path) -> Option<CountersFile> {
+        let is_it = |counters: &CountersFile| {
+            let inode = counters.database.as_ref().map(|database| database.identity.1);
+            counters.process == self.owner.process && inode == Some(self.owner.directory[1])
+        };
+        published_in(dir).ok()?.live.into_iter().find(is_it)
+    }
+
+    /// The I/O of its files, its commits and its log's records, as any reader finds them.
     #[must_use]
-    pub fn file_statistics(&self) -> Option<[FileStatistics; 3]> {
-        self.copy().map(|copy| copy.as_board::<Board>().file_statistics())
+    pub fn published(&self) -> Option<Reading> {
+        self.published.as_ref()?.read().ok()
     }
 
     /// The counts of the engine.
     #[must_use]
     pub fn counts(&self) -> Option<Counts> {
-        self.copy().map(|copy| copy.as_board::<Board>().counts())
+        let published = self.published().map(|reading| reading.commits).unwrap_or_default();
+        self.copy().map(|copy| copy.as_board::<Board>().counts(&published))
     }
 
     /// The times of its commits.
@@ -304,7 +300,7 @@ mod tests {
         }
 
         fn copy(&self) -> PathBuf {
-            let published = self.publisher.path().unwrap();
+            let published = self.publisher.board_path().unwrap();
             let copy = self.counters.path().join(published.file_name().unwrap());
             fs::copy(published, &copy).unwrap();
             copy
@@ -348,7 +344,7 @@ mod tests {
         place.publisher.head.begin(&ProcessIdentity { pid, start_ticks, ..own });
         place.publisher.announce(place.store.path(), &OPENING);
         let path = place.counters.path().join(file_name(pid, 0));
-        fs::copy(place.publisher.path().unwrap(), &path).unwrap();
+        fs::copy(place.publisher.board_path().unwrap(), &path).unwrap();
         assert!(give_away(&path));
         assert!(matches!(place.open(), Err(ReadError::NotPublished { .. })));
         // Unless the store is that user's.
@@ -362,7 +358,7 @@ mod tests {
     fn the_process_in_a_files_name_is_the_one_in_its_header() {
         let place = Place::new();
         let path = place.copy();
-        fs::rename(path, place.counters.path().join("headroom-pagestore-1-0.counters")).unwrap();
+        fs::rename(path, place.counters.path().join("headroom-pagestore-1-0.board")).unwrap();
         assert!(matches!(place.open(), Err(ReadError::NotPublished { .. })));
     }
 
@@ -382,7 +378,7 @@ mod tests {
             });
             let until = Instant::now() + Duration::from_millis(300);
             while Instant::now() < until {
-                let _ = (reader.file_statistics(), reader.counts(), reader.commit_times(), reader.is_open());
+                let _ = (reader.counts(), reader.commit_times(), reader.is_open());
                 let _ = (reader.log_state(Duration::ZERO), place.open());
                 remove_dead(place.counters.path());
             }
@@ -399,14 +395,13 @@ mod tests {
         let file = File::options().write(true).open(path).unwrap();
         file.write_all_at(&numbers, size_of::<Head>() as u64).unwrap();
         assert_eq!(reader.counts().unwrap().commits, u64::MAX);
-        assert_eq!(reader.file_statistics().unwrap()[0].errors, u64::MAX);
         let _ =
             (reader.commit_times(), reader.log_state(Duration::ZERO), reader.owner().slot_offset(usize::MAX));
     }
 
     fn read_all(reader: &Reader) {
         let _ = (reader.owner().open_for(), reader.owner().slot_offset(usize::MAX), reader.is_open());
-        let _ = (reader.counts(), reader.file_statistics());
+        let _ = reader.counts();
         let _ = reader.commit_times().map(|times| times.slow.iter().map(SlowCommit::whole_ns).max());
         if let Some(state) = reader.log_state(Duration::ZERO) {
             let _ = (state.age(), state.redo.bytes_to(state.next, reader.owner().opening.vlf_bytes));

@@ -96,9 +96,6 @@ pub struct CommitTimes {
     pub whole: PartTimes,
     /// In the order of [`CommitPart::ALL`].
     pub parts: [PartTimes; CommitPart::ALL.len()],
-    /// How long the transactions that committed had the turn to write, one at a time: from the turn until their records were in the
-    /// log's block. Nanoseconds, the program's time and reads of pages included, also of commits that did not wait to be durable.
-    pub turns_ns: u64,
     /// The threshold of slow commits: the 99th percentile of the commits before.
     pub slow_from_ns: u64,
     /// The last slow commits, the oldest first.
@@ -154,7 +151,6 @@ pub struct CommitBoard {
     slow_from_ns: AtomicU64,
     buckets: [[AtomicU64; COLUMNS + 1]; LatencyBuckets::LEN],
     slow_count: AtomicU64,
-    turns_ns: AtomicU64,
     slow: [SlowBoard; SLOW_KEPT],
 }
 
@@ -170,8 +166,9 @@ struct SlowBoard {
 }
 
 impl CommitBoard {
-    /// Counts a commit whose thread runs again now.
-    pub fn record(&self, sequence: u64, at: &Instants) {
+    /// Counts a commit whose thread runs again now. Returns how long it waited for the log, in nanoseconds: the parts before are
+    /// work of the commit, or the wait for another transaction.
+    pub(crate) fn record(&self, sequence: u64, at: &Instants) -> u64 {
         // Instants that another thread took may lie slightly before those of this thread: no part is negative, and each
         // begins where the one before it ended.
         let mut last = at.called;
@@ -200,11 +197,7 @@ impl CommitBoard {
         if whole_ns >= self.slow_from_ns() {
             self.keep_slow(sequence, &parts_ns);
         }
-    }
-
-    /// Counts that a transaction had the turn to write for so long.
-    pub fn record_turn(&self, ns: u64) {
-        self.turns_ns.fetch_add(ns, Relaxed);
+        parts_ns[CommitPart::Buffered as usize..].iter().sum()
     }
 
     fn add(&self, column: usize, ns: u64) {
@@ -260,7 +253,6 @@ impl CommitBoard {
         CommitTimes {
             whole: times(WHOLE),
             parts: std::array::from_fn(times),
-            turns_ns: self.turns_ns.load(Relaxed),
             slow_from_ns: self.slow_from_ns(),
             slow: slow.into_iter().map(|(_, slow)| slow).collect(),
         }

@@ -1,7 +1,7 @@
 //! Counters files that another user plants in the directory that everyone may write: they kill no reader, cost it little,
 //! and claim no process of someone else.
 
-use sqlite_vfs::{CountersFile, ProcessIdentity, ReadError, published_in};
+use published::{CountersFile, ProcessIdentity, ReadError, published_in};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, chown};
 use std::os::unix::process::CommandExt;
@@ -47,19 +47,18 @@ fn directory() -> tempfile::TempDir {
 /// A sparse file that claims the process `claimed`, with all slots used.
 fn plant(dir: &Path, pid_in_name: u32, claimed: u32) -> PathBuf {
     let own = ProcessIdentity::own().unwrap();
-    let path = dir.join(format!("headroom-sqlite-{pid_in_name}.counters"));
+    let path = dir.join(format!("headroom-{pid_in_name}-0.counters"));
     let file = File::create(&path).unwrap();
     file.set_len(FILE_BYTES).unwrap();
     let put = |at: u64, bytes: &[u8]| file.write_all_at(bytes, at).unwrap();
-    put(0, b"HDRMSQL1");
-    for (at, number) in
-        [(8, 1), (12, 4096), (16, SLOT_BYTES as u32), (20, 1024), (24, 1024), (28, 1), (32, claimed)]
-    {
+    put(0, b"HDRMPUB1");
+    for (at, number) in [(8, 1), (12, SLOT_BYTES as u32), (16, 1024), (20, 1024), (24, claimed), (28, 1)] {
         put(at, &u32::to_ne_bytes(number));
     }
-    put(40, &host::start_ticks(claimed).unwrap().to_ne_bytes());
-    put(48, &own.pid_namespace.to_ne_bytes());
-    put(64, own.boot_id.as_bytes());
+    put(32, &host::start_ticks(claimed).unwrap().to_ne_bytes());
+    put(40, &own.pid_namespace.to_ne_bytes());
+    put(72, own.boot_id.as_bytes());
+    put(112, b"sqlite");
     path
 }
 
@@ -92,7 +91,7 @@ fn the_process_in_a_files_name_is_the_one_in_its_header() {
     let (dir, own) = (directory(), std::process::id());
     plant(dir.path(), std::os::unix::process::parent_id(), own);
     let odd = plant(dir.path(), own, own);
-    fs::rename(odd, dir.path().join(format!("headroom-sqlite-0{own}.counters"))).unwrap();
+    fs::rename(odd, dir.path().join(format!("headroom-0{own}-0.counters"))).unwrap();
     assert!(live_pids(dir.path()).is_empty());
 }
 
@@ -151,7 +150,7 @@ fn a_file_that_is_truncated_all_the_time_does_not_end_its_reader() {
 #[test]
 fn a_pipe_with_the_name_of_a_counters_file_delays_no_reader() {
     let (dir, own) = (directory(), std::process::id());
-    let path = dir.path().join(format!("headroom-sqlite-{own}.counters"));
+    let path = dir.path().join(format!("headroom-{own}-0.counters"));
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     assert!(matches!(CountersFile::open(&path), Err(ReadError::Foreign { .. })));
     assert!(live_pids(dir.path()).is_empty());
