@@ -88,6 +88,8 @@ impl ReadError {
 
 /// Removes the files of dead processes from `dir`.
 pub(crate) fn remove_dead(dir: &Path) {
+    // It removes those that it finds.
+    let _ = published_in(dir);
     let entries = std::fs::read_dir(dir).into_iter().flatten().take(ENTRIES_SEARCHED_MAX).flatten();
     for entry in entries.filter(|entry| pid_in_name(&entry.file_name()).is_some()) {
         let _ = Reader::open_file(&entry.path(), Access::Read);
@@ -128,6 +130,8 @@ impl Reader {
         let may_open = |user| user == 0 || user == control.uid();
         let unlisted = |error| ReadError::CountersDir { dir: dir.into(), error };
         let wanted = directory_id(directory);
+        // Also where no board is found: files of dead processes go.
+        let published = published_in(dir).map(|found| found.live).unwrap_or_default();
         let mut unreadable = Vec::new();
         for (at, entry) in std::fs::read_dir(dir).map_err(unlisted)?.enumerate() {
             if at == ENTRIES_SEARCHED_MAX {
@@ -142,7 +146,7 @@ impl Reader {
                 Ok(Some(reader))
                     if may_open(reader.file.user()) && Some(reader.owner.directory) == wanted =>
                 {
-                    let published = reader.find_published(dir);
+                    let published = reader.find_published(published);
                     return Ok(Self { published, ..reader });
                 }
                 Ok(_) => {}
@@ -201,12 +205,12 @@ impl Reader {
     }
 
     /// The counters that the store publishes as any engine.
-    fn find_published(&self, dir: &Path) -> Option<CountersFile> {
+    fn find_published(&self, live: Vec<CountersFile>) -> Option<CountersFile> {
         let is_it = |counters: &CountersFile| {
             let inode = counters.database.as_ref().map(|database| database.identity.1);
             counters.process == self.owner.process && inode == Some(self.owner.directory[1])
         };
-        published_in(dir).ok()?.live.into_iter().find(is_it)
+        live.into_iter().find(is_it)
     }
 
     /// The I/O of its files, its commits and its log's records, as any reader finds them.

@@ -58,9 +58,10 @@ struct Victim(Child);
 impl Victim {
     fn start(lun: &Lun, seconds: u32) -> Victim {
         let duration = format!("{seconds}s");
-        let arguments = ["run", "--block", "8K", "--outstanding", "4", "--warm-up", "500ms", "--duration"];
-        let mut command = lun.headroom.command(&arguments);
-        Victim(command.arg(duration).arg(&lun.device).arg("--json").stdout(Stdio::piped()).spawn().unwrap())
+        let block = ["run", "--block", "8K", "--outstanding", "4", &lun.device, "--json"];
+        let length = ["--warm-up", "500ms", "--duration", &duration];
+        let mut command = lun.headroom.command(&[&block[..], &length[..]].concat());
+        Victim(command.stdout(Stdio::piped()).spawn().unwrap())
     }
 
     /// Its reads a second, and their 99th percentile in nanoseconds.

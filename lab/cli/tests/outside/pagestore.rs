@@ -233,7 +233,10 @@ fn the_log_of_a_running_store_tells_its_state_who_holds_it_and_where_commits_wai
     let watched = ours.run(&["watch", "--source", &format!("published:{}", directory.display()), "--once"]);
     let said = String::from_utf8(watched.stderr).unwrap();
     assert_eq!(watched.status.code(), Some(3), "{said}");
-    assert!(said.contains("no running program publishes") && said.contains("headroom log"), "{said}");
+    assert!(
+        said.contains("no running program publishes") && said.contains("while a program has it open"),
+        "{said}"
+    );
     assert!(Path::new(&directory).exists());
 }
 
