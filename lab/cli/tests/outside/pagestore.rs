@@ -247,7 +247,7 @@ fn a_page_store_is_found_by_its_directory() {
     let layout = Layout { vlf_bytes: 4 << 20, vlfs: 2, ..Layout::default() };
     let _store = Store::create(&directory, layout, Options::default()).unwrap();
     let headroom = Headroom::new();
-    let scan = headroom.json(&["discover", "--sample", "200ms"]);
+    let scan = headroom.json(&["sources", "discover", "--sample", "200ms"]);
     let found = scan["databases"].as_array().unwrap();
     let source = format!("published:{}", directory.display());
     let one = found.iter().find(|one| one["source"] == source.as_str());
