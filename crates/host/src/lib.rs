@@ -99,7 +99,7 @@ pub use named_file::open_regular_file;
 pub use open_devices::open_devices;
 pub use open_files::{OpenFile, open_files, working_directory};
 pub use own_usage::OwnUsage;
-pub use path_walk::{PathError, find_trusted};
+pub use path_walk::{PathError, check_directory, find_trusted};
 pub use peer::{Peer, peer_of};
 pub use pressure::{PRESSURE, io_stalled_us, io_stalled_us_of_group};
 pub use private_file::is_private;

@@ -72,6 +72,18 @@ pub fn find_trusted(path: &Path) -> Result<OwnedFd, PathError> {
     find_file(path, Trust::Directories)
 }
 
+/// Checks that only root and this user can lead this path to another directory, and rename files in it.
+///
+/// # Errors
+/// [`PathError`].
+pub fn check_directory(path: &Path) -> Result<(), PathError> {
+    match find_file(path, Trust::Directories) {
+        Err(PathError::Io(error)) if error.kind() == io::ErrorKind::IsADirectory => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => Err(io::Error::from(io::ErrorKind::NotADirectory).into()),
+    }
+}
+
 pub(crate) fn find_file(path: &Path, trust: Trust) -> Result<OwnedFd, PathError> {
     Walk::begin(path, trust)?.run()
 }
@@ -276,6 +288,8 @@ mod tests {
         set(0o1777);
         assert!(all_found(), "as in /tmp: only its owner renames the file");
         assert!(matches!(find_trusted(&path("images")), Err(PathError::Io(_))), "a directory");
+        assert!(check_directory(&path("images")).is_ok());
+        assert!(matches!(check_directory(&path("none")), Err(PathError::Io(_))));
         assert!(matches!(find_trusted(&path("none")), Err(PathError::Io(_))));
         if !geteuid().is_root() {
             return println!("skipped: files of another user need root");

@@ -2,7 +2,7 @@ use crate::in_use::{in_use, refuse_in_use, users};
 use crate::process::Process;
 use crate::record::{Lun, LunDirectory};
 use crate::{LunError, LunSpec};
-use host::{MOUNTINFO, Mounts};
+use host::{MOUNTINFO, Mounts, PathError};
 use loop_devices::{LoopDevice, LoopError, throttle};
 use rustix::mount::{UnmountFlags, unmount};
 use std::fs::{self, File};
@@ -150,6 +150,14 @@ impl Registry {
     fn register_file(&self, lun: &mut Lun, spec: &LunSpec) -> Result<(), LunError> {
         let own = self.directory(lun.id);
         let directory = spec.directory.as_deref().unwrap_or(own.path());
+        // A user who may rename files there would have another file attached as this disk.
+        host::check_directory(directory).map_err(|error| {
+            let error = match error {
+                PathError::Io(error) => error,
+                PathError::Refused(why) => io::Error::new(io::ErrorKind::PermissionDenied, why),
+            };
+            LunError::io("use", directory)(error)
+        })?;
         let directory = fs::canonicalize(directory).map_err(LunError::io("use", directory))?;
         lun.file = directory.join(format!("headroom-lun-{}-{}.img", lun.id, lun.made_unix_ns));
         own.write(lun)?;

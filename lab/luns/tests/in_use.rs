@@ -159,3 +159,25 @@ fn the_device_of_a_renamed_file_is_detached_and_the_file_stays() {
         .create(&LunSpec { bytes: 8 << 20, ..LunSpec::default() }, Path::new("/bin/false"))
         .unwrap();
 }
+
+#[test]
+fn no_image_is_made_where_another_user_may_put_a_link_in_its_place() {
+    let _alone = one_at_a_time();
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let registry = Registry::at(directory.path().join("luns"));
+    let theirs = directory.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(65_534), None).unwrap();
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink("/tmp", &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
+    for place in [&theirs, &link] {
+        let spec = LunSpec { bytes: 8 << 20, directory: Some(place.clone()), ..LunSpec::default() };
+        let refused = registry.create(&spec, Path::new("/bin/false")).unwrap_err().to_string();
+        assert!(refused.contains("65534") || refused.contains("nobody"), "{refused}");
+    }
+    assert!(fs::read_dir(&theirs).unwrap().next().is_none() && registry.list().unwrap().is_empty());
+}

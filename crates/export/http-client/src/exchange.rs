@@ -1,3 +1,4 @@
+use crate::in_time::InTime;
 use crate::{Endpoint, Tls};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
@@ -6,7 +7,7 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, USE
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -62,11 +63,22 @@ pub enum Failed {
 /// [`Failed`]: no answer came. A status that is not a success is an answer.
 pub async fn exchange(to: &Endpoint, call: Call, tls: Option<&Tls>) -> Result<Answer, Failed> {
     let patience = call.patience;
-    let answered = tokio::time::timeout(patience, connect_and_send(to, call, tls)).await;
-    answered.map_err(|_| Failed::Late { seconds: patience.as_secs() })?.map_err(Failed::Connection)
+    let late = Failed::Late { seconds: patience.as_secs() };
+    let until = Instant::now() + patience;
+    match tokio::time::timeout(patience, connect_and_send(to, call, tls, until)).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) if Instant::now() >= until => Err(late),
+        Ok(Err(why)) => Err(Failed::Connection(why)),
+        Err(_) => Err(late),
+    }
 }
 
-async fn connect_and_send(to: &Endpoint, call: Call, tls: Option<&Tls>) -> Result<Answer, String> {
+async fn connect_and_send(
+    to: &Endpoint,
+    call: Call,
+    tls: Option<&Tls>,
+    until: Instant,
+) -> Result<Answer, String> {
     let uri = to.uri();
     let (host, secure) = (host(uri), uri.scheme_str() == Some("https"));
     let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
@@ -78,9 +90,9 @@ async fn connect_and_send(to: &Endpoint, call: Call, tls: Option<&Tls>) -> Resul
         let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
         let config = tls.map_or_else(|| Tls::system().config(), Tls::config);
         let stream = TlsConnector::from(config).connect(name, stream).await;
-        send(stream.map_err(|error| tls_failed(&error))?, request, bytes_max).await
+        send(InTime::new(stream.map_err(|error| tls_failed(&error))?, until), request, bytes_max).await
     } else {
-        send(stream, request, bytes_max).await
+        send(InTime::new(stream, until), request, bytes_max).await
     }
 }
 
@@ -105,15 +117,17 @@ fn request(to: &Endpoint, call: Call) -> Result<Request<Full<Bytes>>, hyper::htt
     request.body(Full::new(Bytes::from(call.body)))
 }
 
-async fn send<S>(stream: S, request: Request<Full<Bytes>>, bytes_max: usize) -> Result<Answer, String>
+async fn send<S>(stream: InTime<S>, request: Request<Full<Bytes>>, bytes_max: usize) -> Result<Answer, String>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
+    let head_seen = stream.head_seen();
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     // The task ends with the sender; the request reports errors of the connection.
     tokio::spawn(connection);
     let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    head_seen.set();
     let (head, body) = answer.into_parts();
     Ok(Answer { status: head.status, headers: head.headers, body: read(body, bytes_max).await })
 }

@@ -15,6 +15,7 @@
 mod credential;
 mod endpoint;
 mod exchange;
+mod in_time;
 mod tls;
 
 pub use credential::{Credential, WrongCredential};

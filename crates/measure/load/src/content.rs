@@ -1,5 +1,4 @@
 use crate::ledger::Ledger;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -46,7 +45,7 @@ pub fn source(bytes: u64, file: Option<&Path>, seed: u64) -> io::Result<AlignedB
         fill_words(&mut memory, || words.next_word());
         return Ok(memory);
     };
-    let mut from = File::open(path)?.take(bytes);
+    let mut from = host::open_regular_file(path)?.take(bytes);
     let mut filled = 0;
     while filled < memory.len() {
         match from.read(&mut memory[filled..])? {
@@ -215,6 +214,14 @@ mod tests {
     fn zeros_are_zeros_and_counting_counts() {
         assert!(written(Content::Zeros, 3).iter().flatten().all(|byte| *byte == 0));
         assert!(written(Content::Counting, 3).iter().all(|block| block[..3] == [0, 1, 2] && block[257] == 1));
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_the_buffer_s_file_is_refused_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        assert!(source(4096, Some(&pipe), 0).unwrap_err().to_string().contains("pipe"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::Error;
 use http_client::{HeaderMap, StatusCode};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
 /// The answer to a query.
@@ -53,6 +54,8 @@ struct WrittenSeries<'a> {
     values: Vec<(f64, &'a str)>,
 }
 
+/// The most series of an answer: ten volumes of 10,000 hosts.
+pub const SERIES_MAX: usize = 100_000;
 /// Words of an error that are shown at most.
 const WHY_CHARS_MAX: usize = 200;
 /// Prefix of warnings about the query itself in Prometheus since 2.52: they report no missing part.
@@ -68,6 +71,9 @@ pub(crate) fn parse(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Res
         }
         _ => {}
     }
+    if status.is_success() && has_too_many(body) {
+        return Err(Error::TooMany(SERIES_MAX));
+    }
     // Of thousands of series, reading them as what they are takes half of the time that reading them as any value does.
     if let Ok(written) = serde_json::from_slice::<Written<Vec<WrittenSeries<'_>>>>(body)
         && status.is_success()
@@ -75,7 +81,8 @@ pub(crate) fn parse(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Res
     {
         return read(written);
     }
-    let written: Result<Written<serde_json::Value>, _> = serde_json::from_slice(body);
+    // Values that are not looked at take no memory.
+    let written: Result<Written<IgnoredAny>, _> = serde_json::from_slice(body);
     match written {
         Ok(Written { status: word, error, .. }) if word == "error" => {
             Err(Error::Query(shortened(&error.unwrap_or_else(|| "it does not say why".into()))))
@@ -87,6 +94,14 @@ pub(crate) fn parse(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Res
         }
         _ => Err(Error::Refused { status, why: beginning(body) }),
     }
+}
+
+/// Whether a text has more series than are taken, by the key that each of them has. Counted before they are read: each takes
+/// a kilobyte of memory.
+fn has_too_many(body: &[u8]) -> bool {
+    const KEY: &[u8] = b"\"metric\"";
+    let keys = body.split(|byte| *byte == b':').filter(|part| part.trim_ascii_end().ends_with(KEY));
+    keys.take(SERIES_MAX + 1).count() > SERIES_MAX
 }
 
 fn read(written: Written<Vec<WrittenSeries<'_>>>) -> Result<Response, Error> {
@@ -113,7 +128,7 @@ fn read(written: Written<Vec<WrittenSeries<'_>>>) -> Result<Response, Error> {
 }
 
 /// Why an answer is no list of series.
-fn not_a_list(written: Written<serde_json::Value>) -> Error {
+fn not_a_list(written: Written<IgnoredAny>) -> Error {
     if written.status != "success" {
         return Error::NotPrometheus(format!("its status is {:?}", shortened(&written.status)));
     }
@@ -161,6 +176,16 @@ mod tests {
                 {"metric":{"instance":"a"},"values":[[1,"0.5"],[2,"0.75"]]}]}}"#,
         );
         assert_eq!(matrix.unwrap().series[0].points, [(1.0, 0.5), (2.0, 0.75)]);
+    }
+
+    #[test]
+    fn an_answer_of_too_many_series_is_refused_before_it_is_read() {
+        let series = |count: usize| {
+            let all = vec![r#"{"metric" :{},"value":[1,"1"]}"#; count].join(",");
+            format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{all}]}}}}"#)
+        };
+        assert_eq!(parsed(200, &series(SERIES_MAX)).unwrap().series.len(), SERIES_MAX);
+        assert_eq!(parsed(200, &series(SERIES_MAX + 1)), Err(Error::TooMany(SERIES_MAX)));
     }
 
     #[test]

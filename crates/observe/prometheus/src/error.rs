@@ -16,6 +16,9 @@ pub enum Error {
     /// No connection, it broke, it took too long, or the answer is too long.
     #[error(transparent)]
     NotAnswered(#[from] Failed),
+    /// It has more series than are taken.
+    #[error("its answer has more than {0} series")]
+    TooMany(usize),
     /// 401 or 403.
     #[error("it does not accept the credential ({0})")]
     NotAllowed(StatusCode),
@@ -50,7 +53,7 @@ impl Error {
         match self {
             Error::NotAnswered(Failed::Connection(_)) => "is it running, and is the URL right?",
             Error::NotAnswered(Failed::Late { .. }) => "a longer --timeout, or fewer hosts by --label",
-            Error::NotAnswered(Failed::TooLong { .. }) => "fewer hosts by --label",
+            Error::NotAnswered(Failed::TooLong { .. }) | Error::TooMany(_) => "fewer hosts by --label",
             Error::NotAllowed(_) => {
                 "HEADROOM_PROMETHEUS_AUTH as `bearer TOKEN` or `basic USER:PASSWORD`; --header for a tenant"
             }

@@ -38,13 +38,13 @@ const NAME_CHARS_MAX: usize = 120;
 /// Names of remedies in this command: (ours, theirs).
 const WORDS: [(&str, &str); 8] = [
     ("a directory, or another path", "another path"),
-    ("--create SIZE", "-cSIZE"),
-    ("--create ", "-c"),
+    ("--size SIZE", "-cSIZE"),
+    ("--size ", "-c"),
     ("--outstanding", "-o"),
     ("--threads", "-t"),
     ("--block", "-b"),
     ("--buffered", "-Sb"),
-    ("--buffer", "-Z"),
+    ("buffer: --set buffer=SIZE", "-Z"),
 ];
 
 /// `headroom diskspd`.

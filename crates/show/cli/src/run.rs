@@ -38,7 +38,7 @@ pub struct RunArgs {
     /// Directories (a test file is made in each and removed), files or block devices [default: .]
     #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
-    /// Workload file as --print-file prints it, or a matrix: [axes], [fixed] and [runs]
+    /// Workload file, as --print-file prints it, or matrix with [axes]
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     file: Option<PathBuf>,
     /// oltp, log, checkpoint, scan, backup or tempdb; flags replace its values
@@ -47,7 +47,7 @@ pub struct RunArgs {
     /// Run nothing: print the flags as a workload file
     #[arg(long)]
     print_file: bool,
-    /// Size of the test file in a directory, or of a file made at TARGET and kept
+    /// Size of the test file in a directory, or of one kept at TARGET
     #[arg(long, value_name = "SIZE", value_parser = workload_file::values::some_bytes)]
     size: Option<u64>,
     /// Raise the outstanding I/Os of all threads together: FROM:TO:STEP, FROM:TO:geometric, a list, or adaptive[:TO]

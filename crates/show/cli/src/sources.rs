@@ -13,7 +13,7 @@ use terminal::{Done, Output};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  headroom sources discover              databases and programs that use storage, each with its source
+  headroom sources discover              what uses storage here, and the source of each
   headroom sources doctor                what the sources of this host need
   headroom sources doctor --source postgres:host=/run/postgresql
   headroom check --source 'SOURCE'       with a source that discover printed")]

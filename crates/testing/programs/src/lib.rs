@@ -21,6 +21,13 @@ use tempfile::TempDir;
 /// The workspace of `headroom`.
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
 
+/// A directory on the disk below `target`, which is not /tmp, without links and `..` in its path: programs name it so.
+/// `target_tmpdir` is cargo's `CARGO_TARGET_TMPDIR`.
+pub fn directory_on_disk(target_tmpdir: &str) -> TempDir {
+    let place = std::fs::canonicalize(target_tmpdir).expect("cargo makes it");
+    tempfile::tempdir_in(place).expect("it can be written to")
+}
+
 /// Where the binary, the extension and the database program are: built once a test run, with the checks of overflows
 /// and assertions in, and optimised where it matters for what is measured. The laboratory's tests find its program there too:
 /// cargo builds it for them.

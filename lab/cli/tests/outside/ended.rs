@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn storage() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+    programs::directory_on_disk(env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// Ends a run as Ctrl-C does: what it printed, and how long it took.

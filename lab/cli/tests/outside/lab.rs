@@ -35,7 +35,7 @@ fn the_laboratory_is_a_program_beside_headroom_or_on_path() {
 
 /// A directory on the tests' disk that servers' users get to.
 fn directory() -> TempDir {
-    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let dir = programs::directory_on_disk(env!("CARGO_TARGET_TMPDIR"));
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     dir
 }

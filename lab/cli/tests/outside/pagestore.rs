@@ -16,7 +16,7 @@ struct Open {
 
 impl Open {
     fn new() -> Open {
-        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let place = programs::directory_on_disk(env!("CARGO_TARGET_TMPDIR"));
         let directory = place.path().join("shop");
         let layout = Layout { vlf_bytes: 4 << 20, vlfs: 2, ..Layout::default() };
         let store = Store::create(&directory, layout, Options::default()).unwrap();
@@ -242,7 +242,7 @@ fn the_log_of_a_running_store_tells_its_state_who_holds_it_and_where_commits_wai
 
 #[test]
 fn a_page_store_is_found_by_its_directory() {
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = programs::directory_on_disk(env!("CARGO_TARGET_TMPDIR"));
     let directory = place.path().join("shop");
     let layout = Layout { vlf_bytes: 4 << 20, vlfs: 2, ..Layout::default() };
     let _store = Store::create(&directory, layout, Options::default()).unwrap();

@@ -110,7 +110,11 @@ mod tests {
 
     #[test]
     fn an_endless_file_is_refused() {
-        let error = Files::default().read(Path::new("/dev/zero")).unwrap_err().to_string();
-        assert!(error.contains("larger than 1 MiB"), "{error}");
+        let error = |path: &Path| Files::default().read(path).unwrap_err().to_string();
+        assert!(error(Path::new("/dev/zero")).contains("it is a device"));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("long");
+        std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        assert!(error(&path).contains("larger than 1 MiB"), "{}", error(&path));
     }
 }

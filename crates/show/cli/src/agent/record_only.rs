@@ -46,7 +46,9 @@ fn record(config: &Config, began: Instant, path: &Path, tally: &mut Tally) -> Re
     };
     let (count, seconds) = (config.sources.len(), every.as_secs());
     log(6, &format!("recording {count} sources every {seconds} s into {}", path.display()));
-    let sources = config.sources.iter().cloned().map(recorded).collect();
+    // Shared: the processes' files get the names that a server's source knows.
+    let names = collect::FileNames::default();
+    let sources = config.sources.iter().map(|name| recorded(name.clone(), names.clone())).collect();
     let history = kept::open_to_write(Some(path))?;
     Recorder { sources, history, settings }.run(&stop_flag(), &mut |event| tally.add(&event));
     Ok(())
@@ -70,7 +72,6 @@ impl Tally {
     }
 }
 
-fn recorded(name: SourceName) -> RecordedSource {
-    let names = collect::FileNames::default();
+fn recorded(name: SourceName, names: collect::FileNames) -> RecordedSource {
     RecordedSource { name: name.to_string(), open: Box::new(move || name.open(&[], &names)) }
 }

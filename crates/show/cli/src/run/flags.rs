@@ -11,7 +11,7 @@ pub struct Flags {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::block, help_heading = IO)]
     pub block: Vec<u32>,
     /// Several sizes and their shares, as in 8K:70,64K:30
-    #[arg(long, value_name = "MIX", value_parser = values::sizes, help_heading = IO, conflicts_with = "block")]
+    #[arg(long, value_name = "MIX", value_parser = values::sizes, help_heading = IO, conflicts_with = "block", hide_short_help = true)]
     sizes: Option<Mix>,
     /// random, sequential [default: random]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::word(values::PATTERNS), help_heading = IO)]
@@ -52,12 +52,11 @@ pub struct Flags {
     #[arg(long, value_name = "SIZE", value_parser = values::some_bytes, help_heading = WHERE, hide_short_help = true)]
     length: Option<u64>,
     /// Skewed offsets, Zipf distribution; 0.99 is usual
-    #[arg(long, value_name = "THETA", value_parser = values::fraction, help_heading = WHERE)]
+    #[arg(long, value_name = "THETA", value_parser = values::fraction, help_heading = WHERE, hide_short_help = true)]
     zipf: Option<f64>,
 
-    /// Any key of a workload, as in a workload file: zones=80%:20%, pareto=0.2, align=64K, stride=1M, walk=shared,
-    /// random-share=10%, same-offset=yes, poisson=200/s, burst=1024:1s, speed=max, sync-every=8, caching=mapped, content=zeros,
-    /// compressible=50%, duplicate=20%, buffer=64M, buffer-file=PATH
+    /// Any other key of a workload file, as in zones=80%:20%: align, buffer, buffer-file, burst, caching, compressible, content,
+    /// duplicate, pareto, poisson, random-share, same-offset, speed, stride, sync-every, walk, zones
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = WHAT)]
     set: Vec<Settings>,
     /// Read back after the run and compare: checksum, sequence or content
@@ -74,7 +73,7 @@ pub struct Flags {
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = LONG, hide_short_help = true)]
     cool_down: Option<Duration>,
     /// End after this many I/Os
-    #[arg(long, value_name = "N", value_parser = values::ios, help_heading = LONG)]
+    #[arg(long, value_name = "N", value_parser = values::ios, help_heading = LONG, hide_short_help = true)]
     ios: Option<u64>,
     /// Interval of the time series [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = values::some_time, help_heading = LONG, hide_short_help = true)]

@@ -67,7 +67,7 @@ pub struct MatrixFlags {
     #[arg(long, help_heading = SEVERAL, hide_short_help = true)]
     name: Option<String>,
     /// Also write the table as CSV
-    #[arg(long, value_name = "FILE", help_heading = SEVERAL)]
+    #[arg(long, value_name = "FILE", help_heading = SEVERAL, hide_short_help = true)]
     csv: Option<PathBuf>,
 }
 

@@ -73,7 +73,7 @@ fn what_headroom_did_not_make_is_read_but_not_written() {
         let output = files.run(flags, "mine");
         assert_eq!(output.status.code(), Some(3), "{flags}: {}", errors(&output));
         assert!(errors(&output).contains("try: "), "{}", errors(&output));
-        assert!(!errors(&output).contains("--create"), "told in diskspd's words: {}", errors(&output));
+        assert!(!errors(&output).contains("--size"), "told in diskspd's words: {}", errors(&output));
     }
     assert!(files.run("-d1 -W0", "mine").status.success());
     assert_eq!(std::fs::read_to_string(files.path("mine")).unwrap(), mine);

@@ -132,8 +132,9 @@ fn the_second_in_a_directory_is_told_who_is_there() {
     let first = measuring(&ours, dir.path(), "64M");
     first.wait_until("the sweep", || file.metadata().is_ok_and(|file| file.len() == 64 * MIB));
     let who = format!("another headroom is measuring it (process {})", first.pid());
-    for command in ["measure", "check", "clean"] {
-        headroom(&ours, &[command, text(dir.path())]).refused(3, &[&who, "try: wait until it is done"]);
+    for command in [&["measure"][..], &["check"], &["storage", "clean"]] {
+        headroom(&ours, &[command, &[text(dir.path())]].concat())
+            .refused(3, &[&who, "try: wait until it is done"]);
     }
     assert!(file.exists());
     std::thread::sleep(Duration::from_secs(3));

@@ -8,7 +8,7 @@ fn no_reader_is_no_panic() {
     let ours = Headroom::new();
     drop(history::History::open(&ours.history()).unwrap());
     let binary = built().join("headroom");
-    for line in ["history", "history --json", "measure /no/where", "sqlite-extension"] {
+    for line in ["history", "history --json", "measure /no/where", "sources sqlite-extension"] {
         let script = format!(
             "{} --history {} {line} 2>&1 | true; echo ${{PIPESTATUS[0]}}",
             binary.display(),

@@ -20,12 +20,14 @@ fn a_path_that_is_no_storage_is_named_for_what_it_is() {
     let (pipe, socket) = (dir.path().join("pipe"), dir.path().join("socket"));
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let _listener = UnixListener::bind(&socket).unwrap();
-    for command in ["measure", "check", "clean"] {
-        headroom(&ours, &[command, "/no/where"])
+    for command in [&["measure"][..], &["check"], &["storage", "clean"]] {
+        headroom(&ours, &[command, &["/no/where"]].concat())
             .refused(3, &["/no/where: there is no such", "try: check the path"]);
         let nowhere = "not a directory, a file or a block device";
-        headroom(&ours, &[command, text(&pipe)]).refused(3, &["it is a pipe", nowhere, "\n  try: "]);
-        headroom(&ours, &[command, text(&socket)]).refused(3, &["it is a socket", nowhere, "\n  try: "]);
+        headroom(&ours, &[command, &[text(&pipe)]].concat())
+            .refused(3, &["it is a pipe", nowhere, "\n  try: "]);
+        headroom(&ours, &[command, &[text(&socket)]].concat())
+            .refused(3, &["it is a socket", nowhere, "\n  try: "]);
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
 }
@@ -56,9 +58,9 @@ fn who_may_not_write_is_told_so() {
         fs::create_dir(dir).unwrap();
         fs::set_permissions(dir, fs::Permissions::from_mode(mode)).unwrap();
     }
-    for command in ["measure", "check", "clean"] {
+    for command in [&["measure"][..], &["check"], &["storage", "clean"]] {
         for dir in [&readable, &closed] {
-            as_nobody(&[command, text(dir)])
+            as_nobody(&[command, &[text(dir)]].concat())
                 .refused(3, &["this user is not permitted to", "try: run as root"]);
             nothing_left(dir);
         }

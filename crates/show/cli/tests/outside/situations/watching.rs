@@ -15,15 +15,15 @@ fn a_database_that_cannot_be_watched_says_why() {
     let silent = dir.path().join("shop.db");
     fs::write(&silent, "").unwrap();
     let silent = format!("sqlite:{}", silent.display());
-    for command in ["check", "capture"] {
-        headroom(&ours, &[command, "--source", missing]).refused(
+    for command in [&["check"][..], &["history", "capture"]] {
+        headroom(&ours, &[command, &["--source", missing]].concat()).refused(
             3,
             &[
                 "cannot watch /no/where/shop.db: No such file",
                 "\n  try: give the path of an existing database",
             ],
         );
-        headroom(&ours, &[command, "--source", &silent]).refused(
+        headroom(&ours, &[command, &["--source", &silent]].concat()).refused(
             3,
             &[
                 "no running program publishes counters",
