@@ -72,6 +72,36 @@ fn a_page_that_is_newer_than_the_log_is_reported() {
     }
 }
 
+/// A recovery that writes its pages logs that: pages of the lost log are not taken for pages of what it logged.
+#[test]
+fn a_page_that_is_newer_than_the_log_is_reported_wherever_the_opening_has_logged() {
+    for lost in 1..=6 {
+        let disk = Arc::new(SimDisk::new());
+        let layout = Layout { vlf_bytes: VLF_BYTES, vlfs: 3, ..Layout::default() };
+        let store = Store::create_on(disk.clone(), layout, options(), 1).unwrap();
+        let [redone, damaged] =
+            ["t", "u"].map(|name| store.transact(Durability::Full, |tx| tx.create_table(name)).unwrap());
+        let put = |table, value: u8| {
+            store.transact(Durability::Full, |tx| tx.put(table, b"key", &[value; 400])).unwrap();
+        };
+        put(damaged, 1);
+        store.checkpoint().unwrap();
+        put(redone, 1);
+        let [control, _, log] = disk.files();
+        (0..lost).for_each(|value| put(damaged, value));
+        store.checkpoint().unwrap();
+        let [_, newer, _] = disk.files();
+        for recovery in STRATEGIES {
+            let disk = SimDisk::holding([control.clone(), newer.clone(), log.clone()]);
+            let found = Store::open_on(Arc::new(disk), Options { recovery, ..options() }).and_then(|store| {
+                let reader = store.read()?;
+                reader.get(reader.table("u")?, b"key")
+            });
+            assert!(matches!(found, Err(Error::CorruptPage { .. })), "{recovery:?}, {lost}: {found:?}");
+        }
+    }
+}
+
 fn put(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }

@@ -325,6 +325,9 @@ fn open_recovered(
     inner.opening = (report.cut, inner.journal.durable());
     if options.recovery == Recovery::Wide && report.pages > 0 {
         inner.checkpoint()?;
+        // Its records change no page either.
+        inner.journal.flush()?;
+        inner.opening.1 = inner.journal.durable();
     }
     if options.recovery != Recovery::Instant || report.pages == 0 {
         inner.tracker.end();
