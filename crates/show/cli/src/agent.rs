@@ -295,6 +295,13 @@ fn stop_flag() -> Arc<AtomicBool> {
 /// The configuration after SIGHUP; the one before where the new one is wrong.
 fn read_again(args: &AgentArgs, before: Config) -> Config {
     match Config::read(args) {
+        Ok(config) if config.record_only != before.record_only => {
+            log(
+                4,
+                "a change of record-only counts from the next start; the configuration before stays in force",
+            );
+            before
+        }
         Ok(config) => {
             log(6, "the configuration was read again");
             if (config.listen, &config.access) != (before.listen, &before.access) {
