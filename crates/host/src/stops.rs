@@ -35,8 +35,10 @@ pub struct TimedSleep {
 impl TimedSleep {
     /// A sleep that begins now and is to end after `time`.
     pub fn begin(time: Duration) -> TimedSleep {
+        // Before the clock is read: a wait for a processor between the two must not count as a stop.
+        let run_delay_ns = run_delay_ns();
         let due_ns = monotonic_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        TimedSleep { due_ns, run_delay_ns: run_delay_ns() }
+        TimedSleep { due_ns, run_delay_ns }
     }
 
     /// Nanoseconds that the process was stopped since the sleep was to end; 0 where it woke in time, and where the kernel does not
