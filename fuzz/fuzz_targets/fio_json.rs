@@ -1,5 +1,5 @@
 #![no_main]
-//! What is read is also kept: its JSON must read back.
+//! A result that is read is also kept: its JSON must read back.
 
 use import::{Format, decode, read};
 use libfuzzer_sys::fuzz_target;

@@ -27,7 +27,7 @@ pub enum LabCommand {
     Luns(luns::LunsArgs),
     /// Remove files and disks that a killed experiment left in a directory
     Clean(clean::CleanArgs),
-    /// What `recover` starts: writes until it is killed
+    /// Writer that `recover` starts: writes until it is killed
     #[command(hide = true)]
     RecoverWriter(recover::WriterArgs),
 }

@@ -16,7 +16,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use terminal::{Done, FINE, Failure, Output, no_answer};
 
-/// What to show.
+/// Views of a log.
 #[derive(Subcommand)]
 pub enum LogCommand {
     /// List the virtual log files: place, status, parity, LSNs, use

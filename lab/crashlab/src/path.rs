@@ -88,7 +88,7 @@ impl Counterexample {
         Counterexample { last: Some(point), ..what.into() }
     }
 
-    /// The same failure, after this crash.
+    /// This failure, with a crash before it.
     pub(crate) fn preceded_by(mut self, continuation: Continuation) -> Counterexample {
         self.path.insert(0, continuation);
         self

@@ -1,4 +1,4 @@
-//! What one query moves at each level, from the values it returns down to the storage.
+//! Data that one query moves at each level, from the values it returns down to the storage.
 
 use crate::counted;
 use filestats::Figure;

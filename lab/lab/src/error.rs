@@ -15,7 +15,7 @@ pub enum Error {
     /// Our page store.
     #[error("cannot {doing} in the page store {}: {source}", path.display())]
     Pagestore {
-        /// What was tried.
+        /// The step that failed.
         doing: &'static str,
         /// The store's directory.
         path: PathBuf,
@@ -97,7 +97,7 @@ impl Error {
         move |source| Error::Pagestore { doing, path: path.into(), source }
     }
 
-    /// What can be done about it; `None` where that is not known.
+    /// Remedy; `None` where none is known.
     pub fn remedy(&self) -> Option<String> {
         let known = match self {
             Error::Everyday(error) => error.remedy(),
@@ -119,7 +119,7 @@ impl Error {
         known.map(str::to_owned)
     }
 
-    /// What is known about the case, a line each.
+    /// Facts of the case, a line each.
     pub fn facts(&self) -> Vec<String> {
         match self {
             Error::Everyday(error) => error.facts(),

@@ -201,7 +201,7 @@ pub(crate) fn directory_id(directory: &Path) -> Option<[u64; 2]> {
     Some([metadata.dev(), metadata.ino()])
 }
 
-/// What the engine did since the store was opened.
+/// Counts of the engine since the store was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Writes of blocks to the log.

@@ -23,7 +23,7 @@ pub enum ReadError {
     NotAStore {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         why: String,
     },
     /// It is a page store, and no process publishes counters of it.
@@ -55,7 +55,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// What is known about the error, one line each.
+    /// Facts about the error, one line each.
     #[must_use]
     pub fn facts(&self) -> Vec<String> {
         match self {
@@ -67,7 +67,7 @@ impl ReadError {
         }
     }
 
-    /// What to do about it.
+    /// Remedy.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ pub(crate) fn remove_dead(dir: &Path) {
 pub struct Reader {
     file: PublishedFile,
     owner: Owner,
-    /// What the store publishes as any engine; `None` until it is looked for, and where it is not to be found.
+    /// The store's counters in the format of any engine; `None` until they are searched, and where there are none.
     published: Option<CountersFile>,
 }
 

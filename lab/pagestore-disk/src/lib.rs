@@ -39,7 +39,7 @@ pub struct PageWrite<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What happened to one of many writes.
+/// Event of one of many writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoEvent {
     /// It was submitted.

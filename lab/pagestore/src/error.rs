@@ -39,7 +39,7 @@ pub enum Error {
     NotAStore {
         /// The directory.
         path: String,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
     /// Creating a store would overwrite existing files.
@@ -56,7 +56,7 @@ pub enum Error {
     CorruptPage {
         /// The page.
         page: PageNo,
-        /// What is wrong.
+        /// The defect.
         why: String,
     },
     /// A part of the log that was acknowledged is damaged.
@@ -75,7 +75,7 @@ pub enum Error {
     CorruptTree {
         /// The page.
         page: PageNo,
-        /// What is wrong.
+        /// The defect.
         why: &'static str,
     },
     /// The log has its largest size and no part of it can be reused.
@@ -89,7 +89,7 @@ pub enum Error {
         available: u64,
         /// The largest size of the log.
         limit: u64,
-        /// What prevents its beginning from being reused.
+        /// The holder that prevents its beginning from being reused.
         holder: String,
     },
     /// A change of this transaction failed halfway; it can only be dropped, which rolls it back.
@@ -154,7 +154,7 @@ pub enum Error {
     ReservedPage {
         /// The page.
         page: PageNo,
-        /// What it is for.
+        /// Use of the number.
         what: &'static str,
     },
     /// An option is out of range.
@@ -162,7 +162,7 @@ pub enum Error {
     BadOption {
         /// The option.
         option: &'static str,
-        /// What is accepted.
+        /// Accepted values.
         why: String,
     },
 }

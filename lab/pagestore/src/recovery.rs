@@ -56,7 +56,7 @@ pub(crate) use analysis::Analysis;
 pub use progress::{RecoveryEnd, RecoveryPhase, RecoveryProgress};
 pub(crate) use tracker::RecoveryTracker;
 
-/// What opening a store found and did.
+/// Findings and work of the opening of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
     /// The strategy of recovery.
@@ -88,7 +88,7 @@ pub struct RecoveryReport {
     pub analysis: Duration,
     /// Time until the store was open.
     pub opened: Duration,
-    /// What recovery took until all was redone; `None` before that. Only `Recovery::Instant` opens the store
+    /// Time and I/O of recovery until all was redone; `None` before that. Only `Recovery::Instant` opens the store
     /// before.
     pub end: Option<RecoveryEnd>,
 }
@@ -100,7 +100,7 @@ impl RecoveryReport {
     }
 }
 
-/// What recovery prepares for an open store.
+/// Parts that recovery prepares for an open store.
 pub(crate) struct Recovered {
     pub writer: LogWriter,
     pub pages: RecoveredPages,
@@ -147,7 +147,7 @@ pub(crate) fn read_control(disk: &dyn Disk) -> Result<Control> {
     })
 }
 
-/// What opening a store needs and finds step by step.
+/// State of an opening, filled in step by step.
 struct Opening {
     disk: Arc<dyn Disk>,
     options: Options,

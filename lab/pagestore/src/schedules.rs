@@ -39,7 +39,7 @@ struct Coverage {
     undone: AtomicU64,
     /// Some pages of a commit are installed, and others are not yet.
     installed_in_part: AtomicU64,
-    /// The same of a commit that has failed.
+    /// Some pages of a commit that has failed are undone, and others are not yet.
     undone_in_part: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! What can be seen of a store: the statistics of an open one, and the log of any.
+//! Views of a store: the statistics of an open one, and the log of any.
 
 pub mod inspect;
 pub(crate) mod stats;

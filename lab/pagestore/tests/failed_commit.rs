@@ -253,7 +253,7 @@ fn rows_of_which_some_are_in_the_log_and_some_in_memory_can_be_read_at_every_sna
     }
 }
 
-/// What happens to a removal from 2,700 pages: a thread encodes most of them, and pages are installed while others are appended.
+/// Course of a removal from 2,700 pages: a thread encodes most of them, and pages are installed while others are appended.
 #[derive(Clone, Copy, Debug)]
 struct Removal {
     failing: Option<Failing>,
@@ -264,7 +264,7 @@ struct Removal {
 }
 
 fn remove_two_thirds(tx: &mut WriteTx<'_>, table: Table) -> u64 {
-    // What is left of three leaves moves into one.
+    // The rest of three leaves moves into one.
     let is_kept = |key: &[u8], _: &[u8]| u32::from_be_bytes(key.try_into().unwrap()).is_multiple_of(3);
     tx.retain(table, is_kept).unwrap()
 }

@@ -20,7 +20,7 @@ pub enum Error {
         engine: &'static str,
         /// Its library.
         library: String,
-        /// What is missing.
+        /// The missing function.
         function: &'static str,
     },
     /// The engine reports an error.
@@ -38,7 +38,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What can be done about it; `None` where that is not known.
+    /// Remedy; `None` where none is known.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Error::NotInstalled { package, .. } => Some(format!("apt-get install {package}")),

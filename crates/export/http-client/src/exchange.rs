@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 pub struct Call {
     /// Headers beside those of the endpoint.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// What is sent.
+    /// Bytes of the request's body.
     pub body: Vec<u8>,
     /// The limit from the first packet to the end of the answer.
     pub patience: Duration,
@@ -25,7 +25,7 @@ pub struct Call {
     pub answer_bytes_max: usize,
 }
 
-/// What a server answered.
+/// Answer of a server.
 #[derive(Debug)]
 pub struct Answer {
     /// The status.

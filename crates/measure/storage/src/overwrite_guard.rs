@@ -110,7 +110,8 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// What is written to must be there by the will of this user or root: it is found first, and that very inode opened.
+    /// Finds the target. One that is written to must lie on a path that only this user or root controls, and is opened by the
+    /// inode that was found.
     fn find(path: &Path, access: Access) -> Result<Place<'_>, StorageError> {
         if access == Access::ReadOnly {
             return Ok(Place { path, opened_by: path.into(), _found: None });

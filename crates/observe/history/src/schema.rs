@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 const SCHEMA: &str = include_str!("schema.sql");
 /// Its version, in `user_version` of the header; 0 in a new file.
 pub(crate) const VERSION: i64 = 1;
-/// What [`SCHEMA`] makes.
+/// Tables and views that [`SCHEMA`] makes.
 static EXPECTED: OnceLock<Schema> = OnceLock::new();
 
 /// Makes the tables of a new file.

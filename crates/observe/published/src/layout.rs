@@ -228,7 +228,7 @@ pub struct Way {
 /// A file to be counted.
 #[derive(Clone, Copy, Debug)]
 pub struct FileToCount<'a> {
-    /// What the engine uses it for.
+    /// Use of the file by the engine.
     pub kind: FileKind,
     /// Its full name.
     pub path: &'a [u8],

@@ -67,7 +67,7 @@ pub struct Details {
     pub truncate_errors: u64,
 }
 
-/// What an engine counted of its commits; `None` for what it does not keep.
+/// Commit counters of an engine; `None` for those that it does not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitReading {
     /// Transactions that committed.

@@ -30,7 +30,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// What it counts, as the head has it.
+    /// Bits of the head for the counters that this engine keeps.
     fn counted(&self) -> u32 {
         let kept = [
             (self.counts_commits, COMMITS),

@@ -18,7 +18,7 @@ pub enum PngError {
         /// Pixels down.
         height: u32,
     },
-    /// What the encoder reports.
+    /// The encoder's error.
     #[error("the chart could not be made a picture: {0}")]
     Encoding(String),
 }

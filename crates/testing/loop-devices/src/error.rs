@@ -22,7 +22,7 @@ pub enum LoopError {
     NoThrottle {
         /// The device, "7:3".
         device: String,
-        /// What was tried.
+        /// Control groups that were tried, and why each failed.
         tried: String,
     },
     /// Another process keeps the device; the kernel detaches it when the last one closes it.

@@ -140,7 +140,7 @@ fn line(program: &mut Program, number: u64) -> (Vec<OsString>, Leaf) {
     (line, leaf)
 }
 
-/// What is wrong with how a call ended.
+/// Describes the defect in the end of a call; `None` where it ended well.
 fn described(number: u64, line: &[OsString], leaf: &Leaf, outcome: &Outcome) -> Option<String> {
     let stderr = String::from_utf8_lossy(&outcome.stderr);
     let why = complaint(outcome, &stderr, leaf, line)?;

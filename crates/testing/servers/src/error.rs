@@ -59,7 +59,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the user can do about it, if that is known.
+    /// Remedy for the user, where one is known.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Error::NotInstalled { package, .. } => Some(format!("install it (Debian: {package})")),

@@ -179,7 +179,7 @@ impl Postgres {
         self.connection_as(&self.superuser)
     }
 
-    /// The same as another role.
+    /// Connection string of another role.
     pub fn connection_as(&self, role: &str) -> String {
         let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
         let (socket, role) = (quoted(&self.socket_directory().to_string_lossy()), quoted(role));

@@ -1,4 +1,4 @@
-//! What other users of the machine can do with the server of an experiment: nothing. Needs root.
+//! Other users of the machine can do nothing with the server of an experiment. Needs root.
 
 use servers::{Error, Mariadb, MariadbPrograms, Postgres, PostgresPrograms};
 use std::fs::{self, Permissions};

@@ -75,7 +75,7 @@ impl BlockTrace {
         BlockTrace::open(number, false)
     }
 
-    /// The same in full, with completions and priorities: three times the events.
+    /// Begins a full trace, with completions and priorities: three times the events.
     pub fn start_in_full(number: &str) -> Option<BlockTrace> {
         BlockTrace::open(number, true)
     }

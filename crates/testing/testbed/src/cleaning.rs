@@ -95,7 +95,7 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     output(Command::new(program).args(arguments)).map_err(failed)
 }
 
-/// What a program printed; the error is what it printed as such.
+/// Runs a program and returns its stdout, or its stderr where it failed.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let done = command.output().map_err(|error| error.to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();

@@ -41,7 +41,7 @@ impl PostgresServer {
         PostgresServer::create(version, None)
     }
 
-    /// The same with its data in a directory of `parent`, such as a slow volume. Drop it before the volume.
+    /// Starts a server with its data in a directory of `parent`, such as a slow volume. Drop it before the volume.
     pub fn start_in(version: u32, parent: &Path) -> Option<PostgresServer> {
         PostgresServer::create(version, Some(parent))
     }
@@ -139,7 +139,7 @@ impl PostgresServer {
         self.try_sql(statements).unwrap_or_else(|error| panic!("{statements}: {error}"))
     }
 
-    /// The same, or the error text of psql.
+    /// Runs statements; returns their output, or the error text of psql.
     pub fn try_sql(&self, statements: &str) -> Result<String, String> {
         output(&mut self.session(statements))
     }

@@ -1,4 +1,4 @@
-//! What `headroom log` shows of a store's log files, as text and as JSON.
+//! Output of `headroom log` for a store's log files, as text and as JSON.
 
 use pagestore::inspect::{Anatomy, LogInfo, WhyHeld};
 use pagestore::{Lsn, PageNo};
@@ -76,7 +76,7 @@ pub fn why_text(why: &WhyHeld) -> String {
     text
 }
 
-/// What pages hold the log's beginning.
+/// A sentence on the pages that hold the log's beginning.
 pub fn held_by_pages(pages: u64, oldest: Option<(PageNo, Lsn)>) -> String {
     let Some((page, lsn)) = oldest else {
         return "no page waits to be written: nothing holds it but its own end\n".into();

@@ -1,4 +1,4 @@
-//! What `headroom log` shows of a store that a process has open, as text and as JSON.
+//! Output of `headroom log` for a store that a process has open, as text and as JSON.
 
 use super::files_view::{held_by_pages, page_json};
 use pagestore_counters::{CommitPart, CommitTimes, Counts, LOG_HEAD_BYTES, LogState, PartTimes, SlowCommit};
@@ -71,7 +71,7 @@ impl OpenStore {
         text
     }
 
-    /// The same as JSON.
+    /// JSON of the times of commits.
     pub fn anatomy_json(&self, times: &CommitTimes) -> Value {
         let parts = CommitPart::ALL.into_iter().zip(&times.parts).map(|(part, own)| {
             let mut value = part_json(own, times);
@@ -150,7 +150,7 @@ impl LiveLog {
         text
     }
 
-    /// The same as JSON; null stands for what only the files hold.
+    /// JSON of the log's state; null stands for figures that only the files hold.
     pub fn info_json(&self, counts: &Counts) -> Value {
         let LiveLog { store, state, .. } = self;
         let vlfs = state.vlfs.iter().enumerate().map(|(slot, vlf)| {
@@ -227,7 +227,7 @@ impl LiveLog {
         text
     }
 
-    /// The same as JSON.
+    /// JSON of the holders of the log.
     pub fn why_json(&self) -> Value {
         let LiveLog { store, state, .. } = self;
         json!({
@@ -307,7 +307,7 @@ pub fn slow_text(slow: &SlowCommit) -> String {
     format!("\nit took long, us:\n{}{}", slow_header(), slow_row(slow))
 }
 
-/// The same as JSON.
+/// JSON of a slow commit.
 pub fn slow_json(slow: &SlowCommit) -> Value {
     let mut value =
         json!({"commit": slow.sequence, "at_unix_ns": slow.at_unix_ns, "whole_ns": slow.whole_ns()});

@@ -15,7 +15,7 @@ fn curve<'a>(capability: &'a Value, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no curve {name}: {capability:#}"))
 }
 
-/// What is timed is tried again where it fails, and said: others may have had the processor.
+/// Tries a timed check again where it fails, and reports that: other processes may have had the processor.
 fn timed(attempt: impl Fn() -> Result<(), String>) {
     for _ in 0..2 {
         let Err(failed) = attempt() else { return };

@@ -1,4 +1,4 @@
-//! What one query moves at each level: values, rows, pages, files, storage, client.
+//! Data that one query moves at each level: values, rows, pages, files, storage, client.
 //!
 //! ```text
 //! sqlite     values by their serial types; pages by the page cache's hits and misses; files by the VFS shim; tables by dbstat

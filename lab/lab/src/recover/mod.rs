@@ -70,7 +70,7 @@ pub struct Plan {
     pub emulated: Option<EmulatedDisk>,
 }
 
-/// What all steps share.
+/// Values shared by all steps.
 struct Context<'a> {
     plan: &'a Plan,
     order: Order,

@@ -129,7 +129,7 @@ pub(crate) struct PageTable {
     captured_before: Lsn,
     /// The log before this has been freed.
     freed_before: Lsn,
-    /// What recovery found and has not been looked up yet. A page with an entry is not searched there.
+    /// Pages that recovery found and that were not looked up yet. A page with an entry is not searched there.
     runs: Option<Arc<Runs>>,
 }
 

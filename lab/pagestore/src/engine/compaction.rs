@@ -301,13 +301,13 @@ struct Released {
     sequence: u64,
 }
 
-/// What is left of a step.
+/// Pages that a step may still examine and move.
 struct Budget {
     examined: usize,
     moved: usize,
 }
 
-/// What became of the last page.
+/// Outcome for the last page.
 #[derive(PartialEq, Eq)]
 enum Last {
     Cut,
@@ -326,7 +326,7 @@ fn next_table(tx: &WriteTx<'_>, at: &mut RepackAt) -> Result<bool> {
     Ok(is_any)
 }
 
-/// What refers to this page, if it is part of a table, and the table's number.
+/// Finds the reference to this page, if it is part of a table, and the table's number.
 fn holder_of(
     tx: &WriteTx<'_>,
     names: &mut Names,

@@ -1,4 +1,4 @@
-//! What the threads of a store share.
+//! State shared by the threads of a store.
 
 use crate::engine::cache::PageTable;
 use crate::engine::cache::front::Front;
@@ -52,7 +52,7 @@ pub(crate) struct CutPages {
     pub sequence: u64,
 }
 
-/// What the threads of a store share.
+/// State shared by the threads of a store.
 pub(crate) struct Inner {
     pub disk: Arc<dyn Disk>,
     pub options: Options,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// A log has at least this many virtual log files.
 pub(super) const SLOTS_MIN: usize = 2;
-/// What the log needed is remembered for one to two of these periods, so that a store that is busy now and then does not
+/// The log's need is remembered for one to two of these periods, so that a store that is busy now and then does not
 /// make and remove the same virtual log files again and again.
 const PERIOD: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(30) };
 
@@ -74,7 +74,7 @@ impl Inner {
             let control = &mut *control;
             let shortened = self.journal.with_writer(|writer| -> Result<_> {
                 let before = writer.vlfs.slots().len();
-                let kept = writer.vlfs.used_end().max(least);
+                let kept = writer.slots_kept(least);
                 if kept >= before || control.version == 1 {
                     return Ok(None);
                 }
@@ -111,7 +111,7 @@ mod tests {
     use pagestore_disk::Disk;
     use std::sync::Arc;
 
-    /// What stays at the end of each period, in which so many slots were used.
+    /// Slots that stay at the end of each period; `used` has the slots in use in each.
     fn kept(used: &[usize], all: usize, least: usize) -> Vec<Option<usize>> {
         let begun = Instant::now();
         let mut need = LogNeed::new(begun);

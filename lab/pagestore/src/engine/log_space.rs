@@ -17,7 +17,7 @@ impl Inner {
     /// Ensures that `bytes` of records fit in the log: by a checkpoint, then by growing. Called by the writing
     /// transaction before it appends.
     pub(crate) fn ensure_log_space(&self, bytes: u64) -> Result<()> {
-        if self.journal.with_writer(|writer| writer.space(SPARE_SLOTS)) >= bytes {
+        if self.journal.with_writer(|writer| writer.promise(bytes)) {
             return Ok(());
         }
         // Do not write a checkpoint that would free nothing.
@@ -27,8 +27,9 @@ impl Inner {
             self.checkpoint_for_space()?;
         }
         loop {
-            let available = self.journal.with_writer(|writer| writer.space(SPARE_SLOTS));
-            if available >= bytes {
+            let (is_promised, available) =
+                self.journal.with_writer(|writer| (writer.promise(bytes), writer.space(SPARE_SLOTS)));
+            if is_promised {
                 return Ok(());
             }
             let grown = self.grow_log_at_once();
@@ -130,6 +131,7 @@ pub(crate) fn write_zeros(disk: &dyn Disk, file: FileId, from: u64, to: u64, pau
 #[cfg(test)]
 mod tests {
     use crate::error::Error;
+    use crate::log::segments::SPARE_SLOTS;
     use crate::{Layout, Options, Store};
     use crashlab::{Fault, Op, SimDisk};
     use std::sync::Arc;
@@ -155,6 +157,25 @@ mod tests {
             assert!(matches!(store.inner.grow_log_beyond(16), Err(Error::Io { .. })));
             assert!(matches!(store.write().err(), Some(Error::ReadOnly { .. })));
         }
+    }
+
+    /// The checkpoint thread shortens the log, and compaction does, while a transaction appends.
+    #[test]
+    fn a_log_is_not_shortened_below_the_space_that_a_transaction_was_promised() {
+        let (_, store) = on(SimDisk::new());
+        let bytes = 3 * (128 << 10);
+        store.inner.ensure_log_space(bytes).unwrap();
+        let space = || store.inner.journal.with_writer(|writer| writer.space(SPARE_SLOTS));
+        store.inner.shorten_log(2).unwrap();
+        assert!(
+            (10..16).contains(&store.stats().vlfs) && space() >= bytes,
+            "{} {}",
+            store.stats().vlfs,
+            space()
+        );
+        store.inner.journal.end_transaction(None);
+        store.inner.shorten_log(2).unwrap();
+        assert_eq!(store.stats().vlfs, 2);
     }
 
     #[test]

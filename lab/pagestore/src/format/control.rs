@@ -45,7 +45,7 @@ pub(crate) const COPIES_BYTES: u64 = 2 * COPY_BYTES as u64;
 /// The part of a copy that is covered by its checksum: the smallest sector, which a device writes atomically.
 const SECTOR_BYTES: usize = 512;
 
-/// What the control file says about the log.
+/// Facts about the log in the control file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownLog {
     /// The log was durable up to here.
@@ -159,7 +159,7 @@ impl Control {
         }
     }
 
-    /// What the control file says about the log.
+    /// Facts about the log in the control file.
     pub(crate) fn known(&self) -> KnownLog {
         KnownLog { durable: self.durable, epoch: self.epoch }
     }

@@ -9,7 +9,7 @@ pub(crate) const MAX_BLOCK_BYTES: usize = 60 << 10;
 /// The largest single write to the log, in bytes: contiguous sealed blocks are written together.
 pub(crate) const MAX_WRITE_BYTES: usize = 512 << 10;
 
-/// What is fixed when a store is created.
+/// Sizes and identity that are fixed when a store is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     /// The low half of the store's identity.

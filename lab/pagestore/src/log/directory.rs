@@ -47,7 +47,7 @@ const GROUPS_MAX: usize = 1024;
 const ENDED: u32 = 1;
 const NO_INDEX: u32 = 2;
 
-/// What is known of the last virtual log file in a slot.
+/// The known state of the last virtual log file in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub vlf: u32,

@@ -13,7 +13,6 @@ use crate::format::geometry::MAX_WRITE_BYTES;
 use crate::log::directory::DirectoryWrite;
 use crate::log::idle_guard::IdleGuard;
 use crate::log::record::Record;
-use crate::log::segments::SPARE_SLOTS;
 use crate::log::writer::{LogWrite, LogWriter, NoSpace};
 use crate::sync::{AtomicU64, Classes, EventCount, Mutex, lock, pause, thread};
 use crate::types::{Lsn, Position};
@@ -198,7 +197,7 @@ impl Journal {
                 self.check()?;
                 shared = self.lock();
             }
-            match shared.writer.append(&encoded[start..*end]) {
+            match shared.writer.append_promised(&encoded[start..*end]) {
                 Ok(lsn) => lsns.push(lsn),
                 Err(NoSpace) => return Err(self.no_space()),
             }
@@ -223,6 +222,7 @@ impl Journal {
     pub(crate) fn end_transaction(&self, installed: Option<u64>) -> Slots {
         let mut shared = self.lock();
         shared.writer.oldest_active = None;
+        shared.writer.end_promise();
         if let Some(sequence) = installed {
             shared.installed = sequence;
             self.update_visible(&shared);
@@ -245,7 +245,7 @@ impl Journal {
         let mut bytes = Vec::new();
         record.encode(0, &mut bytes);
         let mut shared = self.lock();
-        if shared.writer.space(SPARE_SLOTS) < bytes.len() as u64 {
+        if !shared.writer.has_space_for_note(bytes.len() as u64) {
             return Ok(());
         }
         self.counters.published().log_records.fetch_add(1, Ordering::Relaxed);

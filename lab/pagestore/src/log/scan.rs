@@ -39,7 +39,7 @@ pub(crate) struct LogFile<'a> {
     first_blocks: Vec<FirstBlock>,
 }
 
-/// What the first sector after a slot's header says.
+/// Content of the first sector after a slot's header.
 #[derive(Clone, Copy, Default)]
 struct FirstBlock {
     /// The virtual log file named in the block's header.

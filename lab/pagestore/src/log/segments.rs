@@ -52,7 +52,12 @@ impl VlfTable {
 
     /// The number of slots that could be taken now.
     pub(crate) fn available(&self) -> usize {
-        self.slots.iter().filter(|slot| !slot.is_active).count()
+        self.available_below(self.slots.len())
+    }
+
+    /// As `available`, among the first `slots` slots.
+    pub(crate) fn available_below(&self, slots: usize) -> usize {
+        self.slots.iter().take(slots).filter(|slot| !slot.is_active).count()
     }
 
     /// Takes a slot for virtual log file `vlf`; returns the slot and its parity.

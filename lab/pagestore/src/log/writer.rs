@@ -8,7 +8,7 @@ use crate::log::block::{self, BLOCK_HEADER_BYTES, BlockHeader, VlfHeader};
 use crate::log::directory::{Directory, Entry, Filter, Pending, VlfEnd};
 use crate::log::index::Index;
 use crate::log::record::{IndexEnd, Record, Records};
-use crate::log::segments::VlfTable;
+use crate::log::segments::{SPARE_SLOTS, VlfTable};
 use crate::types::{Lsn, Position, UNIT_BYTES};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -68,6 +68,9 @@ pub(crate) struct LogWriter {
     durable: Lsn,
     /// Where the oldest transaction began that has written records and has not ended.
     pub(crate) oldest_active: Option<Position>,
+    /// Bytes of records that the writing transaction was promised and has not appended: the log is not shortened below them, and
+    /// notes leave them.
+    promised_bytes: u64,
     failed: bool,
     spare: Vec<AlignedBuffer>,
     /// The index of the virtual log file that is being written.
@@ -128,6 +131,7 @@ impl LogWriter {
             last,
             durable: last,
             oldest_active: None,
+            promised_bytes: 0,
             failed: false,
             spare: Vec::new(),
             index,
@@ -167,9 +171,50 @@ impl LogWriter {
         Position { lsn: Lsn::new(self.vlf, self.unit, self.open_records + 1), previous: self.previous }
     }
 
+    /// Promises space for `bytes` of records to the writing transaction, if there is enough. Returns whether there is.
+    pub(crate) fn promise(&mut self, bytes: u64) -> bool {
+        let has_space = self.space(SPARE_SLOTS) >= bytes;
+        if has_space {
+            self.promised_bytes = bytes;
+        }
+        has_space
+    }
+
+    /// Appends a record of the writing transaction, for which space was promised.
+    pub(crate) fn append_promised(&mut self, record: &[u8]) -> Result<Lsn, NoSpace> {
+        self.promised_bytes = self.promised_bytes.saturating_sub(record.len() as u64);
+        self.append(record)
+    }
+
+    /// The writing transaction ended: it needs no more space.
+    pub(crate) fn end_promise(&mut self) {
+        self.promised_bytes = 0;
+    }
+
+    /// Whether `bytes` of a record on which nothing depends fit beside the promised space.
+    pub(crate) fn has_space_for_note(&self, bytes: u64) -> bool {
+        self.space(SPARE_SLOTS) >= self.promised_bytes.saturating_add(bytes)
+    }
+
+    /// The least number of slots, `least` at least, that a shortened log keeps: those in use and those of the promised space.
+    pub(crate) fn slots_kept(&self, least: usize) -> usize {
+        let all = self.vlfs.slots().len();
+        let mut kept = self.vlfs.used_end().max(least).min(all);
+        while kept < all && self.space_in(self.vlfs.available_below(kept), SPARE_SLOTS) < self.promised_bytes
+        {
+            kept += 1;
+        }
+        kept
+    }
+
     /// Bytes of records, with their index, that certainly fit into the open virtual log file and the free slots
     /// except `spare_slots`.
     pub(crate) fn space(&self, spare_slots: usize) -> u64 {
+        self.space_in(self.vlfs.available(), spare_slots)
+    }
+
+    /// As `space`, with `free` free slots.
+    fn space_in(&self, free: usize, spare_slots: usize) -> u64 {
         // Up to a block may be lost at the end of a virtual log file, and every block has a header and padding.
         let sector_bytes = self.geometry.sector_bytes;
         let lost = MAX_BLOCK_BYTES as u64 + Index::default().blocks_bytes(sector_bytes) + sector_bytes as u64;
@@ -179,7 +224,7 @@ impl LogWriter {
                 + self.index.blocks_bytes(sector_bytes)
                 + lost,
         );
-        let slots = self.vlfs.available().saturating_sub(spare_slots) as u64;
+        let slots = free.saturating_sub(spare_slots) as u64;
         let slot = self.geometry.vlf_bytes.saturating_sub(VLF_HEADER_BYTES as u64 + lost);
         (here + slots * slot) / 16 * 15
     }

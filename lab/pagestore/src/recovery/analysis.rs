@@ -1,4 +1,4 @@
-//! What the records of the log amount to, for the strategies that read all of them.
+//! The state that the records of the log lead to, for the strategies that read all of them.
 
 use crate::error::Result;
 use crate::log::block::{self, BlockHeader, BlockRecord};
@@ -13,7 +13,7 @@ pub(crate) struct Chain {
     pub bytes: usize,
 }
 
-/// What the records of the log amount to.
+/// The state that the records of the log lead to.
 #[derive(Default)]
 pub(crate) struct Analysis {
     pub chains: HashMap<PageNo, Chain>,

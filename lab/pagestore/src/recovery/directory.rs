@@ -227,7 +227,7 @@ mod tests {
             let why = found.directory_unreadable.expect("it could not be read");
             assert!(why.contains("control") && why.contains("error 5"), "{why}");
             assert!(found.log_reads > with_directory.log_reads, "{recovery:?}");
-            // What was written of it since then is there; the rest is unchanged.
+            // Its parts that were written since then are there; the rest is unchanged.
             let again = open(&Arc::new(SimDisk::holding(disk.files())), &expected);
             assert_eq!(again.directory_unreadable, None);
         }

@@ -31,7 +31,7 @@ pub(crate) struct RecoveryTracker {
 struct PhaseState {
     phase: RecoveryPhase,
     begun: Instant,
-    /// What had been read from the log, or written to the data file, before the phase.
+    /// Bytes read from the log, or written to the data file, before the phase.
     bytes_before: u64,
     bytes_total: u64,
     pages: u64,

@@ -187,7 +187,7 @@ impl<'a> Inspection<'a> {
         if is_done { Ok(()) } else { read }
     }
 
-    /// What keeps the log from being reused.
+    /// Transactions and pages that keep the log from being reused.
     ///
     /// # Errors
     /// As `info`.

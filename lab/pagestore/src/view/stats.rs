@@ -1,4 +1,4 @@
-//! What an open store reports about itself: statistics, I/O, the times of commits, and what holds the log.
+//! Figures of an open store: statistics, I/O, the times of commits, and what holds the log.
 
 use crate::engine::state::LogHolders;
 use crate::engine::store::Store;
@@ -120,7 +120,7 @@ impl Store {
         self.inner.counters.path()
     }
 
-    /// What keeps the log from being reused.
+    /// Transactions and pages that keep the log from being reused.
     #[must_use]
     pub fn log_holders(&self) -> LogHolders {
         self.inner.log_holders()

@@ -100,7 +100,7 @@ impl Live {
     }
 }
 
-/// What the counters say while their process runs and has the database open.
+/// Reads the counters; `None` once their process has ended or has closed the database.
 fn read_live(counters: &CountersFile) -> Option<Reading> {
     let reading = counters.read().ok().filter(|reading| !reading.is_closed)?;
     (counters.process.is_alive() == Some(true)).then_some(reading)

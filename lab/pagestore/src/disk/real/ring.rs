@@ -281,7 +281,7 @@ mod tests {
         };
         assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EBADF), "it was opened for reading");
         assert_eq!(in_flight.load(Relaxed), 0);
-        // The same with threads.
+        // Threads fail as the ring does.
         let by_threads = super::super::on_threads(&writes(&buffer, &places), 8, |write| {
             write.run_with(|offset, bytes| file.write_all_at(bytes, offset), &on_event)
         });

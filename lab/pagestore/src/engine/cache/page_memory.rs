@@ -47,7 +47,7 @@ unsafe impl Sync for Place {}
 pub(crate) struct Content {
     place: Place,
     memory: Arc<PageMemory>,
-    /// What it is a version of, once it is in the cache.
+    /// Page of which this is a version, once it is in the cache.
     page: AtomicU64,
     since: AtomicU64,
     was_read: AtomicBool,
@@ -235,7 +235,7 @@ impl Page {
         self.0.since.store(since, Ordering::Relaxed);
     }
 
-    /// What readers find.
+    /// The content that readers get.
     pub(super) fn content(&self) -> &Arc<Content> {
         &self.0
     }

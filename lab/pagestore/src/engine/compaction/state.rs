@@ -3,7 +3,7 @@
 use crate::types::PageNo;
 use std::collections::BTreeMap;
 
-/// What a compaction has done since it began.
+/// Work of a compaction since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compaction {
     /// Pages that were written fuller than before.
@@ -16,13 +16,13 @@ pub struct Compaction {
     pub data_bytes_given_back: u64,
     /// Bytes by which the log became shorter.
     pub log_bytes_given_back: u64,
-    /// What keeps the data file from becoming shorter.
+    /// The page that keeps the data file from becoming shorter.
     pub held_by: Option<CompactionHolder>,
     /// It has ended; the next call begins another.
     pub is_done: bool,
 }
 
-/// What keeps a data file from becoming shorter.
+/// Why the last page keeps a data file from becoming shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionHolder {
     /// A page that cannot be moved is the last one: the user's own, whose number the user knows, or one of a store that

@@ -17,7 +17,7 @@ pub struct Range<'a, P> {
     /// The entries of its leaf that are within `to`, and whether none is in a later leaf.
     front_end: usize,
     is_last_leaf: bool,
-    /// The same from the back, once it was used.
+    /// Position from the back, once it was used.
     back: Option<Position>,
     is_done: bool,
 }

@@ -36,7 +36,7 @@ pub(crate) struct Repacked {
     pub freed: usize,
 }
 
-/// What refers to a page of a table.
+/// The reference to a page of a table.
 pub(crate) enum Holder {
     /// Child `index` of this node.
     Parent(PageNo, usize),
@@ -158,7 +158,7 @@ impl WriteTx<'_> {
         Err(too_deep(root))
     }
 
-    /// What refers to `page`, which is part of this table; `None` if nothing does.
+    /// Finds the reference to `page`, which is part of this table; `None` if nothing refers to it.
     pub(crate) fn holder_of(&self, name: Option<&str>, table: Table, page: PageNo) -> Result<Option<Holder>> {
         let (root, content) = root_page(self, table)?;
         if root == page {

@@ -192,7 +192,7 @@ impl Inner {
         self.log_bytes_of(copies.map(|copy| Some(encoded.runs(copy.ahead?)?.bytes.len())))
     }
 
-    /// The same; of each page, the bytes of its runs if they are known.
+    /// Bytes of the log for `pages`: of each page, the bytes of its runs if they are known.
     fn log_bytes_of(&self, pages: impl Iterator<Item = Option<usize>>) -> u64 {
         // The gap before each run but the first is larger than its header, and a run of zeros saves more than the two headers
         // that it may add, so a page's runs are hardly larger than the page. Each record also has an index entry. A block ends

@@ -48,7 +48,7 @@ pub(super) struct Copies<'a> {
     /// The pages in memory, in the order in which the clock visits them, and some that are not any more.
     clock: Vec<PageNo>,
     hand: usize,
-    /// What the scratch file and the pages that are written to it take; made for the first page.
+    /// The scratch file and the pages on their way to it; made for the first page.
     queue: Option<WriteQueue>,
     has_thread: bool,
     queue_pages: usize,

@@ -32,7 +32,7 @@ const BATCH_PAGES: usize = 32;
 const PAGES_BEFORE_THREAD: usize = 512;
 /// Batches that wait for the thread. When there are more, the transaction waits.
 const BATCHES_WAITING_MAX: usize = 8;
-/// What `Options::cache_bytes` says of the pages that wait.
+/// The bound of waiting pages that `Options::cache_bytes` states.
 const _: () = assert!((BATCHES_WAITING_MAX + 2) * BATCH_PAGES == 320);
 
 /// The number of a page among those that were handed over.
@@ -67,7 +67,7 @@ pub(super) struct EncodedAhead {
     progress: Arc<Progress>,
 }
 
-/// What the transaction and the thread tell each other.
+/// State shared by the transaction and the thread.
 #[derive(Default)]
 struct Progress {
     /// There was no memory for the runs of a page: more pages are not encoded.

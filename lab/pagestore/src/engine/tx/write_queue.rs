@@ -47,7 +47,7 @@ struct Jobs {
     is_ended: bool,
 }
 
-/// What the transaction and the thread share.
+/// State shared by the transaction and the thread.
 struct Shared {
     scratch: Arc<dyn Scratch>,
     page_bytes: usize,

@@ -1,4 +1,4 @@
-//! What an inspection returns, and the filter of records.
+//! Results of an inspection, and the filter of records.
 
 use crate::types::{Lsn, PageNo};
 

@@ -413,7 +413,7 @@ fn a_version_is_read_correctly_or_is_lost_to_a_checkpoint_or_a_lack_of_memory() 
             model.act(action);
             model.assert_counted();
         }
-        // What is visible at the end can be read.
+        // Every version that is visible at the end can be read.
         let view = model.begin();
         for page in (0..PAGES).map(|page| PageNo(page.into())) {
             model.look_up(page, view);
